@@ -1,6 +1,6 @@
-//! How long the pages of PDF files take to be drawn, and what is listed and decoded of the pictures on them.
+//! Benchmarks rendering of PDF pages and decoding of the images on them.
 //!
-//! Takes dots per inch and PDF files.
+//! Usage: `draw_pdf DPI FILE...`
 
 #![allow(clippy::print_stdout, reason = "figures are what this prints")]
 

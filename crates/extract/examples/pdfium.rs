@@ -1,6 +1,6 @@
-//! What this crate and PDFium find in the same files, and how fast.
+//! Compares the text and speed of this crate with PDFium on the same files.
 //!
-//! Takes a folder of PDF files; the library is the one named by `CORBIE_PDFIUM`. Words are compared as bags.
+//! Takes a directory of PDF files. `CORBIE_PDFIUM` names the library. Words are compared as multisets.
 
 #![allow(clippy::print_stdout, reason = "figures are what this prints")]
 

@@ -1,11 +1,12 @@
-//! How well office documents are read, against reference words: `score_office <folder> [format ...]`.
+//! Scores extraction of office documents against reference words: `score_office <folder> [format ...]`.
 //!
-//! The folder holds `docx`, `pptx` and `xlsx` with documents, and `reference` with the same three, where `<name>.txt`
-//! says what is in the document `<name>`. Printed are the word F1 of every file below 1 and its worst words, then for
-//! each format the mean, files that gave an error, and the speed.
+//! The folder contains `docx`, `pptx` and `xlsx` with documents, and `reference` with the same three subfolders, where
+//! `<name>.txt` holds the expected text of the document `<name>`. The program prints the word F1 of every file below 1
+//! with its worst words, then for each format the mean, the files that returned an error, and the speed.
 //!
-//! The references say less than documents do: those of workbooks hold the names of sheets and no comments, so here too;
-//! none hold what charts say, so the mean is also told without files that have charts.
+//! The references contain less than the documents. References of workbooks include sheet names but no comments, so this
+//! program does the same. No reference includes chart text, so the program also prints the mean without files that have
+//! charts.
 
 #![expect(clippy::print_stdout, reason = "it is what this program is for")]
 
@@ -44,7 +45,7 @@ fn score(folder: &Path, format: Format) -> std::io::Result<()> {
             std::fs::read_to_string(folder.join("reference").join(format.as_str()).join(format!("{name}.txt")));
         if let Some(f1) = report(name, format, outcome, reference.ok(), started.elapsed()) {
             scores.push(f1);
-            // Names of parts are not packed.
+            // ZIP does not compress part names, so a byte search finds them.
             if !bytes.windows(12).any(|window| window == b"charts/chart") {
                 without_charts.push(f1);
             }
@@ -125,7 +126,7 @@ fn compare(found: &HashMap<String, i64>, wanted: &HashMap<String, i64>) -> (f64,
     (f1, shown.join(" "))
 }
 
-/// The most memory this process held; 0 where the system does not say.
+/// Peak resident memory of this process; 0 if the system does not report it.
 fn peak_megabytes() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

@@ -1,7 +1,7 @@
-//! How much of the words of PDF files is found, and how fast.
+//! Scores text extraction from PDF files, and its speed.
 //!
-//! Takes a folder of PDF files and a folder of their words as text, named `NAME.pdf.txt`. For each file the words and the
-//! pairs of neighbouring words are compared as bags; the harmonic mean of precision and recall is the score.
+//! Takes a directory of PDF files and a directory of reference texts named `NAME.pdf.txt`. For each file, words and
+//! pairs of adjacent words are compared as multisets; the score is F1, the harmonic mean of precision and recall.
 
 #![allow(clippy::print_stdout, reason = "figures are what this prints")]
 

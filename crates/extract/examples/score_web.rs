@@ -1,7 +1,7 @@
-//! Scores what is read out of a folder of files against the words it should be.
+//! Scores extraction of HTML, SVG and other files against reference words.
 //!
-//! `score_web FOLDER [REFERENCE] [--main] [--write FOLDER]`: `REFERENCE` holds `NAME.txt` for each file; without it only
-//! sizes are shown. The score of a file is the F1 of the words as a multiset, in lower case, letters and digits alone.
+//! `score_web FOLDER [REFERENCE] [--main] [--write FOLDER]`: `REFERENCE` contains `NAME.txt` for each file; without it,
+//! only sizes are printed. The score of a file is the F1 over the multiset of lowercase alphanumeric words.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

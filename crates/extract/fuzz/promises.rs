@@ -1,4 +1,5 @@
-//! What reading promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+//! Invariants of extraction that hold for arbitrary bytes. The fuzzer searches for a counterexample; a test replays the
+//! corpus.
 
 #[path = "../tests/ooxml/archive.rs"]
 #[expect(dead_code, reason = "the tests of documents need all of it")]
@@ -15,7 +16,7 @@ use corbie_extract::{
     embedded_raster, markdown, picture_raster, read, resolve, sniff, svg_raster,
 };
 
-/// Small, so that small inputs come to all of them.
+/// Small limits, so that small inputs reach all of them.
 fn limits() -> Limits {
     Limits {
         pages: 20,
@@ -31,7 +32,7 @@ fn limits() -> Limits {
     }
 }
 
-/// What is true of bytes read by the target of this name.
+/// Asserts the invariants for one input of the given fuzz target.
 pub(crate) fn hold(target: &str, bytes: &[u8]) {
     match target {
         "pdf" => pdf(bytes),
@@ -46,7 +47,7 @@ pub(crate) fn hold(target: &str, bytes: &[u8]) {
     }
 }
 
-// === the targets ===
+// === targets ===
 
 fn pdf(bytes: &[u8]) {
     without_our_own_panics(|| {
@@ -68,8 +69,8 @@ fn ooxml(bytes: &[u8]) {
     }
 }
 
-/// An archive of parts, each behind a zero: a line with its name, then what it holds. So changed bytes are changed markup,
-/// and not an archive that cannot be opened.
+/// Builds an archive from parts separated by a zero byte: a line with the part name, then its content. Mutated bytes
+/// therefore become mutated markup instead of an archive that cannot be opened.
 fn package(bytes: &[u8]) -> Vec<u8> {
     let mut archive = Archive::default();
     for part in bytes.split(|&byte| byte == 0).take(100) {
@@ -98,14 +99,15 @@ fn picture(bytes: &[u8]) {
     drawn(embedded_raster(&Image { bytes: bytes.to_vec(), ..Image::default() }, &limits()));
 }
 
-/// The first byte chooses the format.
+/// The first byte selects the format.
 fn plain(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let format = [Format::Markdown, Format::Text, Format::Csv][usize::from(first % 3)];
     document(bytes, format, true);
 }
 
-/// The first bytes choose how chunks are cut and where tokens lie; the rest is a document, a block in each line.
+/// The first bytes select the chunk size, the overlap and the token positions. The rest is a document with one block
+/// per line.
 fn chunks(bytes: &[u8]) {
     let Some(([size, overlap, chance @ ..], bytes)) = bytes.split_first_chunk::<10>() else { return };
     let text = String::from_utf8_lossy(bytes);
@@ -137,9 +139,9 @@ fn block(line: &str) -> Block {
     }
 }
 
-// === what is promised ===
+// === invariants ===
 
-/// Keeps the pages, and checks that they come in order.
+/// Collects the pages and checks that they arrive in order.
 #[derive(Default)]
 struct Pages {
     told: Option<u32>,
@@ -160,7 +162,7 @@ impl Sink for Pages {
     }
 }
 
-/// Reading gives pages that are well-formed and within the limits, or an error.
+/// Asserts that reading returns well-formed pages within the limits, or an error.
 fn document(bytes: &[u8], format: Format, full: bool) -> Vec<Page> {
     let _ = (sniff(bytes), resolve(Some(format), bytes), resolve(None, bytes));
     let limits = limits();
@@ -192,7 +194,8 @@ fn document(bytes: &[u8], format: Format, full: bool) -> Vec<Page> {
     }
 }
 
-/// Panics of the parser of PDF are caught where it is called, and cost a page. Ours are not to hide behind that.
+/// Asserts that this crate does not panic. The PDF reader catches panics of the PDF parser and drops the page; panics
+/// in this crate must not go unnoticed for that reason.
 fn without_our_own_panics(work: impl FnOnce()) {
     static WATCHED: Once = Once::new();
     static PANICKED: AtomicBool = AtomicBool::new(false);
@@ -227,7 +230,7 @@ fn cells(block: &Block) -> usize {
     table.rows.iter().map(Vec::len).sum()
 }
 
-/// White space and what is between cells is put in by us.
+/// Counts non-whitespace characters: the readers insert whitespace and cell separators.
 fn characters(block: &Block) -> usize {
     block.text.chars().filter(|letter| !letter.is_whitespace()).count()
 }
@@ -238,7 +241,8 @@ fn drawn(raster: Result<Raster, Error>) {
     assert!(u64::from(width) * u64::from(height) <= limits().pixels);
 }
 
-/// What is new in chunks is all text but furniture, each byte once, and every span says what it points to.
+/// Asserts that the new spans of all chunks cover all text except furniture, each byte once, and that every span's
+/// offsets refer to the same text in the page and in the document.
 fn cover(pages: &[Page], chance: &[u8], settings: Settings) {
     let text = Text::of(pages);
     let tokens = tokens(text.as_str(), chance);
@@ -260,14 +264,14 @@ fn cover(pages: &[Page], chance: &[u8], settings: Settings) {
             let span = rest.take().expect("no text is left out");
             assert!(span.start <= place.start, "no text is left out");
             place.start = span.end.min(place.end);
-            // A span may go on in the next block, behind the empty line.
+            // A span may continue in the next block, after the empty line.
             rest = if span.end > place.end { Some(place.end + 2..span.end) } else { new.next() };
         }
     }
     assert!(rest.is_none(), "nothing is said twice");
 }
 
-/// Where the blocks that go into chunks stand in the text of the document.
+/// Ranges of the blocks that go into chunks, in the document text.
 fn places(pages: &[Page]) -> Vec<Range<usize>> {
     let is_furniture = |block: &Block| block.kind == Kind::Furniture;
     let said = |block: &&Block| !block.text.is_empty();
@@ -287,7 +291,7 @@ fn places(pages: &[Page]) -> Vec<Range<usize>> {
     places
 }
 
-/// Tokens by chance: each character opens one, goes on with it, or lies in none.
+/// Pseudo-random tokens: each character starts a token, continues one, or belongs to none.
 fn tokens(text: &str, chance: &[u8]) -> Vec<Range<usize>> {
     let mut tokens: Vec<Range<usize>> = Vec::new();
     for ((at, letter), chance) in text.char_indices().zip(chance.iter().cycle()) {

@@ -1,14 +1,14 @@
-//! A picture in words: what is known about one whose dots say nothing, so that it is found all the same.
+//! Synthetic text for images without recognizable text, so that search can find them by metadata.
 
 use crate::{Format, Metadata};
 
-/// Characters of one thing that is known; of the longest, the description, four times as many.
+/// Maximum characters of one metadata value; the description may have four times as many.
 const MOST_CHARACTERS: usize = 250;
-/// Keywords that are told.
+/// Maximum number of keywords to include.
 const MOST_KEYWORDS: usize = 30;
 
-/// What a person would look for a file by: its name, also in words, what it is and how large, when, where, with what and
-/// by whom it was made, and what it says about itself. One line.
+/// Summarizes a file in one line: its name (also split into words), its format and size, when, where, with which device
+/// and by whom it was created, and its title, description and copyright.
 pub fn about(name: Option<&str>, format: Format, metadata: &Metadata) -> String {
     let mut sentences = Vec::new();
     if let Some(name) = name {
@@ -36,7 +36,7 @@ pub fn about(name: Option<&str>, format: Format, metadata: &Metadata) -> String 
     ended.collect::<Vec<_>>().join(" ")
 }
 
-/// What the file is, and all that is known about how it came to be.
+/// The format and size of the file, and how it was created.
 fn kind(format: Format, metadata: &Metadata) -> String {
     let (kind, made) = match format {
         Format::Jpg | Format::Png => ("Picture", "taken"),
@@ -59,7 +59,7 @@ fn kind(format: Format, metadata: &Metadata) -> String {
     text
 }
 
-/// In one line, without characters that control something, and not too long.
+/// Collapses text to one line without control characters, truncated to `most` characters.
 fn clean(text: &str, most: usize) -> String {
     let text: String =
         text.chars().take(4 * most).map(|letter| if letter.is_control() { ' ' } else { letter }).collect();
@@ -67,7 +67,7 @@ fn clean(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }
 
-/// The words of a name: `harbour-at_dawn` and `HarbourAtDawn` are three.
+/// Splits a name into words: `harbour-at_dawn` and `HarbourAtDawn` both have three.
 fn words(name: &str) -> String {
     let mut words = String::new();
     let letters: Vec<char> = name.chars().collect();
@@ -76,7 +76,7 @@ fn words(name: &str) -> String {
         let begins_small = letters.get(at + 1).is_some_and(|next| next.is_lowercase());
         let after_small = before.is_some_and(|before| before.is_lowercase() || before.is_numeric());
         let after_large = before.is_some_and(char::is_uppercase);
-        // In `aPart` before the `P`, in `PDFPart` before the last.
+        // `aPart` splits before the `P`, `PDFPart` before its last capital.
         if letter.is_uppercase() && (after_small || (after_large && begins_small)) {
             words.push(' ');
         }

@@ -1,4 +1,4 @@
-//! What a file says, and how it is built.
+//! The document model: pages, blocks, images and metadata.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Format;
 
-/// A file that was read.
+/// The extraction result of one file.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Document {
     pub format: Format,
@@ -16,40 +16,40 @@ pub struct Document {
     pub warnings: Vec<Warning>,
 }
 
-/// A page, a slide, a sheet; a file without any of them is one page.
+/// A page, a slide or a sheet. A file of any other kind is one page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Page {
-    /// Counted from 1.
+    /// Starts at 1.
     pub number: u32,
-    /// The name of a sheet or the title of a slide.
+    /// The sheet name or the slide title.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// In reading order.
     pub blocks: Vec<Block>,
-    /// Pictures on it that may hold text.
+    /// Images on the page that may contain text.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
-    /// It shows what cannot be read as text, and may be read as a picture.
+    /// The page has content that is not extractable as text and needs OCR.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub scanned: bool,
-    /// How sure those are who read it as a picture, from 0 to 1; none where it was read as text.
+    /// OCR confidence from 0 to 1; `None` if the page was read as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f32>,
 }
 
-/// A piece of a page that stands by itself.
+/// A structural unit of a page.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     #[serde(flatten)]
     pub kind: Kind,
-    /// Its text; the rows of a table by line, cells by tab.
+    /// Table rows are separated by newlines, cells by tabs.
     pub text: String,
-    /// The headings it stands under, outermost first, the first 200 characters of each; a heading is not among its own.
+    /// The headings above it, outermost first, each truncated to 200 characters. A heading does not include itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub path: Vec<String>,
 }
 
-/// What a block is.
+/// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Kind {
@@ -64,9 +64,9 @@ pub enum Kind {
     },
     Table(Table),
     Code,
-    /// Words about a picture or a table.
+    /// The caption of an image or a table.
     Caption,
-    /// What is repeated at the top or the bottom of every page.
+    /// Running headers and footers.
     Furniture,
     /// Footnotes, endnotes, speaker notes.
     Note,
@@ -74,7 +74,7 @@ pub enum Kind {
     Comment,
     /// The value of a form field.
     Field,
-    /// Words in a picture that stands on the page.
+    /// Text recognized in an image on the page.
     Picture,
 }
 
@@ -82,34 +82,35 @@ pub enum Kind {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     pub rows: Vec<Vec<String>>,
-    /// How many rows at the beginning say what the columns are.
+    /// Number of leading header rows.
     pub header_rows: usize,
 }
 
-/// A picture inside a file, as it is stored there.
+/// An image inside a file, as stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Image {
-    /// Such as `image/jpeg`. Most pictures on pages of PDF are of no kind that has a name.
+    /// Such as `image/jpeg`. Most PDF images have no media type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// Empty where nobody asked for them, and on pages of PDF, where [`PdfPages::pictures`](crate::PdfPages) has their dots.
+    /// Empty unless requested, and always empty for PDF pages, where [`PdfPages::pictures`](crate::PdfPages) decodes
+    /// the pixels.
     #[serde(skip)]
     pub bytes: Vec<u8>,
-    /// Which picture of a PDF file it is.
+    /// Identifies an image within a PDF file.
     #[serde(skip)]
     pub key: u128,
-    /// How many blocks of its page stand before it: words that are read in it belong there.
+    /// Number of blocks on the page before the image: text recognized in it belongs there.
     #[serde(skip)]
     pub after: usize,
-    /// Zero where it is not known.
+    /// Zero if unknown.
     pub width: u32,
     pub height: u32,
-    /// What the file says about it.
+    /// The alternative text from the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
 
-/// A picture of dots: three bytes each, red, green and blue, row by row.
+/// A decoded RGB image: three bytes per pixel, row by row.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Raster {
     pub width: u32,
@@ -117,7 +118,7 @@ pub struct Raster {
     pub rgb: Vec<u8>,
 }
 
-/// What a file says about itself.
+/// Metadata of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Metadata {
@@ -129,30 +130,30 @@ pub struct Metadata {
     pub subject: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
-    /// As RFC 3339 where the file's own way of writing it can be read, else as it stands there.
+    /// RFC 3339 if the date is parseable, else unchanged from the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub created: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub modified: Option<String>,
-    /// The size of a picture.
+    /// The image size in pixels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub width: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub height: Option<u32>,
-    /// What a picture was taken with: maker and model.
+    /// Camera maker and model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// Where it was taken, in degrees north and east, such as `48.8584, 2.2945`.
+    /// Where the photo was taken, in degrees north and east, such as `48.8584, 2.2945`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// What somebody found it to be about.
+    /// Keywords from the file's metadata.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keywords: Vec<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub copyright: Option<String>,
 }
 
-/// How the text was found (K-32).
+/// How the text was extracted (K-32).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Method {
@@ -173,7 +174,7 @@ impl fmt::Display for Warning {
 }
 
 impl Method {
-    /// The word for it on the wire (K-32).
+    /// The wire name (K-32).
     pub fn as_str(self) -> &'static str {
         match self {
             Method::TextExtraction => "text_extraction",
@@ -184,10 +185,10 @@ impl Method {
     }
 }
 
-/// Something that did not go as it should, and did not end the work.
+/// A problem that did not stop extraction.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// Where; none where it concerns the whole file.
+    /// The page; `None` if it concerns the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page: Option<u32>,
     pub message: String,
@@ -196,17 +197,17 @@ pub struct Warning {
 // === impl ===
 
 impl Document {
-    /// All text, pages parted by a form feed.
+    /// All text, with pages separated by a form feed.
     pub fn text(&self) -> String {
         self.pages.iter().map(Page::text).collect::<Vec<_>>().join("\n\u{c}\n")
     }
 
-    /// Whether there is any text.
+    /// Whether the document contains any text.
     pub fn says_something(&self) -> bool {
         self.pages.iter().any(Page::says_something)
     }
 
-    /// The same as it is printed: without comments in cells, since a text has no cells that they could stand at.
+    /// The text without cell comments: plain text has no cells to attach them to.
     pub fn printed(mut self) -> String {
         if self.format == Format::Xlsx {
             self.pages.iter_mut().for_each(|page| page.blocks.retain(|block| block.kind != Kind::Comment));
@@ -220,7 +221,7 @@ impl Page {
         self.blocks.iter().any(Block::says_something)
     }
 
-    /// The texts of its blocks, parted by an empty line.
+    /// The text of its blocks, separated by empty lines.
     pub fn text(&self) -> String {
         let texts = self.blocks.iter().map(|block| block.text.as_str());
         texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n\n")
@@ -251,9 +252,9 @@ impl Block {
 }
 
 impl Table {
-    /// Rows by line, cells by tab. What would break a row or a cell apart becomes a space.
+    /// Rows separated by newlines, cells by tabs. Whitespace inside a cell becomes a single space.
     ///
-    /// Written into one text: one for every cell and every row first is too slow and too much for a million cells.
+    /// Writes into one string: a temporary string for every cell and row is too slow and too large for a million cells.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for row in &self.rows {

@@ -1,30 +1,30 @@
-//! Which letters the bytes of a text stand for.
+//! Character encoding detection and decoding.
 //!
-//! In order: a byte order mark; bytes that are UTF-8 as they stand, for nothing else looks like it by chance; what the
-//! file says of itself; UTF-16 by its zeros; UTF-8 with a few broken places; and only then a guess by the letters' company.
+//! In this order: a byte order mark; valid UTF-8, which other encodings almost never produce by chance; the encoding
+//! declared in the file; UTF-16 detected by its zero bytes; UTF-8 with a few invalid sequences; a statistical guess.
 
 use std::borrow::Cow;
 
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
-/// Where files say which encoding they have: browsers look no further than 1,024 bytes, some pages begin with more.
+/// Bytes searched for an encoding declaration. Browsers search 1,024 bytes; some pages declare it later.
 const HEAD: usize = 4096;
-/// A guess gets no better with more than this.
+/// Maximum bytes used for a guess. More bytes do not improve it.
 const SAMPLE: usize = 256 << 10;
 
-/// A text that says nothing of its encoding.
+/// Decodes text without an encoding declaration.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
     decode_as(bytes, None)
 }
 
-/// A web page, which may name its encoding in a `meta` element.
+/// Decodes a web page, which may declare its encoding in a `meta` element.
 pub(crate) fn decode_html(bytes: &[u8]) -> Cow<'_, str> {
     let head = head(bytes);
     decode_as(bytes, declared_by_xml(&head).or_else(|| declared_by_meta(&head)))
 }
 
-/// XML, which may name its encoding in its first line.
+/// Decodes XML, which may declare its encoding in the XML declaration.
 pub(crate) fn decode_xml(bytes: &[u8]) -> Cow<'_, str> {
     decode_as(bytes, declared_by_xml(&head(bytes)))
 }
@@ -33,7 +33,7 @@ fn decode_as<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a
     if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
         return encoding.decode_without_bom_handling(&bytes[mark..]).0;
     }
-    // The only encoding whose every byte is ASCII too, and so valid UTF-8.
+    // ISO-2022-JP consists of ASCII bytes only, so it is always valid UTF-8.
     let escaped = declared == Some(ISO_2022_JP) && bytes.contains(&0x1b);
     if !escaped
         && !bytes.contains(&0)
@@ -45,7 +45,7 @@ fn decode_as<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a
     encoding.decode_without_bom_handling(bytes).0
 }
 
-/// UTF-16 without a mark: most letters of most texts have one byte of zero, always on the same side.
+/// Detects UTF-16 without a byte order mark: most characters have a zero byte, always on the same side.
 fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
     let sample = &bytes[..bytes.len().min(HEAD) & !1];
     let pairs = sample.len() / 2;
@@ -98,7 +98,7 @@ fn declared_by_meta(head: &[u8]) -> Option<&'static Encoding> {
     None
 }
 
-/// The encoding named after an equals sign. A page that is read as bytes of ASCII so far is not UTF-16, whatever it says.
+/// The encoding after an equals sign. A declaration that is readable as ASCII cannot be in UTF-16.
 fn labelled(rest: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);

@@ -1,18 +1,18 @@
-//! Why a file cannot be read.
+//! Extraction errors.
 
 use super::Format;
 
-/// Situations, each with the next step in its words.
+/// Each message includes the next step for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the file is empty")]
     Empty,
     #[error("the file is encrypted with a password; save a copy without one")]
     PasswordProtected,
-    /// What is broken, in a few words.
+    /// A short description of the corruption.
     #[error("the file is broken: {0}; open it in the program it was made with, and save it again")]
     Corrupted(String),
-    /// What there is too much of, and how much may be.
+    /// The exceeded limit and its value.
     #[error("the file has more than {most} {what}; split the file")]
     TooMuch { what: &'static str, most: u64 },
     #[error("files of the format {format} cannot be read by this build")]
@@ -22,7 +22,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// A word that stays the same, for programs (K-31).
+    /// A stable identifier for programs (K-31).
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Empty => "empty_file",

@@ -1,10 +1,10 @@
-//! Which format a file has: by its name, and by what is in it.
+//! Supported formats, by file extension and wire name.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// A format that can be read.
+/// A supported format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
@@ -24,7 +24,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// Whether it has no pages but one, and that is all picture.
+    /// Whether the file is a single image.
     pub fn is_picture(self) -> bool {
         matches!(self, Format::Jpg | Format::Png | Format::Svg)
     }
@@ -43,7 +43,7 @@ impl Format {
         Format::Csv,
     ];
 
-    /// By the end of a file's name, in upper or lower case, without the dot (K-24, K-42).
+    /// By file extension, case-insensitive, without the dot (K-24, K-42).
     pub fn of_extension(extension: &str) -> Option<Format> {
         Some(match extension.to_ascii_lowercase().as_str() {
             "pdf" => Format::Pdf,

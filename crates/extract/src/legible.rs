@@ -1,19 +1,19 @@
-//! Whether words were found, or what only looks like them.
+//! Text quality heuristics: real words versus noise.
 
-/// Fewer characters than this are a page number or a stamp on a picture.
+/// Minimum characters of legible text. Less is a page number or a stamp on an image.
 pub(crate) const FEWEST: usize = 100;
-/// Text is made of letters, digits and spaces, at least to this share.
+/// Minimum share of letters, digits and spaces.
 const SHARE: f64 = 0.7;
 
-/// So many of the same mark in a row lead the eye, as in a table of contents, and say nothing.
+/// This many repeated marks are leader dots, as in a table of contents, and carry no content.
 const LEADERS: usize = 4;
 
-/// Whether a text is worth having, or a picture of it should be read instead (K-33).
+/// Whether extracted text is good enough, or OCR is needed (K-33).
 pub fn is_legible(text: &str) -> bool {
     text.chars().count() >= FEWEST && is_made_of_words(text)
 }
 
-/// Whether a text is made of words, however few they are.
+/// Whether a text consists of words, regardless of its length.
 pub fn is_made_of_words(text: &str) -> bool {
     let all = text.chars().count();
     let usual = |letter: char| letter.is_alphanumeric() || letter.is_whitespace();
@@ -24,7 +24,7 @@ pub fn is_made_of_words(text: &str) -> bool {
         good += match (usual(letter), run) {
             (true, _) => 1,
             (false, _) if !matches!(letter, '.' | '_' | '-' | '·') => 0,
-            // Those before it are known for what they are only now.
+            // Count the preceding marks too, now that they form a leader.
             (false, LEADERS) => LEADERS,
             (false, run) => usize::from(run > LEADERS),
         };

@@ -1,10 +1,10 @@
-//! Text with its structure out of documents.
+//! Structured text extraction from documents.
 //!
-//! The bytes of a file become pages of blocks: headings, paragraphs, lists, tables. Files may be hostile, so everything
-//! they can make grow has a [limit](Limits), and nothing they name outside themselves is ever opened. Memory and time are
-//! bounded by whoever calls this: parsers of others can still take too much of both.
+//! Extraction turns the bytes of a file into pages of blocks: headings, paragraphs, lists, tables. Files may be
+//! hostile, so everything that a file can inflate has a [limit](Limits), and the readers never open external
+//! references. The caller must bound memory and time: third-party parsers can still use too much of both.
 //!
-//! Pages are handed over as they are done, so that a caller who ends the work early keeps those.
+//! The readers deliver pages as they finish, so a caller that stops early keeps the pages so far.
 
 mod about;
 pub mod chunk;
@@ -44,26 +44,26 @@ pub use svg::svg_raster;
 
 use outline::Outline;
 
-/// What is wanted of a file.
+/// Extraction options.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     pub limits: Limits,
-    /// Everything an HTML page says, and not only its main part.
+    /// Extract the full HTML page instead of only its main content.
     pub full: bool,
-    /// The bytes of pictures inside documents, for those who look for words in them. Else only what they are is told.
+    /// Include the bytes of embedded images, for OCR. Otherwise only their metadata is included.
     pub pictures: bool,
 }
 
-/// What is told while a file is read.
+/// Receives pages while a file is read.
 pub trait Sink {
-    /// How many pages there are, as soon as that is known.
+    /// The page count, as soon as it is available.
     fn pages(&mut self, _count: u32) {}
 
-    /// A page is done. They come in order.
+    /// A finished page. Pages arrive in order.
     fn page(&mut self, page: Page);
 }
 
-/// What is known of a file once all pages are done.
+/// The result for the whole file, after all pages.
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Summary {
     pub metadata: Metadata,
@@ -71,15 +71,15 @@ pub struct Summary {
     pub warnings: Vec<Warning>,
 }
 
-/// Reads a file of a known format, page by page. A file that says nothing, and shows nothing that may be read as a picture,
-/// is [`Error::NoText`].
+/// Reads a file of a known format, page by page. Returns [`Error::NoText`] for a file without text and without images
+/// for OCR.
 pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     if bytes.is_empty() {
         return Err(Error::Empty);
     }
     let mut readable = Readable { sink, any: false };
     let summary = match format {
-        // These say themselves what stands under which heading: a note, where it is referred to; a slide, its own title.
+        // These readers assign heading paths themselves: a note belongs to its reference, a slide to its title.
         Format::Pdf => pdf::read(bytes, options, &mut readable),
         Format::Docx => docx::read(bytes, options, &mut readable),
         Format::Pptx => pptx::read(bytes, options, &mut readable),
@@ -91,14 +91,14 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
             plain::read(bytes, format, options, &mut Outline::new(&mut readable))
         }
     }?;
-    // A picture is all dots, and whoever asked for it may still find words in them.
+    // An image file has only pixels, and the caller may still run OCR on them.
     if !readable.any && summary.method != Method::ImageAnalysis {
         return Err(Error::NoText);
     }
     Ok(summary)
 }
 
-/// Sees whether any page can be read, as text or as a picture, on its way to another sink.
+/// Forwards pages to another sink and records whether any page is readable, as text or by OCR.
 struct Readable<'a> {
     sink: &'a mut dyn Sink,
     any: bool,

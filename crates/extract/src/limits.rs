@@ -1,34 +1,34 @@
-//! How much a file may make of itself.
+//! Extraction limits.
 
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
 
-/// Bounds on everything a file can make grow. They count what really comes out, never what a file says of itself.
+/// Limits on everything that a file can inflate. The readers count actual output, never sizes declared in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
     /// Pages, slides and sheets.
     pub pages: u32,
-    /// Characters of text in all.
+    /// Total characters of text.
     pub characters: u64,
-    /// Bytes that all parts of a zip archive inflate to.
+    /// Total decompressed bytes of all parts of a ZIP archive.
     pub inflated_bytes: u64,
-    /// Bytes that one part of it inflates to.
+    /// Decompressed bytes of one part.
     pub part_bytes: u64,
-    /// How many times larger than the archive all its parts may be, once they are more than a few megabytes.
+    /// Maximum compression ratio of the archive, enforced once its parts exceed a few megabytes.
     pub inflation: u64,
-    /// Parts of a zip archive.
+    /// Parts of a ZIP archive.
     pub entries: usize,
-    /// How deep elements of XML and HTML may be nested.
+    /// Nesting depth of XML and HTML elements.
     pub depth: usize,
-    /// Headings, paragraphs, items, tables: all that text is parted into.
+    /// Headings, paragraphs, items and tables.
     pub blocks: usize,
-    /// Cells of a workbook.
+    /// Table cells.
     pub cells: u64,
-    /// Dots of a picture, or of a page drawn as one.
+    /// Pixels of an image or of a rendered page.
     pub pixels: u64,
-    /// Pictures inside a file that are handed over.
+    /// Embedded images passed to the sink.
     pub images: usize,
 }
 
@@ -51,7 +51,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// Refuses more blocks than allowed, while they are made: one takes a hundred bytes, and a file three.
+    /// Rejects too many blocks while they are created: a block takes a hundred bytes, but only three in a file.
     pub(crate) fn check_blocks(&self, count: usize) -> Result<(), Error> {
         let most = self.blocks;
         let too_much = Error::TooMuch { what: "paragraphs and tables", most: most as u64 };

@@ -1,66 +1,68 @@
-//! How probable it is that a chunk answers a query, from 0 to 1, meaning the same for every query.
+//! Relevance: calibrated probability that a chunk answers a query, from 0 to 1, comparable across queries.
 //!
-//! A logistic regression on the cosine, the share of the query's words that the chunk has, and the size of the base:
-//! among many chunks the nearest is near by chance. Fitted to answers of two public sets, whole, in long chunks and in
-//! bases of one to five texts, and to what is found for questions that nothing answers: the documents with the answers
-//! taken out, questions of other sets, small talk, nonsense; and to queries whose words were replaced by unknown ones, as
-//! paraphrases do. Half of the queries were for fitting; on the others the expected calibration error is 0.007. BM25
-//! itself adds nothing to the two, the order aside.
+//! A logistic regression on the cosine, the share of the query's words that the chunk contains, and the size of the
+//! corpus: among many chunks the nearest is near by chance. It is fitted to the answers of two public data sets,
+//! unmodified, in long chunks and in corpora of one to five texts; to the results of questions without an answer: the
+//! documents with the answers removed, questions of other data sets, small talk, nonsense; and to queries with words
+//! replaced by unknown ones, as in paraphrases. One half of the queries was used for fitting; on the other half the
+//! expected calibration error is 0.007. BM25 improves the order, but adds nothing to these features.
 //!
-//! Hits are shown in the order of [`fuse`](crate::fuse), which ranks better than this does. Where the two disagree,
-//! neighbours share the mean of what they have, so that relevance never rises along the list.
+//! Hits are returned in the order of [`fuse`](crate::fuse), which ranks better than relevance does. If the two
+//! disagree, neighbours share the mean of their values (isotonic regression), so that relevance never rises along the
+//! list.
 //!
-//! Nothing is shown where the best of the first hits is not probable at all. The bounds are low: a question that is
-//! answered by chance words is worse off without its answer than another one with a hit at 0.02.
+//! No hits are returned if even the best of the first hits is improbable. The thresholds are low: losing the answer
+//! to a question that matches by chance words is worse than a hit at 0.02 for another question.
 
 use crate::query::Mode;
 
-/// All that is known about a chunk and a query.
+/// All features of a chunk for a query.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub(crate) struct Evidence {
     pub(crate) mode: Mode,
-    /// Cosine of the best window; none where the chunk or the query has no vector.
+    /// Cosine of the best window; `None` if the chunk or the query has no vector.
     pub(crate) similarity: Option<f32>,
     /// BM25.
     pub(crate) words: f32,
-    /// The most that BM25 could be for this query.
+    /// Upper bound of BM25 for this query.
     pub(crate) most_words: f32,
-    /// Share of the query's words that the chunk has, weighed by how rare they are.
+    /// Share of the query's words that the chunk contains, weighted by rarity.
     pub(crate) share: f32,
-    /// Place among the chunks found by words, from 0; none where it was not among them.
+    /// Rank in the word search, from 0; `None` if the word search did not return it.
     pub(crate) word_rank: Option<u32>,
     pub(crate) vector_rank: Option<u32>,
-    /// Words of the query that were looked for.
+    /// Number of query words searched.
     pub(crate) terms: u32,
-    /// Chunks that could have been found.
+    /// Number of chunks searched.
     pub(crate) searched: usize,
 }
 
-/// A logistic regression: what each sign adds to the logarithm of the odds.
+/// Coefficients of a logistic regression, in log-odds.
 struct Odds {
     bias: f32,
     similarity: f32,
     share: f32,
-    /// For each unit of the distance that chance alone brings the nearest of many.
+    /// Per unit of the expected maximum similarity among many random chunks.
     chance: f32,
 }
 
 const BOTH: Odds = Odds { bias: -4.7, similarity: 12.6, share: 3.8, chance: 1.02 };
-/// Where the query has no words that could be looked for, or is not to be searched by them.
+/// For queries without searchable words, and for vector mode.
 const VECTORS: Odds = Odds { bias: -3.5, similarity: 13.5, share: 0.0, chance: 1.3 };
-/// Where there is no vector. Less sure: three words in ten are worth a look, and many a stranger has those.
+/// For queries or chunks without a vector. Less confident: three words in ten are worth a hit, but unrelated chunks
+/// often have as many.
 const WORDS: Odds = Odds { bias: -3.9, similarity: 0.0, share: 5.0, chance: 0.0 };
 
-/// How many of the first hits are looked at to tell whether there is an answer at all.
+/// Number of first hits that decide whether there is an answer at all.
 const FIRST: usize = 10;
-/// The best of them has to be this relevant.
+/// Minimum relevance of the best of them.
 const ANSWERED: f32 = 0.02;
-/// And this relevant where no chunk has a word of the query: what nobody has written about is near something, too.
+/// The same if none of them has a word of the query: an absent topic also has near vectors.
 const ANSWERED_BY_MEANING: f32 = 0.05;
-/// And every hit this relevant.
+/// Minimum relevance of every hit.
 const FLOOR: f32 = 0.003;
 
-/// By the evidence of one chunk alone.
+/// From the evidence of one chunk alone.
 pub(crate) fn relevance(evidence: &Evidence) -> f32 {
     let Odds { bias, similarity, share, chance } = match evidence {
         Evidence { mode: Mode::Words, .. } | Evidence { similarity: None, .. } => WORDS,
@@ -73,22 +75,22 @@ pub(crate) fn relevance(evidence: &Evidence) -> f32 {
     (1.0 / (1.0 + (-odds).exp())).max(by_words(evidence))
 }
 
-/// What a chunk is worth that has the words of the query, whatever they mean: numbers and names mean nothing to vectors.
-/// Not fitted, as the sets have no such queries: a chunk with all words of a query, if these are rare, is more probably an
-/// answer than not; each word that is missing takes much of that away.
+/// Relevance of a chunk by exact words, regardless of similarity: vectors do not represent numbers and names well.
+/// Not fitted, because the data sets have no such queries: a chunk with all words of a query is more likely than not
+/// an answer if the words are rare. Each missing word lowers this sharply.
 fn by_words(evidence: &Evidence) -> f32 {
     if evidence.terms == 0 || evidence.mode == Mode::Vectors {
         return 0.0;
     }
-    // A word that one of a thousand chunks has counts about six, and one that every fifth has less than two.
+    // A word that one in a thousand chunks has weighs about six, and one that every fifth has less than two.
     let rarity = evidence.most_words / evidence.terms as f32 / 2.2;
     let rarity = ((rarity - 1.0) / 4.0).clamp(0.1, 1.0);
     0.6 * rarity * evidence.share.powi(6)
 }
 
-/// Settles the relevance of chunks in the order they are shown: none for those that are not.
+/// The final relevance of ranked chunks; `None` for chunks that are not returned.
 ///
-/// Searches by words or vectors alone show all they find; they are for those who compare.
+/// Searches by words or vectors alone return everything; they are for comparisons.
 pub(crate) fn settle(ordered: &[Evidence]) -> Vec<Option<f32>> {
     let own: Vec<f32> = ordered.iter().map(relevance).collect();
     let shows_all = ordered.first().is_none_or(|first| first.mode != Mode::Hybrid);
@@ -100,7 +102,7 @@ pub(crate) fn settle(ordered: &[Evidence]) -> Vec<Option<f32>> {
     own.iter().map(|relevance| if is_shown(relevance) { pooled.next() } else { None }).collect()
 }
 
-/// The nearest numbers that do not rise: runs that do are replaced by their mean.
+/// Isotonic regression (pool adjacent violators): rising runs are replaced by their mean.
 fn pool(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
     let mut runs: Vec<(f32, usize)> = Vec::new();
     for number in numbers {
@@ -119,7 +121,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// In a base of 240 chunks, of a query with five words.
+    /// In a corpus of 240 chunks, for a query with five words.
     fn found(similarity: f32, share: f32) -> Evidence {
         Evidence { similarity: Some(similarity), share, terms: 5, searched: 240, ..Evidence::default() }
     }

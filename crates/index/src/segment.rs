@@ -1,4 +1,4 @@
-//! Chunks of some documents, made once and never changed.
+//! Immutable segment: the chunks of some documents.
 
 use crate::bitmap::Bitmap;
 use crate::change::Document;
@@ -6,7 +6,7 @@ use crate::vectors::Vectors;
 use crate::words::{self, Words};
 use std::fmt;
 
-/// Names a segment by what it holds: segments of the same keys have the same id, whoever made them.
+/// Content-derived segment ID: segments with the same keys have the same ID on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub u64);
 
@@ -15,13 +15,13 @@ pub(crate) struct Segment {
     pub(crate) id: SegmentId,
     /// Keys of the documents.
     pub(crate) documents: Vec<u64>,
-    /// Where each document's chunks begin, and at the end how many there are.
+    /// Start of each document's chunks, followed by the total.
     pub(crate) starts: Vec<u32>,
     /// Keys of the chunks.
     pub(crate) chunks: Vec<u64>,
     /// Document of each chunk.
     pub(crate) owners: Vec<u32>,
-    /// Chunks in the order of their keys.
+    /// Chunks sorted by key.
     by_key: Vec<u32>,
     pub(crate) words: Words,
     pub(crate) vectors: Vectors,
@@ -56,7 +56,7 @@ impl Segment {
         Segment::new(documents, starts, chunks, words.finish(), vectors)
     }
 
-    /// Joins segments, in this order, without what was removed. Documents and chunks that stay are given.
+    /// Merges segments, in this order, with only the given live documents and chunks.
     pub(crate) fn join(parts: &[(&Segment, &Bitmap, &Bitmap)], dimension: usize) -> Segment {
         let mut documents = Vec::new();
         let mut starts = vec![0];
@@ -99,13 +99,13 @@ impl Segment {
         self.starts[document] as usize..self.starts[document + 1] as usize
     }
 
-    /// The chunk of a key.
+    /// The chunk with a key.
     pub(crate) fn find(&self, key: u64) -> Option<usize> {
         let at = self.by_key.binary_search_by_key(&key, |chunk| self.chunks[*chunk as usize]).ok()?;
         Some(self.by_key[at] as usize)
     }
 
-    /// Whether every key stands for one document or one chunk, as it does in all that was made here.
+    /// Whether every key occurs only once, as in every segment that this crate builds.
     pub(crate) fn has_distinct_keys(&self) -> bool {
         let mut documents = self.documents.clone();
         documents.sort_unstable();
@@ -119,7 +119,7 @@ impl Segment {
     }
 }
 
-/// A hash that stays the same for ever: it names files.
+/// A stable hash: it names files and must not change.
 fn fingerprint(documents: &[u64], starts: &[u32], chunks: &[u64]) -> u64 {
     let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(crate::file::VERSION);
     let numbers =

@@ -1,29 +1,29 @@
-//! One bit for each number of a vector: enough to leave out most of a large segment.
+//! Binary quantization with Hamming prefilter.
 //!
-//! A bit says on which side of the middle of all vectors a number lies. Vectors whose bits differ least from the
-//! query's are then compared in full. A query reads an eighth of what a scan of the codes reads.
+//! Each bit is the sign of a component relative to the mean of all vectors. The vectors with the smallest Hamming
+//! distance to the query are then compared in full. A query reads an eighth of the bytes of a full scan of the codes.
 
 use crate::kernel::{Kernel, TOGETHER, ZERO};
 
-/// Sketches, eight together, word by word.
+/// Binary sketches, interleaved in groups of eight, word by word.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Sketches {
-    /// Words of 64 bits in each.
+    /// 64-bit words per sketch.
     width: usize,
     bits: Vec<u64>,
     middle: Vec<f32>,
 }
 
-/// Vectors that the middle is taken from.
+/// Number of vectors sampled for the mean.
 const SAMPLE: usize = 10_000;
-/// Sketches compared between two looks at the bar.
+/// Sketches per step; the threshold is updated between steps.
 const STRIP: usize = 1024;
 
-/// The nearest so far, with a bar that falls as nearer ones come.
+/// The nearest so far, with a threshold that falls as nearer ones are added.
 struct Near {
     wanted: usize,
     bar: u16,
-    /// How many are held of each difference.
+    /// Number of entries per distance.
     counts: Vec<u32>,
     held: Vec<(u16, u32)>,
 }
@@ -31,7 +31,7 @@ struct Near {
 // === impl Near ===
 
 impl Near {
-    /// Lets go of those that `wanted` others are nearer than.
+    /// Drops entries that are further away than the `wanted` nearest.
     fn cut(&mut self) {
         let mut sum = 0;
         let bar = self.counts.iter().position(|count| {
@@ -49,7 +49,7 @@ impl Near {
 // === impl Sketches ===
 
 impl Sketches {
-    /// `codes` has `stride` for each vector, of which the first `dimension` count.
+    /// `codes` has `stride` codes per vector, of which the first `dimension` count.
     pub(crate) fn new(codes: &[u8], scales: &[f32], stride: usize, dimension: usize) -> Sketches {
         let width = dimension.div_ceil(64);
         let every = scales.len().div_ceil(SAMPLE).max(1);
@@ -71,7 +71,7 @@ impl Sketches {
         Sketches { width, bits, middle }
     }
 
-    /// The vectors nearest to a direction by their bits, about `wanted` of those that are allowed.
+    /// The nearest allowed vectors by Hamming distance, about `wanted` of them.
     pub(crate) fn nearest(
         &self,
         kernel: Kernel,

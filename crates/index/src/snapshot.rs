@@ -1,4 +1,4 @@
-//! The index at one moment. Searches run on a snapshot and are not disturbed by what comes later.
+//! Immutable snapshot of the index. Searches on it are isolated from later changes.
 
 use crate::bitmap::Bitmap;
 use crate::bm25::Weighed;
@@ -20,7 +20,7 @@ pub struct Snapshot {
     dimension: usize,
 }
 
-/// Where a chunk is: its part and its place there.
+/// Location of a chunk: segment number and position in it.
 type Place = (u32, u32);
 
 // === impl Snapshot ===
@@ -32,7 +32,7 @@ impl Snapshot {
         Snapshot { parts, sums, dimension }
     }
 
-    /// The best hits, by relevance, highest first; equal ones in the order of their keys.
+    /// The best hits, sorted by relevance, highest first; ties by key.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
         let depth = depth(query.top).min(self.sums.chunks);
         if depth == 0 || query.top == 0 {
@@ -88,7 +88,7 @@ impl Snapshot {
         shown.map(|(candidate, relevance)| self.hit(&candidate, relevance)).collect()
     }
 
-    /// Keys of the chunks around a chunk in reading order, itself among them. Nothing for a chunk that is not there.
+    /// Keys of the chunks around a chunk in reading order, including the chunk itself. Empty for an unknown chunk.
     pub fn neighbours(&self, chunk: u64, before: usize, after: usize) -> Vec<u64> {
         for part in &self.parts {
             if let Some(at) = part.segment.find(chunk).filter(|at| part.chunks.contains(*at)) {
@@ -113,12 +113,12 @@ impl Snapshot {
         self.sums.vectors
     }
 
-    /// Bytes that this snapshot holds.
+    /// Memory of this snapshot in bytes.
     pub fn memory(&self) -> usize {
         self.parts.iter().map(|part| part.bytes()).sum()
     }
 
-    /// Each candidate gets what the search that did not find it would say about it.
+    /// Computes the scores of the search that did not return a candidate.
     fn complete(&self, candidates: &mut [Candidate<Place>], weighed: &Weighed, direction: Option<&Direction>) {
         if let Some(direction) = direction {
             for candidate in candidates.iter_mut().filter(|candidate| candidate.evidence.similarity.is_none()) {
@@ -127,7 +127,7 @@ impl Snapshot {
                 candidate.evidence.similarity = direction.similarity(vectors, chunk as usize);
             }
         }
-        // Lists are read from front to back.
+        // Posting lists are read forwards.
         candidates.sort_unstable_by_key(|candidate| candidate.place);
         for same_part in candidates.chunk_by_mut(|a, b| a.place.0 == b.place.0) {
             let mut unknown: Vec<&mut Candidate<Place>> =

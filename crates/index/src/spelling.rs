@@ -1,24 +1,24 @@
-//! Words of a query that no chunk has: most are typing errors, and stand for the nearest words that some chunk has.
+//! Spelling correction of query words that no chunk contains: they are replaced by the nearest known words.
 //!
-//! All words are looked through, which takes a few nanoseconds each, and only where a query has such a word. Names and
-//! numbers such as `RFC2616` are left alone: the nearest of them is another one.
+//! The whole dictionary is scanned, at a few nanoseconds per term, and only if a query has such a word. Names and
+//! numbers such as `RFC2616` are not corrected: the nearest one is a different name.
 
 use crate::terms::Term;
 use crate::words::Words;
 use foldhash::HashMap;
 
-/// Shorter words are near too many others.
+/// Shorter words are near too many terms.
 const SHORTEST: usize = 5;
-/// From here on, two letters may be wrong.
+/// Words of at least this length may have two edits.
 const LONG: usize = 8;
-/// Longer words are no words.
+/// Longer tokens are not natural words.
 const LONGEST: usize = 32;
-/// So many words of a query are mended.
+/// Maximum number of corrected words per query.
 const MOST_MENDED: usize = 8;
-/// So many words may be meant by one.
+/// Maximum number of corrections per word.
 const MOST_MEANT: usize = 3;
 
-/// Lets words that nobody has written stand for those that were probably meant.
+/// Replaces unknown words with their most likely corrections.
 pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
     let is_known = |form: &str| parts.iter().any(|words| words.dictionary.find(form.as_bytes()).is_some());
     for at in unknown(terms, is_known) {
@@ -31,7 +31,7 @@ pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
     }
 }
 
-/// Places of the words that may be misspelt, as none of their forms is known.
+/// Positions of the words that may be misspelt because none of their forms is known.
 pub(crate) fn unknown(terms: &[Term], is_known: impl Fn(&str) -> bool) -> Vec<usize> {
     let unknown =
         terms.iter().enumerate().filter(|(_, term)| !term.is_extra && !term.forms.iter().any(|form| is_known(form)));
@@ -39,18 +39,18 @@ pub(crate) fn unknown(terms: &[Term], is_known: impl Fn(&str) -> bool) -> Vec<us
     words.map(|(at, _)| at).take(MOST_MENDED).collect()
 }
 
-/// Whether it may be misspelt, or meant by what is.
+/// Whether it may be misspelt, or be a correction.
 pub(crate) fn is_word(form: &str) -> bool {
     (SHORTEST..=LONGEST).contains(&form.chars().count()) && form.chars().all(char::is_alphabetic)
 }
 
-/// How many letters of a word may be wrong.
+/// Maximum edit distance of a word.
 pub(crate) fn most_wrong(form: &str) -> usize {
     if form.chars().count() < LONG { 1 } else { 2 }
 }
 
-/// The nearest known words of any of the forms: those with the fewest wrong letters, and of these the most frequent.
-/// `known` has words and how many chunks have each; one that comes several times has all of them.
+/// The nearest known words to any of the forms: first by edit distance, then by frequency. `known` has words with
+/// their document frequency; the counts of repeated words are added up.
 pub(crate) fn nearest<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8], u64)>) -> Vec<String> {
     let wanted: Vec<Wanted> = forms.iter().map(|form| Wanted::new(form)).collect();
     let mut found: HashMap<&str, (usize, u64)> = HashMap::default();
@@ -74,11 +74,11 @@ pub(crate) fn nearest<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8
     found.into_iter().take(MOST_MEANT).map(|(term, _)| term.to_owned()).collect()
 }
 
-/// A word as it was typed.
+/// A word as typed.
 struct Wanted<'a> {
     form: &'a str,
     signs: u64,
-    /// So many letters may be wrong.
+    /// Maximum edit distance.
     most: usize,
 }
 
@@ -87,8 +87,8 @@ impl Wanted<'_> {
         Wanted { form, signs: signs(form.as_bytes()), most: most_wrong(form) }
     }
 
-    /// Whether it is worth to be compared letter by letter. One letter may take up to four bytes, and each that is missing,
-    /// too many or another changes at most two of the signs for each of its bytes.
+    /// Cheap prefilter before the edit distance. A letter takes up to four bytes, and each missing, extra or
+    /// substituted letter changes at most two signature bits per byte.
     fn may_be(&self, term: &[u8], signs: u64) -> bool {
         let letters = 4 * self.most;
         let is_plain = term.is_ascii() && self.form.is_ascii();
@@ -100,14 +100,15 @@ impl Wanted<'_> {
         }
     }
 
-    /// How many letters are wrong, missing, too many or exchanged with their neighbours; none where those are too many.
+    /// Optimal string alignment distance: substituted, missing, extra or transposed letters. `None` if it is too
+    /// large.
     fn wrong_letters(&self, term: &[u8]) -> Option<usize> {
         let term = std::str::from_utf8(term).ok().filter(|term| is_word(term))?;
         Some(strsim::osa_distance(self.form, term)).filter(|wrong| *wrong <= self.most)
     }
 }
 
-/// Which bytes a word has, in sixty-four kinds.
+/// Byte signature of a word: each byte sets one of 64 bits.
 fn signs(term: &[u8]) -> u64 {
     term.iter().fold(0, |signs, byte| signs | 1 << (byte & 63))
 }
@@ -157,7 +158,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing near is passed over for its length or letters.
+        /// The prefilter by length and signature drops no near word.
         #[test]
         fn every_word_is_compared_that_is_near(typed in "[a-dß東]{5,10}", other in "[a-dß東]{5,10}") {
             let wanted = Wanted::new(&typed);

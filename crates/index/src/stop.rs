@@ -1,10 +1,10 @@
-//! Words that say little by themselves: they are indexed, and left out of queries that have others.
+//! Stop words. They are indexed, and removed from queries that have other words.
 //!
-//! Written without accents, the way terms are compared.
+//! Written without accents, because they are compared after folding.
 
 use crate::language::Language;
 
-/// Whether a word says little in a language.
+/// Whether a word is a stop word of a language.
 pub(crate) fn is_stop(language: Language, word: &str) -> bool {
     list(language.code()).split_ascii_whitespace().any(|stop| stop == word)
 }

@@ -1,36 +1,36 @@
-//! The words of a query, as they are looked for.
+//! Query analysis: the terms of a query.
 
 use crate::language::Language;
 use crate::stop::is_stop;
 use crate::tokens::{Kind, fold, term, tokens};
 use foldhash::{HashMap, HashMapExt};
 
-/// A word of a query, in all forms a chunk may have it.
+/// A word of a query, in all forms that a chunk may contain.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Term {
     /// Distinct, at least one.
     pub(crate) forms: Vec<String>,
-    /// How often the query says it.
+    /// Number of occurrences in the query.
     pub(crate) count: u32,
-    /// A whole beside its parts: good to have, not missed.
+    /// A compound in addition to its parts: it raises the score, but does not count as missing.
     pub(crate) is_extra: bool,
-    /// The query says another word, which nobody has written.
+    /// The forms are spelling corrections; the word in the query is unknown.
     pub(crate) is_guess: bool,
 }
 
-/// More of a query is not looked at.
+/// The rest of a longer query is ignored.
 const MOST_TERMS: usize = 256;
 const LONGEST_QUERY: usize = 16 * 1024;
-/// A word is a stop word where at least this share of the index is in languages that say so: `die` is one in German
-/// and none in English.
+/// A word is a stop word if it is one in languages that cover at least this share of the index: `die` is a stop word
+/// in German and not in English.
 const STOP_SHARE: f32 = 0.2;
 
-/// The terms of a query, for an index whose chunks are in these languages, by these shares.
+/// The terms of a query, for an index with these languages and shares.
 ///
-/// Stop words are left out unless there is nothing else.
+/// Stop words are removed unless there are no other words.
 pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
     let text = &text[..text.floor_char_boundary(LONGEST_QUERY)];
-    // With one language there is nothing to choose, and telling takes longer than all the rest.
+    // With one language there is no choice, and language detection takes longer than everything else.
     let certain = (languages.len() > 1).then(|| Language::of(text)).flatten();
     let certain = certain.filter(|language| languages.iter().any(|(known, _)| known == language));
     let mut terms: Vec<(Term, bool)> = Vec::new();
@@ -66,7 +66,7 @@ pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
         forms.dedup();
         terms.push((Term { forms, count: 1, is_extra: kind == Kind::Whole, is_guess: false }, is_stop_word));
     };
-    // Single letters come before the pairs of the same run; where there is a pair, it says more.
+    // Single letters precede the pairs of the same run. A pair is more specific and replaces its letters.
     let mut letters: Vec<String> = Vec::new();
     tokens(text, |token, kind| match kind {
         Kind::Letter => letters.push(token.to_owned()),
@@ -95,7 +95,7 @@ pub(crate) fn query(text: &str, languages: &[(Language, f32)]) -> Vec<Term> {
 // === impl Term ===
 
 impl Term {
-    /// Lets it stand for others, if there are any.
+    /// Replaces the forms with corrections, if there are any.
     pub(crate) fn mean(&mut self, others: Vec<String>) {
         if !others.is_empty() {
             (self.forms, self.is_guess) = (others, true);

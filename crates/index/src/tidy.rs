@@ -1,30 +1,30 @@
-//! Which segments to join, and when.
+//! Merge policy: selects the segments to merge.
 //!
-//! Each chunk is copied a few times while the index grows, not once for each document: segments are joined when there
-//! are several of about the same size.
+//! Tiered: segments are merged when there are several of similar size. A chunk is thus copied a few times while the
+//! index grows, not once per document.
 
 use crate::part::Part;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Segments of a size that are joined at once.
+/// Segments of a tier that are merged together.
 const ENOUGH: usize = 8;
-/// Segments up to this many chunks are joined by the writer itself: it takes milliseconds.
+/// Segments up to this many chunks are merged by the writer inline, which takes milliseconds.
 const SMALL: usize = 4096;
-/// More segments than this slow searches down, so that the writer joins larger ones as well.
+/// More segments slow down searches, so the writer also merges larger ones.
 const TOO_MANY: usize = 64;
-/// Larger segments are not joined: memory for a copy is needed meanwhile.
+/// Larger segments are not merged, because a merge needs memory for a copy.
 const LARGEST: usize = 256 * 1024;
-/// A segment is made anew when one in this many of its chunks is gone.
+/// A segment is rewritten when more than one in this many chunks is removed.
 const GONE: usize = 5;
 
-/// A segment of at most so many bytes is made anew as soon as anything of it is gone: what was removed is to be
-/// forgotten, and that takes a moment.
+/// A segment of at most this many bytes is rewritten as soon as any document is removed: removed content should
+/// disappear soon, and rewriting is fast.
 pub(crate) const LIGHT: usize = 16 << 20;
 
 type Parts = Vec<Arc<Part>>;
 
-/// What a writer joins at once after a change.
+/// The group that a writer merges inline after a change.
 pub(crate) fn small(parts: &[Arc<Part>], busy: &HashSet<u64>) -> Option<Parts> {
     let largest = if parts.len() > TOO_MANY { LARGEST } else { SMALL };
     let mut sizes: Vec<Parts> = Vec::new();
@@ -37,8 +37,8 @@ pub(crate) fn small(parts: &[Arc<Part>], busy: &HashSet<u64>) -> Option<Parts> {
     sizes.into_iter().find(|group| group.len() >= ENOUGH && fits(group))
 }
 
-/// What to join when there is time: the small ones, as long as the next is not much larger than those before it
-/// together; and any of which much is gone, or anything at all if it has at most `light` bytes.
+/// The group for a background merge: the smallest segments, as long as the next is not much larger than all before it
+/// together; or one segment with many removed chunks, or with any removed document if it has at most `light` bytes.
 pub(crate) fn any(parts: &[Arc<Part>], light: usize) -> Option<Parts> {
     let mut sorted = parts.to_vec();
     sorted.sort_by_key(|part| part.sums.chunks);

@@ -1,39 +1,39 @@
-//! Text into terms.
+//! Tokenizer: text to terms.
 //!
-//! Words come by the rules of Unicode, in lower case, stemmed and without accents. Names such as `foo_bar`, `v1.2` or
-//! `RFC-9110` give their parts and, beside these, the whole without its signs: `RFC 9110`, `rfc9110` and `RFC-9110`
-//! find each other. Scripts without spaces give pairs of letters.
+//! Words follow the Unicode word boundaries, in lower case, stemmed and without accents. Compounds such as `foo_bar`,
+//! `v1.2` or `RFC-9110` give their parts and also the whole without punctuation, so that `RFC 9110`, `rfc9110` and
+//! `RFC-9110` match each other. Scripts without spaces give bigrams.
 
 use crate::language::Language;
 use icu_normalizer::{ComposingNormalizerBorrowed, DecomposingNormalizerBorrowed};
 use std::borrow::Cow;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What a piece of text is, which decides what is done with it.
+/// Token type, which determines its processing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Letters: stemmed.
     Word,
-    /// Numbers, signs, emoji: kept as they are.
+    /// Numbers, symbols, emoji: not stemmed.
     Code,
-    /// A name of several parts, beside its parts.
+    /// A compound, emitted in addition to its parts.
     Whole,
-    /// A letter of a script without spaces. Documents have them beside the pairs, so that single letters are found.
+    /// A letter of a script without spaces. Documents have them in addition to bigrams, so that single letters match.
     Letter,
-    /// Two neighbours of such letters.
+    /// Two adjacent such letters.
     Pair,
 }
 
-/// Longer terms are cut: nobody types them, and they would fill the dictionary.
+/// Longer terms are truncated: they are never typed and would fill the dictionary.
 const LONGEST_TERM: usize = 64;
-/// A name of more parts is a list.
+/// A compound of more parts is a list.
 const MOST_PARTS: usize = 8;
 
-/// Calls `emit` with each token: lower case, not stemmed, accents kept.
+/// Calls `emit` for each token: lower case, not stemmed, with accents.
 pub(crate) fn tokens(text: &str, mut emit: impl FnMut(&str, Kind)) {
     let text =
         if text.is_ascii() { Cow::Borrowed(text) } else { ComposingNormalizerBorrowed::new_nfkc().normalize(text) };
-    // Where the name began that is being read, and where a sign that may join it with the next word ended.
+    // The span of the current compound, and the end of punctuation that may join it with the next word.
     let mut name: Option<(usize, usize)> = None;
     let mut joint: Option<usize> = None;
     let mut run: Option<(usize, usize)> = None;
@@ -73,7 +73,7 @@ pub(crate) fn tokens(text: &str, mut emit: impl FnMut(&str, Kind)) {
     flush_run(&text, run, &mut emit);
 }
 
-/// The term for a token: what the dictionary has.
+/// The dictionary term of a token.
 pub(crate) fn term(token: &str, kind: Kind, language: Option<Language>) -> String {
     let stemmed = match language {
         Some(language) if kind == Kind::Word => language.stem(token),
@@ -82,10 +82,10 @@ pub(crate) fn term(token: &str, kind: Kind, language: Option<Language>) -> Strin
     fold(&stemmed)
 }
 
-/// Without accents, and cut where it is too long.
+/// Removes accents and truncates long words.
 pub(crate) fn fold(word: &str) -> String {
     let word = &word[..word.floor_char_boundary(LONGEST_TERM)];
-    // Other scripts use marks for letters of their own.
+    // Other scripts use combining marks as part of distinct letters.
     if word.is_ascii() || !word.chars().all(|letter| matches!(letter, ..'\u{590}' | '\u{1e00}'..'\u{2000}')) {
         return word.to_owned();
     }
@@ -142,7 +142,8 @@ fn flush_name(text: &str, name: &mut Option<(usize, usize)>, emit: &mut impl FnM
     }
 }
 
-/// The parts of a name: between signs, between letters and digits, before capitals. `1.2` and `3,000` are one part.
+/// The parts of a compound: split at punctuation, between letters and digits, and before capitals. `1.2` and `3,000`
+/// are one part.
 fn parts(name: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut from: Option<usize> = None;
@@ -156,7 +157,7 @@ fn parts(name: &str) -> Vec<&str> {
             if !stays && let Some(start) = from.take() {
                 parts.push(&name[start..at]);
             }
-            // A sign inside a number leaves the number open.
+            // Punctuation inside a number does not end it.
             if !stays {
                 last = letter;
             }
@@ -184,12 +185,12 @@ fn parts(name: &str) -> Vec<&str> {
     parts
 }
 
-/// Signs that join the parts of a name.
+/// Punctuation that joins the parts of a compound.
 fn is_joint(piece: &str) -> bool {
     matches!(piece, "-" | "_" | "." | "/" | "@" | ":" | "+" | "#" | "&" | "\u{2010}" | "\u{2011}" | "'" | "’")
 }
 
-/// Part of the letter before it.
+/// Belongs to the preceding letter.
 fn is_mark(letter: char) -> bool {
     !letter.is_ascii() && !letter.is_alphanumeric() && !letter.is_ascii_punctuation() && !is_sign(letter)
 }
@@ -198,7 +199,7 @@ fn is_sign(letter: char) -> bool {
     matches!(letter, '\u{80}'..='\u{bf}' | '\u{2000}'..='\u{200b}' | '\u{200e}'..='\u{206f}' | '\u{3000}'..='\u{303f}')
 }
 
-/// Scripts that set no spaces between words, and Hangul, whose words carry their endings with them.
+/// Scripts without spaces between words, and Hangul, where endings are attached to words.
 fn is_unspaced(letter: char) -> bool {
     matches!(letter,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{1100}'..='\u{11ff}'

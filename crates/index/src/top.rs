@@ -1,22 +1,22 @@
-//! The best of many, with a bar that rises as better ones come.
+//! Top-k selection with a rising threshold.
 
-/// A chunk of a part, with what it scored.
+/// A chunk of a segment with its score.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Found {
     pub(crate) score: f32,
     pub(crate) part: u32,
     pub(crate) chunk: u32,
-    /// Which words of the query it has, a bit for each.
+    /// Bit mask of the matched query words.
     pub(crate) matched: u32,
 }
 
-/// Keeps the `depth` best. A chunk that comes several times counts by its best.
+/// The `depth` best. A chunk that is offered several times counts with its best score.
 #[derive(Debug)]
 pub(crate) struct Top {
     depth: usize,
     held: Vec<Found>,
     bar: f32,
-    /// Whether one chunk may come several times.
+    /// Whether a chunk may be offered several times.
     has_copies: bool,
 }
 
@@ -31,7 +31,7 @@ impl Top {
         Top { has_copies: true, ..Top::new(depth, floor) }
     }
 
-    /// Scores that are not above this need not be offered.
+    /// Scores at or below this threshold need not be offered.
     pub(crate) fn bar(&self) -> f32 {
         self.bar
     }
@@ -45,7 +45,7 @@ impl Top {
         }
     }
 
-    /// Best first; equal ones in the order of parts and chunks.
+    /// Best first; ties by segment and chunk.
     pub(crate) fn finish(mut self) -> Vec<Found> {
         self.shrink();
         self.held.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then((a.part, a.chunk).cmp(&(b.part, b.chunk))));

@@ -1,72 +1,72 @@
-//! Search by direction: vectors in eight bits a number, with two more for those that come near.
+//! Vector search: 8-bit scalar quantization, with two extra bits per component for rescoring.
 //!
-//! Vectors are brought to length 1. Queries keep twelve bits, so that only the stored side is rounded; what that costs
-//! was measured on 384 numbers, with neighbours that are .0018 apart at the tenth place: recall@10 is .9875 with eight
-//! bits and .9975 with two more for the hundred nearest.
+//! Vectors are normalized. Queries have twelve bits, so that mostly the stored side is rounded. The cost was measured
+//! with 384 dimensions and neighbours that are .0018 apart at the tenth rank: recall@10 is .9875 with eight bits and
+//! .9975 with two more for the hundred nearest.
 //!
-//! Up to [`MANY`] vectors all codes are read, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Reading as much and doing
-//! nothing with it takes 0.04 ms on the same core. Beyond, sketches are read first, 48 bytes each, and then the codes of
-//! those that come near: 4.8 MB and 0.5 MB for 100,000, in 0.3 to 0.5 ms, of which reading is 0.06 ms; recall@10 is
-//! .997. A million sketches are 48 MB and no longer fit into caches: reading them takes 2.6 ms. With a filter what is
-//! allowed is compared in full, unless that is more than [`EXACT`].
+//! Up to [`MANY`] vectors, all codes are scanned, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Only reading as much
+//! memory takes 0.04 ms on the same core. Above that, binary sketches are scanned first, 48 bytes each, and then the
+//! codes of the nearest: 4.8 MB and 0.5 MB for 100,000, in 0.3 to 0.5 ms, of which reading is 0.06 ms; recall@10 is
+//! .997. A million sketches are 48 MB and no longer fit into the caches: reading them takes 2.6 ms. With a filter,
+//! all allowed vectors are compared in full, unless there are more than [`EXACT`].
 
 use crate::bitmap::Bitmap;
 use crate::kernel::{Kernel, LANES, MOST, Numbers, ZERO};
 use crate::sketches::Sketches;
 use crate::top::{Found, Top};
 
-/// Longest vectors there are: beyond, products would not fit into 32 bits.
+/// Maximum dimension: with more, dot products would not fit into 32 bits.
 pub(crate) const MOST_DIMENSIONS: usize = 4096;
-/// Vectors scanned between two looks at the bar.
+/// Vectors per step; the threshold is updated between steps.
 const STRIP: usize = 256;
-/// Largest scale there is, and a little for rounding: no number of a vector of length 1 is larger than 127 of them.
+/// Maximum scale, with a margin for rounding: no component of a unit vector exceeds 127 times its scale.
 const MOST_SCALE: f32 = 1.001 / 127.0;
-/// Where fewer than one in this many chunks are allowed, they are looked up one by one.
+/// If fewer than one in this many chunks is allowed, their vectors are compared one by one.
 const SELECTIVE: usize = 2;
 
-/// Segments of fewer vectors are scanned.
+/// Smaller segments have no sketches.
 const SKETCHED: usize = 16 * 1024;
-/// An index of fewer vectors is scanned as a whole, and finds exactly the nearest.
+/// A smaller index is scanned in full, and the search is exact.
 const MANY: usize = 30_000;
-/// Vectors that are compared in full for each chunk that is looked for, where sketches have chosen them: more where
-/// there are more, because more lie near.
+/// Vectors compared in full per requested chunk after the prefilter. It grows with the index, because more vectors
+/// are near.
 const COMPARED: usize = 8;
 const COMPARED_MORE: usize = 25_000;
-/// So many chunks that a filter allows are compared in full, and exactly the nearest of them found.
+/// Up to this many chunks allowed by a filter are compared in full, and the search is exact.
 const EXACT: usize = 100_000;
 
-/// The vectors of a segment's chunks.
+/// The quantized vectors of a segment's chunks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Vectors {
     pub(crate) dimension: usize,
-    /// Padded to whole lanes.
+    /// Padded to full lanes.
     pub(crate) codes: Vec<u8>,
-    /// Two more bits of each number, four to a byte: for those that come near.
+    /// Two more bits per component, four components per byte, for rescoring.
     pub(crate) rests: Vec<u8>,
     pub(crate) scales: Vec<f32>,
-    /// Where each chunk's vectors begin, and at the end how many there are.
+    /// Start of each chunk's vectors, followed by the total.
     pub(crate) starts: Vec<u32>,
     /// Chunk of each vector.
     pub(crate) owners: Vec<u32>,
-    /// Whether any chunk has more than one.
+    /// Whether any chunk has more than one vector.
     has_several: bool,
-    /// Only where there are many.
+    /// Only in large segments.
     sketches: Option<Sketches>,
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct View<'a> {
     pub(crate) vectors: &'a Vectors,
-    /// Chunks that may be found; all where there is none.
+    /// Chunks that may be returned; `None` means all.
     pub(crate) allowed: Option<&'a Bitmap>,
 }
 
-/// A query's direction, as whole numbers.
+/// A normalized and quantized query vector.
 #[derive(Debug)]
 pub(crate) struct Direction {
     unit: Vec<f32>,
     numbers: Numbers,
-    /// Of all numbers.
+    /// Sum of all components.
     sum: i32,
     scale: f32,
     kernel: Kernel,
@@ -75,7 +75,7 @@ pub(crate) struct Direction {
 // === impl Direction ===
 
 impl Direction {
-    /// `None` for vectors of another length, and for those without direction.
+    /// `None` for vectors with the wrong dimension or without a direction.
     pub(crate) fn new(vector: &[f32], dimension: usize) -> Option<Direction> {
         let unit = unit(vector, dimension)?;
         let largest = unit.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
@@ -91,7 +91,7 @@ impl Direction {
         vectors.range(chunk).map(|at| self.cosine(vectors, at)).reduce(f32::max)
     }
 
-    /// The `depth` chunks that are nearest, nearest first.
+    /// The `depth` nearest chunks, nearest first.
     pub(crate) fn search(&self, views: &[View], depth: usize) -> Vec<Found> {
         let has_copies = views.iter().any(|view| view.vectors.has_several);
         let floor = f32::NEG_INFINITY;
@@ -114,7 +114,7 @@ impl Direction {
                 (allowed, _) => self.scan(part, view.vectors, allowed, &mut top),
             }
         }
-        // The codes decide who is near, and with two more bits a number who is nearer.
+        // The codes select the nearest, and the extra bits rescore them.
         let mut found = top.finish();
         for found in &mut found {
             let vectors = views[found.part as usize].vectors;
@@ -143,7 +143,7 @@ impl Direction {
         self.compare(part, vectors, &near, top);
     }
 
-    /// Offers the vectors at these places.
+    /// Scores the vectors at these positions.
     fn compare(&self, part: usize, vectors: &Vectors, places: &[u32], top: &mut Top) {
         self.kernel.products_at(&vectors.codes, &self.numbers, places, |at, product| {
             let score = product as f32 * vectors.scales[at] * self.scale;
@@ -179,7 +179,7 @@ impl Direction {
         }
     }
 
-    /// With all bits there are.
+    /// With all ten bits.
     fn cosine(&self, vectors: &Vectors, at: usize) -> f32 {
         let quarter = vectors.stride() / 4;
         let rests = &vectors.rests[at * quarter..][..quarter];
@@ -190,7 +190,7 @@ impl Direction {
             sum += i32::from(*a) * (rest & 3) + i32::from(*b) * (rest >> 2 & 3);
             sum += i32::from(*c) * (rest >> 4 & 3) + i32::from(*d) * (rest >> 6);
         }
-        // In eighths: a code is eight of them, and a rest from three below it to three above.
+        // In eighths: a code is eight of them, and the extra bits range from three below to three above.
         let eighths = 8.0 * f64::from(self.product(vectors, at)) + f64::from(2 * sum - 3 * self.sum);
         (eighths * f64::from(vectors.scales[at] * self.scale) / 8.0) as f32
     }
@@ -209,7 +209,7 @@ impl Vectors {
         Vectors { dimension, starts: vec![0], ..Vectors::default() }
     }
 
-    /// From a file. `starts` has been checked, the rest has not.
+    /// From a file. The caller has validated `starts`, but not the other fields.
     pub(crate) fn from_parts(
         dimension: usize,
         codes: Vec<u8>,
@@ -232,7 +232,7 @@ impl Vectors {
         })
     }
 
-    /// How many there are.
+    /// Number of vectors.
     pub(crate) fn len(&self) -> usize {
         self.scales.len()
     }
@@ -281,7 +281,7 @@ impl Vectors {
         self.starts.push(self.scales.len() as u32);
     }
 
-    /// To be called when all are there.
+    /// Must be called after the last vector.
     pub(crate) fn finish(&mut self) {
         self.codes.shrink_to_fit();
         self.rests.shrink_to_fit();
@@ -300,12 +300,12 @@ impl Vectors {
     }
 }
 
-/// The vector at length 1.
+/// The normalized vector.
 fn unit(vector: &[f32], dimension: usize) -> Option<Vec<f32>> {
     if vector.len() != dimension {
         return None;
     }
-    // In 64 bits, so that very long and very short vectors keep their direction.
+    // In 64 bits, so that very long and very short vectors do not overflow or underflow.
     let length = vector.iter().map(|number| f64::from(*number) * f64::from(*number)).sum::<f64>().sqrt();
     (length.is_finite() && length > 0.0)
         .then(|| vector.iter().map(|number| (f64::from(*number) / length) as f32).collect())

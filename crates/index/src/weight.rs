@@ -1,29 +1,29 @@
-//! What the words of a query weigh, and what a chunk is given that has them: BM25 without the lists.
+//! BM25 term weights and length normalization.
 //!
-//! How rare a word is and how long chunks are on average is summed over everything that is alive: a document that was
-//! removed leaves no trace in the scores of others.
+//! Document frequency and average length are computed over live chunks only: a removed document has no effect on the
+//! scores of the remaining ones.
 
 use crate::fuse;
 use crate::terms::Term;
 use crate::words::TEXT;
 
-/// How soon more of the same word stops to count.
+/// Term frequency saturation.
 pub(crate) const K1: f32 = 1.2;
-/// How much long chunks count less.
+/// Strength of length normalization.
 const B: f32 = 0.75;
-/// Words of a query that are told apart in a set of those that a chunk has.
+/// Maximum number of query words in the bit mask of matched words.
 const TOLD_APART: usize = 32;
-/// What a word counts that was probably meant, beside one that was said.
+/// Weight factor of a spelling correction.
 const GUESS: f32 = 0.9;
 
-/// A word of a query, weighed.
+/// The weight of a query word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Weight {
-    /// What BM25 is multiplied with.
+    /// BM25 factor (IDF).
     pub(crate) weight: f32,
-    /// How rare it is; 0 for extra words.
+    /// Coverage weight by rarity; 0 for extra words.
     mass: f32,
-    /// What of that a chunk is given that has it.
+    /// The part of it that a matching chunk gets.
     worth: f32,
 }
 
@@ -31,11 +31,11 @@ pub(crate) struct Weight {
 #[derive(Debug, Clone)]
 pub(crate) struct Weights {
     words: Vec<Weight>,
-    /// What all words of the query weigh together, apart from extra ones.
+    /// Total coverage weight of the query's words, without extra words.
     mass: f32,
 }
 
-/// What length does to a count.
+/// Length normalization of term frequencies.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Norm {
     base: f32,
@@ -45,7 +45,7 @@ pub(crate) struct Norm {
 // === impl Weight ===
 
 impl Weight {
-    /// Of a word that `having` of all chunks have. A chunk that has it in two forms counts twice.
+    /// `having` is the document frequency. A chunk that has the word in two forms counts twice.
     pub(crate) fn new(term: &Term, chunks: usize, having: usize) -> Weight {
         let trust = if term.is_guess { GUESS } else { 1.0 };
         let weight = rarity(chunks, having) * (1.0 + (term.count as f32).ln()) * trust;
@@ -54,7 +54,7 @@ impl Weight {
     }
 }
 
-/// How much it says that a chunk has a word which `having` of all chunks have.
+/// Inverse document frequency of a word that `having` chunks contain.
 fn rarity(chunks: usize, having: usize) -> f32 {
     let (chunks, having) = (chunks as f32, having.min(chunks) as f32);
     (1.0 + (chunks - having + 0.5) / (having + 0.5)).ln()
@@ -63,7 +63,7 @@ fn rarity(chunks: usize, having: usize) -> f32 {
 // === impl Weights ===
 
 impl Weights {
-    /// Sorts words, each with what belongs to it, by what they weigh.
+    /// Sorts words, each with its payload, by coverage weight.
     pub(crate) fn sort<T>(mut words: Vec<(Weight, T)>) -> (Weights, Vec<T>) {
         words.sort_by(|(a, _), (b, _)| b.mass.total_cmp(&a.mass));
         let (words, others): (Vec<Weight>, Vec<T>) = words.into_iter().unzip();
@@ -71,7 +71,7 @@ impl Weights {
         (Weights { words, mass }, others)
     }
 
-    /// How many words the query has.
+    /// Number of query words.
     pub(crate) fn count(&self) -> usize {
         self.words.len()
     }
@@ -80,18 +80,18 @@ impl Weights {
         self.words[word].weight
     }
 
-    /// Which bit says that a chunk has this word.
+    /// The bit of this word in the mask of matched words.
     pub(crate) fn bit(&self, word: usize) -> u32 {
         if word < TOLD_APART { 1 << word } else { 0 }
     }
 
-    /// What a chunk would score that had nothing but the query's words, over and over.
+    /// Upper bound of BM25: the score of a chunk that only repeats the query's words.
     pub(crate) fn most(&self) -> f32 {
         let words = self.words.iter().filter(|word| word.mass > 0.0);
         words.map(|word| word.weight).sum::<f32>() * (K1 + 1.0)
     }
 
-    /// Which share of the query, weighed by rarity, these words are.
+    /// Share of the query that these words cover, weighted by rarity.
     pub(crate) fn share(&self, matched: u32) -> f32 {
         if self.mass <= 0.0 {
             return 0.0;
@@ -104,14 +104,14 @@ impl Weights {
 // === impl Norm ===
 
 impl Norm {
-    /// `chunks` and `length` are those of all that is alive.
+    /// `chunks` and `length` are the totals of all live chunks.
     pub(crate) fn new(chunks: usize, length: u64) -> Norm {
         let average = if chunks == 0 { 1.0 } else { (length as f32 / chunks as f32).max(1.0) };
-        // Counts are in halves, and so is what they are compared with.
+        // Counts are in halves, and so are these constants.
         Norm { base: TEXT as f32 * K1 * (1.0 - B), slope: TEXT as f32 * K1 * B / average }
     }
 
-    /// What a word counts that a chunk has this often.
+    /// Saturated frequency of a word that occurs this often in a chunk.
     pub(crate) fn count(self, count: u32, length: u16) -> f32 {
         let count = count as f32;
         count * (K1 + 1.0) / (count + self.base + self.slope * f32::from(length))

@@ -1,10 +1,10 @@
-//! The words of chunks, as a segment keeps them.
+//! Inverted index of a segment.
 //!
-//! A word of the text counts as two halves, one of the context as one half; lengths are in halves as well.
+//! A word of the text counts as two halves, a word of the context as one half; lengths are in halves as well.
 //!
-//! These lists are our own, and not those of tantivy, because words and vectors of a chunk have to appear and go
-//! together: here they are one segment, one file and one snapshot, a filter is one set of chunks for both, and removed
-//! chunks do not count in scores. tantivy keeps its own files, threads, commits and deletions beside that, and
+//! This crate has its own posting lists instead of tantivy, because words and vectors of a chunk have to be added and
+//! removed together: here they are one segment, one file and one snapshot, a filter is one set of chunks for both,
+//! and removed chunks do not count in scores. tantivy has separate files, threads, commits and deletions, and
 //! `bench/run knowledge` shows that it is no faster.
 
 use crate::bitmap::Bitmap;
@@ -15,27 +15,27 @@ use crate::postings::{Cursor, Posting};
 use crate::tokens::{Kind, term, tokens};
 use foldhash::HashMap;
 
-/// What a word of the text counts.
+/// Weight of a word in the text, in halves.
 pub(crate) const TEXT: u32 = 2;
-/// What a word of the context counts.
+/// Weight of a word in the context, in halves.
 const CONTEXT: u32 = 1;
 const NO_LANGUAGE: u8 = u8::MAX;
 
-/// The words of a segment's chunks.
+/// The inverted index of a segment's chunks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Words {
     pub(crate) dictionary: Dictionary,
-    /// In halves, for each chunk.
+    /// Length of each chunk, in halves.
     pub(crate) lengths: Vec<u16>,
-    /// Number of each chunk's language.
+    /// Language number of each chunk.
     pub(crate) languages: Vec<u8>,
 }
 
-/// Collects the words of chunks, one chunk after the other.
+/// Builds an inverted index, one chunk after the other.
 #[derive(Default)]
 pub(crate) struct Builder {
     terms: HashMap<String, u32>,
-    /// Term for each token that was seen, by language: stemming is done once.
+    /// Cache of token to term, by language: each token is stemmed once.
     known: HashMap<u8, HashMap<String, u32>>,
     /// Term, chunk and count.
     found: Vec<(u32, u32, u8)>,
@@ -46,12 +46,12 @@ pub(crate) struct Builder {
 // === impl Builder ===
 
 impl Builder {
-    /// The chunks of a document, each in its language.
+    /// Adds the chunks of a document, each in its language.
     pub(crate) fn read(&mut self, document: &Document) {
         let languages: Vec<Option<Language>> = document.chunks.iter().map(|chunk| Language::of(&chunk.text)).collect();
         let usual = most_frequent(&languages);
         for (chunk, language) in document.chunks.iter().zip(languages) {
-            // A table or a heading is in the language of the text around it.
+            // A table or a heading has the language of the surrounding text.
             let language = language.or(usual).or_else(|| Language::fallback(&chunk.text));
             self.push(&chunk.text, &chunk.context, language);
         }
@@ -123,7 +123,7 @@ fn most_frequent(languages: &[Option<Language>]) -> Option<Language> {
 // === impl Words ===
 
 impl Words {
-    /// Joins the words of several parts, in this order, without removed chunks.
+    /// Merges several inverted indexes, in this order, without removed chunks.
     pub(crate) fn join(parts: &[(&Words, &Bitmap)]) -> Words {
         let mut joined = Words::default();
         let mut renumbered: Vec<Vec<u32>> = Vec::new();

@@ -1,4 +1,4 @@
-//! Whatever is done to an index, it finds what looking at every chunk finds.
+//! Model-based test: after any sequence of operations, search returns the same results as an exhaustive scan.
 
 mod model;
 
@@ -62,7 +62,7 @@ fn facets(tag: u8) -> Vec<Facet> {
     vec![Facet { key: "tag".into(), value: tag.to_string() }]
 }
 
-/// The store that the index is made from, and the index.
+/// The store as the source of truth, and the index under test.
 struct World {
     index: Index,
     model: Model,
@@ -79,7 +79,7 @@ impl World {
                     let chunks = chunks.iter().map(|(text_words, context, seeds)| {
                         self.next_chunk += 1;
                         Chunk {
-                            // Not in the order in which they come.
+                            // Keys are not in ascending order.
                             key: self.next_chunk ^ 5,
                             text: text(text_words),
                             context: text(context),
@@ -107,7 +107,7 @@ impl World {
         assert_eq!(self.files.len(), saved.in_use.len());
     }
 
-    /// A start from the files there are, which may be behind the store.
+    /// Restarts from the saved files, which may be older than the store.
     fn restore(&mut self) {
         self.index = Index::new(DIMENSION);
         let live = self.model.documents.values().map(|document| LiveDocument {

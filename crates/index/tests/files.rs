@@ -1,4 +1,4 @@
-//! Saved segments come back as they were, or are refused.
+//! Saved segments are restored unchanged, or rejected.
 
 use corbie_index::{Change, Chunk, Damage, Document, Facet, Index, LiveDocument, Mode, Query};
 use std::collections::HashSet;
@@ -98,7 +98,7 @@ fn bytes_damaged_anywhere_are_refused() {
     assert_eq!(refusal(Vec::new()), Damage::NotASegment);
 }
 
-/// A right checksum is easily made: what was checked must be checked all the same.
+/// A valid checksum is easily forged, so the content must be validated nevertheless.
 #[test]
 fn bytes_damaged_on_purpose_never_make_a_search_fail() {
     let good = saved();

@@ -1,4 +1,4 @@
-//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
+//! Replays the fuzz corpus and a number of new inputs.
 
 #[path = "../fuzz/promises.rs"]
 mod promises;
@@ -16,7 +16,7 @@ fn saved_segments_keep_their_promises() {
     replay::replay(&corpus, 20_000, |input| promises::hold("segment", input));
 }
 
-/// The corpus would be worth nothing if its segments were refused.
+/// The corpus would be useless if its segments were rejected.
 #[test]
 fn a_segment_as_it_is_saved_today_begins_as_the_target_has_it() {
     let index = Index::new(4);

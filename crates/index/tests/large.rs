@@ -1,4 +1,4 @@
-//! Enough chunks that lists have many blocks, searches skip, and sketches choose among vectors.
+//! Test with enough chunks for multi-block lists, skipping, and the sketch prefilter.
 
 mod model;
 
@@ -9,7 +9,7 @@ const DIMENSION: usize = 64;
 const DOCUMENTS: u64 = 4_000;
 const CHUNKS: u64 = 10;
 
-/// Numbers that are the same every time.
+/// Deterministic pseudo-random numbers.
 fn number(seed: u64) -> u64 {
     let mixed = (seed ^ (seed >> 31)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed ^ (mixed >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 33
@@ -21,7 +21,7 @@ fn words(seed: u64) -> String {
     ranks.map(|rank| format!("{rank}")).collect::<Vec<_>>().join(" ")
 }
 
-/// Around one of a few hundred directions.
+/// Around one of a few hundred cluster centres.
 fn vector(seed: u64) -> Vec<f32> {
     let centre = model::vector(number(seed) % 400, DIMENSION);
     let noise = model::vector(seed + 1000, DIMENSION);
@@ -63,7 +63,7 @@ fn a_large_index_finds_what_looking_at_every_chunk_finds() {
     let dates = Filter { added_from: Some(1000), added_to: Some(1500), ..Filter::default() };
     let filters = [None, Some(filter("half", "1")), Some(filter("rare", "7")), Some(dates)];
     for (filter, seed) in filters.iter().flat_map(|filter| (1..4).map(move |seed| (filter.as_ref(), seed))) {
-        // A frequent word, some that are not, and one that is in no chunk.
+        // A frequent word, rarer ones, and one that no chunk contains.
         let text = format!("{} 1 {} nowhere", 40 * seed, 300 + seed);
         let query = Query { text: &text, vector: None, filter, top: 50, mode: Mode::Words };
         let mut scores: Vec<f32> = snapshot.search(&query).iter().map(|hit| hit.words).collect();

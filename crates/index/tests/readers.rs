@@ -1,4 +1,4 @@
-//! Readers see whole changes, however busy the writer is.
+//! Readers see atomic changes under concurrent writes.
 
 use corbie_index::{Change, Chunk, Document, Index, Mode, Query};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CHUNKS: u64 = 5;
 const DOCUMENTS: u64 = 12;
 
-/// Each version of a document says its number in all of its chunks.
+/// Each version of a document has its number in all of its chunks.
 fn document(key: u64, version: u64) -> Document {
     let chunks = (0..CHUNKS).map(|at| Chunk {
         key: (version * DOCUMENTS + key) * CHUNKS + at,

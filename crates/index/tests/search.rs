@@ -1,4 +1,4 @@
-//! What people type finds what they mean.
+//! Search tests: inflections, languages, names, unusual queries.
 
 use corbie_index::{Change, Chunk, Document, Hit, Index, Mode, Query};
 

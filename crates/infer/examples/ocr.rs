@@ -1,9 +1,10 @@
-//! Reads the text of pictures and says how long it took.
+//! Runs OCR on images and reports timings.
 //!
 //!     cargo run --release -p corbie-infer --example ocr -- page.png
 //!
-//! `--boxes` also prints each line with its place, `--side 960` sets how long a picture is looked at, and `--threads 2`
-//! reads so many pictures at once with one engine; CPU and peak are those of all of them.
+//! `--boxes` also prints each line with its bounding box, `--side 960` sets the maximum side length of the scaled
+//! image, and `--threads 2` processes images concurrently with one engine. CPU time and peak memory are totals of all
+//! threads.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -44,7 +45,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 fn read(engine: &Engine, settings: &Settings, file: &Path, boxes: bool) -> Result<(), Box<dyn std::error::Error>> {
     let image = image::open(file)?.to_rgba8();
     let (width, height) = image.dimensions();
-    // What can be seen through is seen on white paper.
+    // Composites transparent pixels onto white.
     let on_white = |colour: u8, cover: u8| 255 - ((255 - u16::from(colour)) * u16::from(cover) / 255) as u8;
     let rgb: Vec<u8> =
         image.pixels().flat_map(|pixel| [0, 1, 2].map(|index| on_white(pixel[index], pixel[3]))).collect();
@@ -73,7 +74,7 @@ fn read(engine: &Engine, settings: &Settings, file: &Path, boxes: bool) -> Resul
     Ok(())
 }
 
-/// User and system time of all threads, where the system tells.
+/// User and system time of all threads, if the platform reports it.
 fn cpu_seconds() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);

@@ -1,4 +1,4 @@
-//! The models inside the library, and what is known about them.
+//! Built-in models and their metadata.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -8,15 +8,15 @@ use sha2::{Digest, Sha256};
 
 use crate::ocr;
 
-/// What a model is, where it comes from, and what its files must be.
+/// Metadata of a model: identity, origin, and checksums of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Card {
     pub id: String,
     pub name: String,
-    /// How many numbers it makes of a text; 0 where it makes none, as one that reads pictures.
+    /// Dimension of its embeddings; 0 for models without embeddings, such as OCR.
     #[serde(default, skip_serializing_if = "is_none")]
     pub dimension: usize,
-    /// How much of a text it reads; 0 where it reads none.
+    /// Maximum input length; 0 for models without text input.
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_tokens: usize,
     pub languages: Vec<String>,
@@ -27,12 +27,12 @@ pub struct Card {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// Who made the model.
+    /// Publisher of the model.
     pub publisher: String,
-    /// The package its weights were taken from.
+    /// The package that contains the weights.
     pub package: String,
     pub version: String,
-    /// Of the package.
+    /// SHA-256 of the package.
     pub sha256: String,
     pub model_licence: String,
     pub package_licence: String,
@@ -48,18 +48,19 @@ pub struct File {
 /// The graph, without its weights.
 pub(crate) const NETWORK: &[u8] = include_bytes!("../models/all-MiniLM-L6-v2/model.onnx");
 pub(crate) const TOKENIZER: &[u8] = include_bytes!("../models/all-MiniLM-L6-v2/tokenizer.json");
-/// The name by which the graph calls its weights.
+/// The name of the weights file in the graph.
 pub(crate) const WEIGHTS_NAME: &str = "model.onnx.data";
-/// Used where they lie in the program's file: pages that are not needed are never read.
+/// Memory-mapped from the executable: unused pages are never read.
 pub(crate) static WEIGHTS: &[u8] = rten::include_external_data!("../models/all-MiniLM-L6-v2/model.onnx.data");
 
-/// The model of embeddings first.
+/// The embedding model comes first.
 static CARDS: LazyLock<[Card; 2]> = LazyLock::new(|| {
     [include_str!("../models/all-MiniLM-L6-v2/MODEL.toml"), include_str!("../models/PP-OCRv6-tiny/MODEL.toml")]
         .map(|card| toml::from_str(card).expect("the card was checked by a test"))
 });
 
-/// One on each line. The vocabulary is that of WordPiece: ordered by how common a token is, and much of it is no words.
+/// One word per line. The source is the WordPiece vocabulary: it is sorted by frequency, and many tokens are not
+/// words.
 static ENGLISH_WORDS: LazyLock<String> = LazyLock::new(|| {
     #[derive(Deserialize)]
     struct Tokenizer {
@@ -89,7 +90,7 @@ pub(crate) fn english_words() -> impl Iterator<Item = &'static str> + Clone {
 }
 
 impl Card {
-    /// What it makes of what, in a few words.
+    /// Short description of its input and output.
     pub fn does(&self) -> String {
         match self.dimension {
             0 => "text in pictures to letters".to_owned(),
@@ -103,12 +104,12 @@ fn is_none(number: &usize) -> bool {
     *number == 0
 }
 
-/// The models inside this build: the one for embeddings, then the one that reads pictures.
+/// The models in this build: the embedding model, then the OCR model.
 pub fn builtin_models() -> &'static [Card] {
     &*CARDS
 }
 
-/// The files inside this build that are not what their cards say, by their names. Reads all of them, which takes a moment.
+/// Names of the built-in files that do not match their checksums. Hashes all files, which takes a moment.
 pub fn damaged_builtin_files() -> Vec<String> {
     let inside: [(&str, &[u8]); 6] = [
         ("model.onnx", NETWORK),
@@ -126,7 +127,7 @@ pub fn damaged_builtin_files() -> Vec<String> {
     inside.iter().filter(|file| !is_sound(file)).map(|(name, _)| (*name).to_owned()).collect()
 }
 
-/// Of the model for embeddings.
+/// Metadata of the embedding model.
 pub(crate) fn card() -> &'static Card {
     &CARDS[0]
 }

@@ -1,4 +1,4 @@
-//! Text to vectors.
+//! Text embeddings.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -18,18 +18,17 @@ use crate::network::{Network, Task, pool};
 use crate::pooling::{Pooling, normalise};
 use crate::tokens::{Reader, Tokenizer, Tokens};
 
-/// What a text is for. Some models were trained to see the difference.
+/// The role of a text. Some models were trained with different prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Purpose {
-    /// It is searched for.
+    /// A search query.
     Query,
-    /// It is searched in, compared or classified.
+    /// A text to search in, compare or classify.
     #[default]
     Passage,
 }
 
-/// A model that turns texts into unit vectors. The same text gives the same vector, bit for bit, whatever it is
-/// embedded together with.
+/// A model that turns texts into unit vectors. The same text gives the same vector, bit for bit, in any batch.
 #[derive(Debug)]
 pub struct Embedder {
     id: ModelId,
@@ -43,24 +42,24 @@ pub struct Embedder {
     threads: usize,
 }
 
-/// What computes.
+/// The runtime of the model.
 #[derive(Debug)]
 enum Engine {
-    /// Any model, on any processor.
+    /// Any model, on any CPU.
     Network { network: Box<Network>, most_tokens_at_once: usize },
-    /// The built-in one, on processors it was written out for.
+    /// The built-in model, on CPUs with a hand-written kernel.
     #[cfg(target_arch = "x86_64")]
     MiniLm(Box<MiniLm>),
 }
 
-/// Texts of the built-in model that rten runs together have no more tokens than this.
+/// Maximum number of tokens per rten batch of the built-in model.
 const MOST_TOKENS_AT_ONCE: usize = 256;
 #[cfg(target_arch = "x86_64")]
-/// Fewer tokens than this are embedded before another thread has started.
+/// With fewer tokens, the work is done before another thread has started.
 const WORTH_A_THREAD: usize = 64;
 
 impl Embedder {
-    /// The model inside this library: all-MiniLM-L6-v2, for English. Loads in a moment.
+    /// The built-in model: all-MiniLM-L6-v2, for English. Loads in a moment.
     pub fn builtin(threads: usize) -> Result<Embedder, Error> {
         #[cfg(target_arch = "x86_64")]
         if let Some(minilm) = MiniLm::load() {
@@ -70,12 +69,12 @@ impl Embedder {
         Embedder::builtin_portable(threads)
     }
 
-    /// The same model run by rten, as on processors without 8-bit dot products. Slower; its vectors are the same but
-    /// for the last digits.
+    /// The same model on rten, as on CPUs without 8-bit dot products. Slower; its vectors differ only in the last
+    /// digits.
     pub fn builtin_portable(threads: usize) -> Result<Embedder, Error> {
         let damaged = |reason: String| Error::Builtin { reason };
         let model = ModelOptions::with_all_ops()
-            // A short text takes 2 ms with packed weights and 10 ms without. They are 11 MB.
+            // A short text takes 2 ms with prepacked weights and 10 ms without. They take 11 MB.
             .prepack_weights(true)
             .external_data_static(builtin::WEIGHTS_NAME, builtin::WEIGHTS)
             .load_static_slice(builtin::NETWORK)
@@ -100,7 +99,7 @@ impl Embedder {
         })
     }
 
-    /// A model from a folder with `model.onnx` and `tokenizer.json`. It is run once, to see that it works.
+    /// Loads a model from a directory with `model.onnx` and `tokenizer.json`. Runs it once to verify that it works.
     pub fn open(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
         folder::open_guarded(path, || Embedder::open_or_panic(path, options, threads))
     }
@@ -113,8 +112,8 @@ impl Embedder {
             id: folder.id().map_err(|error| bad(error.to_string()))?,
             dimension: 0,
             reader: Arc::new(Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?),
-            // One text at a time: models that measure the range of their activations while running (dynamic
-            // quantisation) measure it over a whole batch, and a text's vector must not depend on its neighbours.
+            // One text at a time: with dynamic quantization, the range of activations is measured over a whole batch,
+            // and a text's vector must not depend on the rest of the batch.
             engine: Engine::Network { network: Box::new(network), most_tokens_at_once: 0 },
             pooling: folder.pooling,
             query_prefix: folder.query_prefix,
@@ -135,12 +134,12 @@ impl Embedder {
         self.dimension
     }
 
-    /// How many tokens of a text the model reads, its own around the text included.
+    /// Maximum number of tokens of a text, including special tokens.
     pub fn max_tokens(&self) -> usize {
         self.reader.max_tokens()
     }
 
-    /// The model understands English alone; other languages give vectors of little worth.
+    /// The model supports only English; embeddings of other languages have low quality.
     pub fn is_english_only(&self) -> bool {
         self.english_only
     }
@@ -151,14 +150,14 @@ impl Embedder {
         Ok(embeddings.remove(0))
     }
 
-    /// Embeds many texts; the vectors come in the order of the texts. One text that cannot be embedded fails the whole,
-    /// and the error says which.
+    /// Embeds many texts; the vectors are in the order of the texts. One text that cannot be embedded fails the whole
+    /// call, and the error has its index.
     pub fn embed_many<T: AsRef<str>>(&self, texts: &[T], purpose: Purpose) -> Result<Vec<Embedding>, Error> {
         let texts = texts.iter().enumerate().map(|(index, text)| self.read(text.as_ref(), purpose, index));
         self.run(&texts.collect::<Result<Vec<_>, _>>()?)
     }
 
-    /// The first half of embedding: what the model will see. `index` is for the error alone.
+    /// First step of embedding: tokenizes a text. `index` is only used in the error.
     pub fn read(&self, text: &str, purpose: Purpose, index: usize) -> Result<Tokens, Error> {
         let prefix = match purpose {
             Purpose::Query => &self.query_prefix,
@@ -170,22 +169,22 @@ impl Embedder {
         self.reader.read(&format!("{prefix}{text}"), index)
     }
 
-    /// Where the tokens of a text stand in it, in bytes and in order, however long it is. For those who cut texts.
+    /// Byte ranges of the tokens of a text, in order, without a length limit. For chunking.
     pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
         self.reader.offsets(text)
     }
 
-    /// What cuts texts for this model, without the model.
+    /// The tokenizer of this model, without the model.
     pub fn tokenizer(&self) -> Tokenizer {
         Tokenizer::new(self.reader.clone(), &self.passage_prefix)
     }
 
-    /// The second half: runs the model.
+    /// Second step of embedding: runs the model.
     pub fn run(&self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
         self.run_telling(texts, &|| {})
     }
 
-    /// The same; `goes_on` is called after every few texts, by whichever thread has done them.
+    /// Like [`Embedder::run`]; `goes_on` is called after every few texts, from any worker thread.
     pub fn run_telling(&self, texts: &[Tokens], goes_on: &(dyn Fn() + Sync)) -> Result<Vec<Embedding>, Error> {
         for (index, text) in texts.iter().enumerate() {
             self.reader.check(text.ids.len(), index)?;
@@ -199,7 +198,7 @@ impl Embedder {
         }
     }
 
-    /// Texts of one length are run together, since that takes no padding.
+    /// Texts of equal length form a batch, because that needs no padding.
     fn run_by_length(
         &self,
         network: &Network,
@@ -227,7 +226,7 @@ impl Embedder {
     }
 
     #[cfg(target_arch = "x86_64")]
-    /// Each text by itself, on as many threads as there are texts and cores for it.
+    /// Each text separately, on as many threads as there are texts and cores.
     fn run_side_by_side(
         &self,
         minilm: &MiniLm,
@@ -255,7 +254,7 @@ impl Embedder {
             Ok(done)
         };
         let shares: Vec<_> = std::thread::scope(|scope| {
-            // Where no more threads can be had, those there are do it all.
+            // If no more threads can be spawned, the existing ones do all the work.
             let another = |_| std::thread::Builder::new().spawn_scoped(scope, work).ok();
             let others: Vec<_> = (1..threads).filter_map(another).collect();
             let own = work();
@@ -271,9 +270,9 @@ impl Embedder {
         Ok(embeddings.into_iter().map(|(_, embedding)| embedding).collect())
     }
 
-    /// The vector of one text out of its rows.
+    /// Pools the rows of one text into its vector.
     fn pooled(&self, rows: &[f32], width: usize, text: &Tokens, index: usize) -> Result<Embedding, Error> {
-        // Zero only while a model is being tried for the first time.
+        // Zero only during the trial run of a new model.
         if self.dimension != 0 && width != self.dimension {
             let reason = "it has another dimension than the vectors before it";
             return Err(Error::Unusable { model: self.id.to_string(), index, reason });

@@ -1,29 +1,29 @@
-//! A text's vector, with the model that made it.
+//! An embedding with the ID of its model.
 
 use std::fmt;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a model and the way it was made, so that vectors of two models are never compared.
+/// Identifies a model and its configuration, so that vectors of different models are never compared.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ModelId(Arc<str>);
 
-/// What a model made of one text.
+/// The output of a model for one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Embedding {
     pub model: ModelId,
-    /// Of length one, every number finite.
+    /// Unit length, all components finite.
     pub vector: Vec<f32>,
-    /// How many tokens the model read, its own around the text included.
+    /// Number of input tokens, including special tokens.
     pub tokens: usize,
-    /// The text was longer than the model reads; its end has no part in the vector.
+    /// The text exceeded the input limit; its end does not contribute to the vector.
     pub truncated: bool,
 }
 
 impl Embedding {
-    /// How alike two texts are, from -1 to 1. None where two models made the vectors: the number would mean nothing.
+    /// Cosine similarity, from -1 to 1. `None` if the vectors come from different models.
     pub fn similarity(&self, other: &Embedding) -> Option<f32> {
         (self.model == other.model).then(|| self.vector.iter().zip(&other.vector).map(|(a, b)| a * b).sum())
     }

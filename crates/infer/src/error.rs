@@ -1,6 +1,6 @@
-//! What can go wrong with a model or a text, each with the reader's next step.
+//! Errors of models and texts, each with a remedy.
 //!
-//! Fields count texts from zero, as slices do; messages count from one, as people do.
+//! Fields count texts from zero, as slices do; messages count from one, as users do.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ pub enum Error {
     #[error("text {} {}", index + 1, self.fault())]
     Tokenize { index: usize, reason: String },
 
-    /// A fault of the model: it was trained or exported wrongly, or its file is damaged.
+    /// A defect of the model: it was trained or exported incorrectly, or its file is damaged.
     #[error("`{model}` gave nothing usable for text {}: {reason}", index + 1)]
     Unusable { model: String, index: usize, reason: &'static str },
 
@@ -33,7 +33,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Where the text is at fault, not the model: which text, and what is wrong with it. Whoever sent it can mend it.
+    /// The index and the description of an invalid text; `None` if the model is the cause. The client can correct the
+    /// text.
     pub fn about_a_text(&self) -> Option<(usize, String)> {
         match self {
             Error::EmptyText { index } => Some((*index, "is empty; give at least one letter".into())),

@@ -1,4 +1,4 @@
-//! A model in a folder: `model.onnx`, `tokenizer.json`, and what its exporter wrote beside them.
+//! Model directory: `model.onnx`, `tokenizer.json`, and the exporter's configuration files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,44 +16,44 @@ use crate::error::Error;
 use crate::network;
 use crate::pooling::Pooling;
 
-/// What the owner of a model says about it. What is not said is read from the files beside the model.
+/// Overrides of the model configuration. Unset fields are read from the files in the model directory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct FolderOptions {
     pub pooling: Option<Pooling>,
-    /// Put before a text that is searched for, such as `query: ` for e5.
+    /// Prepended to search queries, such as `query: ` for e5.
     pub query_prefix: Option<String>,
-    /// Put before a text that is searched in, such as `passage: ` for e5.
+    /// Prepended to passages, such as `passage: ` for e5.
     pub passage_prefix: Option<String>,
     pub max_tokens: Option<usize>,
 }
 
-/// A model's folder, read and understood.
+/// A parsed and validated model directory.
 #[derive(Debug)]
 pub(crate) struct Folder {
     pub(crate) path: PathBuf,
     pub(crate) network: PathBuf,
-    /// The files beside the network that hold its weights, as large exports have them.
+    /// External weight files of the network, as in large exports.
     pub(crate) weights: BTreeSet<PathBuf>,
     pub(crate) tokenizer: Vec<u8>,
     pub(crate) max_tokens: usize,
-    // The rest is for models that give vectors.
+    // The remaining fields are for embedding models.
     pub(crate) pooling: Pooling,
     pub(crate) query_prefix: String,
     pub(crate) passage_prefix: String,
 }
 
-/// What a model reads when nobody says.
+/// Input limit if neither the options nor the files define one.
 const DEFAULT_MAX_TOKENS: usize = 512;
-/// More would let one text fill the memory: attention grows with the square.
+/// A higher limit would let one text exhaust memory: attention is quadratic.
 const MOST_TOKENS: usize = 8192;
 const MOST_JSON_BYTES: u64 = 64 * 1024 * 1024;
-/// Twice what the format itself allows.
+/// Twice the limit of the format.
 const MOST_NETWORK_BYTES: u64 = 4 << 30;
-/// The weights of eight billion parameters, unquantised. A file can claim any size without a disk behind it.
+/// The unquantized weights of eight billion parameters. A sparse file can claim any size.
 const MOST_WEIGHT_BYTES: u64 = 32 << 30;
 
 impl Folder {
-    /// The folder of a model that gives vectors.
+    /// Reads the directory of an embedding model.
     pub(crate) fn read(path: &Path, options: &FolderOptions) -> Result<Folder, Error> {
         let sentence: Option<SentenceFile> = beside(path, "sentence_bert_config.json")?;
         let folder = Folder::plain(path, options.max_tokens.or(sentence.and_then(|file| file.max_seq_length)))?;
@@ -76,14 +76,14 @@ impl Folder {
         })
     }
 
-    /// The network and its tokenizer, which every model has. `max_tokens` is what someone said who knows better than
-    /// the tokenizer.
+    /// Reads the network and its tokenizer, which every model has. `max_tokens` overrides the tokenizer's
+    /// configuration.
     pub(crate) fn plain(path: &Path, max_tokens: Option<usize>) -> Result<Folder, Error> {
         let missing = |reason: String| Error::NoModel { path: path.to_owned(), reason };
         if !path.is_dir() {
             return Err(missing("it is not a folder".into()));
         }
-        // Exporters put the network into a folder of its own or not.
+        // Some exporters put the network into a subdirectory.
         let network = ["model.onnx", "onnx/model.onnx"]
             .iter()
             .map(|name| path.join(name))
@@ -94,7 +94,7 @@ impl Folder {
         let weights = weights_of(&network).map_err(|reason| Error::BadModel { path: network.clone(), reason })?;
         let tokenizer_settings: Option<TokenizerFile> = beside(path, "tokenizer_config.json")?;
         let max_tokens = max_tokens
-            // Some write 10^30 for "no limit".
+            // Some exporters write 10^30 for "no limit".
             .or(tokenizer_settings
                 .and_then(|file| file.model_max_length)
                 .filter(|most| *most <= MOST_TOKENS as f64)
@@ -113,7 +113,7 @@ impl Folder {
         })
     }
 
-    /// The folder's name and a hash of everything that decides about a vector.
+    /// The directory name and a hash of everything that affects a vector.
     pub(crate) fn id(&self) -> std::io::Result<ModelId> {
         self.id_with(&format!(
             "{:?} {:?} {:?} {}",
@@ -121,7 +121,7 @@ impl Folder {
         ))
     }
 
-    /// The folder's name and a hash of its network, its tokenizer, and the settings that decide besides them.
+    /// The directory name and a hash of the network, the tokenizer, and the given settings.
     pub(crate) fn id_with(&self, settings: &str) -> std::io::Result<ModelId> {
         let mut hash = Sha256::new();
         std::io::copy(&mut fs::File::open(&self.network)?, &mut hash)?;
@@ -141,8 +141,8 @@ impl Folder {
     }
 }
 
-/// Opens a model, and makes an error of a panic. The libraries that read a model expect what exporters write, and panic
-/// over some of what else there can be. Nothing of a model that was half opened is kept.
+/// Opens a model and converts a panic into an error. The parsing libraries expect the output of exporters and panic
+/// on some other inputs. A partially opened model is dropped.
 pub(crate) fn open_guarded<T>(path: &Path, open: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
     catch_unwind(AssertUnwindSafe(open)).unwrap_or_else(|_| {
         Err(Error::BadModel { path: path.to_owned(), reason: "it made its reader panic; export it again".into() })
@@ -165,7 +165,7 @@ struct TokenizerFile {
     model_max_length: Option<f64>,
 }
 
-/// The pooling that the exporter wrote down, if any: `pooling_mode_cls_token: true`, or `pooling_mode: "cls"`.
+/// The pooling in the exporter's configuration, if any: `pooling_mode_cls_token: true`, or `pooling_mode: "cls"`.
 fn pooling_beside(folder: &Path) -> Result<Option<Pooling>, Error> {
     const FILE: &str = "1_Pooling/config.json";
     let settings: Option<BTreeMap<String, serde_json::Value>> = beside(folder, FILE)?;
@@ -183,7 +183,7 @@ fn pooling_beside(folder: &Path) -> Result<Option<Pooling>, Error> {
         ["mean_tokens" | "mean"] => Ok(Some(Pooling::Mean)),
         ["cls_token" | "cls"] => Ok(Some(Pooling::Cls)),
         ["lasttoken"] => Ok(Some(Pooling::LastToken)),
-        // A vector pooled in another way than the model was trained with looks like any other and is worth little.
+        // A vector with the wrong pooling looks valid, but has low quality.
         _ => Err(Error::BadModel {
             path: folder.join(FILE),
             reason: format!("there is no pooling by `{}` here; set `pooling` to one there is", modes.join("` and `")),
@@ -191,10 +191,10 @@ fn pooling_beside(folder: &Path) -> Result<Option<Pooling>, Error> {
     }
 }
 
-/// The files that a network keeps its weights in besides its own. Every place it names is checked, since the runtime
-/// reserves the memory that a network asks for before it looks at the file.
+/// The external weight files of a network. Validates every tensor location, because the runtime allocates the
+/// requested memory before it reads the file.
 fn weights_of(network: &Path) -> Result<BTreeSet<PathBuf>, String> {
-    // The runtime looks beside the file itself, not beside a link to it.
+    // The runtime resolves paths relative to the file itself, not to a symlink.
     let network = network.canonicalize().map_err(|error| error.to_string())?;
     let file = fs::File::open(&network).map_err(|error| error.to_string())?;
     if file.metadata().map_err(|error| error.to_string())?.len() > MOST_NETWORK_BYTES {
@@ -218,7 +218,7 @@ fn weights_of(network: &Path) -> Result<BTreeSet<PathBuf>, String> {
     Ok(files)
 }
 
-/// All tensors of a graph, and of graphs inside it, that are kept in another file.
+/// All tensors of a graph and its subgraphs that are stored in another file.
 fn outside_tensors<'a>(graph: &'a GraphProto, tensors: &mut Vec<&'a TensorProto>) {
     let attributes = || graph.node.iter().flat_map(|node| &node.attribute);
     let constants = attributes().filter_map(|attribute| attribute.t.as_ref());
@@ -229,9 +229,9 @@ fn outside_tensors<'a>(graph: &'a GraphProto, tensors: &mut Vec<&'a TensorProto>
     }
 }
 
-/// The file of a tensor and how many bytes of it are the tensor's.
+/// The file of a tensor and the length of the tensor in it.
 fn place_of(tensor: &TensorProto, network: &Path) -> Result<(PathBuf, u64), String> {
-    // Of a key that is given twice, the runtime takes the last.
+    // If a key is repeated, the runtime uses the last.
     let said = |key: &str| {
         let entries = tensor.external_data.iter().filter(|entry| entry.key.as_deref() == Some(key));
         entries.filter_map(|entry| entry.value.as_deref()).next_back()
@@ -244,7 +244,7 @@ fn place_of(tensor: &TensorProto, network: &Path) -> Result<(PathBuf, u64), Stri
     let (offset, length) = (number("offset")?, number("length")?);
 
     let is_plain = Path::new(name).file_name().is_some_and(|plain| plain == name);
-    // Whatever a network reads can come out of it again: it must not reach files that are none of its own.
+    // A network can output anything it reads, so it must not reach files outside its directory.
     let file = network.with_file_name(name);
     let resolved = file.canonicalize().map_err(|error| format!("its weights `{name}` cannot be read ({error})"))?;
     if !is_plain || resolved.parent() != network.parent() {
@@ -263,7 +263,7 @@ fn place_of(tensor: &TensorProto, network: &Path) -> Result<(PathBuf, u64), Stri
     Ok((file, length))
 }
 
-/// Reads a file that may be there. One that is there and says nothing readable is a mistake worth telling.
+/// Reads an optional file. An existing file that cannot be parsed is an error.
 pub(crate) fn beside<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<Option<T>, Error> {
     let path = folder.join(name);
     if !path.exists() {
@@ -275,7 +275,7 @@ pub(crate) fn beside<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<O
 }
 
 fn read_bounded(path: &Path) -> std::io::Result<Vec<u8>> {
-    // To open a pipe is to wait for its writer.
+    // Opening a named pipe would block until a writer opens it.
     if !fs::metadata(path)?.is_file() {
         return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a file"));
     }

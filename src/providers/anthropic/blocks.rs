@@ -1,14 +1,14 @@
-//! Content blocks: the pieces that turns are made of, in requests and in answers alike.
+//! Content blocks of Anthropic's messages, in requests and responses.
 
 use serde_json::{Map, Value, json};
 
 use super::documents;
 use crate::providers::chat::{Image, Part};
 
-/// The member that marks how much may be kept for the next time.
+/// The field that marks a prompt cache breakpoint.
 pub(super) const CACHE_CONTROL: &str = "cache_control";
 
-/// A block as the part it is. Blocks of tools that run at the provider, documents and the like are none of ours.
+/// Parses a block into a part. Unsupported blocks, such as server tools and documents, yield `None`.
 pub(super) fn read(block: &Value) -> Option<Part> {
     let text = |member: &str| block.get(member).and_then(Value::as_str).map(str::to_owned);
     match block.get("type")?.as_str()? {
@@ -20,7 +20,7 @@ pub(super) fn read(block: &Value) -> Option<Part> {
             id: text("id")?,
             name: text("name")?,
             arguments: block.get("input")?.clone(),
-            // Who called, for tools that code at the provider may call: it goes back as it came.
+            // The caller of tools that server-side code may call; it is returned unmodified.
             proof: without(block, &["id", "name", "input"])
                 .filter(|rest| rest.as_object().is_some_and(|rest| rest.len() > 1)),
         }),
@@ -34,7 +34,7 @@ pub(super) fn read(block: &Value) -> Option<Part> {
     }
 }
 
-/// The parts of a content, which is a list of blocks or just a text.
+/// The parts of a content field, which is a list of blocks or a plain string.
 pub(super) fn read_all(content: &Value) -> Vec<Part> {
     match content {
         Value::String(text) => vec![Part::Text { text: text.clone() }],
@@ -43,7 +43,8 @@ pub(super) fn read_all(content: &Value) -> Vec<Part> {
     }
 }
 
-/// Parts as their blocks. A mark for the cache is a member of the block before it; thinking has no place for one.
+/// Serializes parts as blocks. A cache breakpoint becomes a field of the preceding block; thinking blocks cannot carry
+/// one.
 pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     for part in parts {
@@ -57,7 +58,7 @@ pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Va
     blocks
 }
 
-/// A part as its block; none for what the API would refuse: empty text, and thinking that is not of its own.
+/// Serializes a part as a block. Parts that the API rejects yield `None`: empty text, and reasoning of other providers.
 pub(super) fn write(part: &Part) -> Option<Value> {
     match part {
         Part::Text { text } => text_block(text),
@@ -91,7 +92,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
             if *is_error {
                 block["is_error"] = true.into();
             }
-            // Only whole results are kept, and nothing within them.
+            // The API caches tool results only as a whole.
             let mark = |part: &Part| match part {
                 Part::CacheMark { control } => Some(control.clone()),
                 _ => None,
@@ -101,7 +102,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
             }
             Some(block)
         }
-        // The last two are refused before.
+        // The last two are rejected earlier.
         Part::CacheMark { .. } | Part::Audio { .. } | Part::Unread { .. } => None,
     }
 }
@@ -119,7 +120,7 @@ fn image(source: &Value) -> Option<Image> {
     }
 }
 
-/// Thinking goes back exactly as it came, or not at all: the API checks it against its signature.
+/// Thinking is returned exactly as received or not at all: the API verifies its signature.
 fn thinking(text: &str, proof: &Value) -> Option<Value> {
     let mut block = proof.as_object()?.clone();
     if is(proof, "thinking") {
@@ -140,7 +141,7 @@ fn without(block: &Value, members: &[&str]) -> Option<Value> {
     Some(rest.into())
 }
 
-/// The API takes only objects here.
+/// The API accepts only objects here.
 fn input(arguments: &Value) -> Value {
     match arguments {
         Value::Object(_) => arguments.clone(),
@@ -152,7 +153,7 @@ fn input(arguments: &Value) -> Value {
     }
 }
 
-/// Others make ids with characters that the API refuses. A call and its result change in the same way.
+/// IDs of other providers may contain characters that the API rejects. A call and its result are mapped identically.
 fn tool_id(id: &str) -> String {
     let taken = |letter: char| letter.is_ascii_alphanumeric() || letter == '_' || letter == '-';
     id.chars().map(|letter| if taken(letter) { letter } else { '_' }).collect()

@@ -1,4 +1,4 @@
-//! Files, as the API's documents: a PDF in base64, or a text.
+//! Files as Anthropic document blocks: a base64 PDF or plain text.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::providers::Untranslatable;
 use crate::providers::chat::{File, Part};
 
-/// Whether there is a block for a part: there is none for sounds, and none for files of other types.
+/// Checks whether a block type exists for a part: there is none for audio and for other file types.
 pub(super) fn takes(part: &Part) -> Result<(), Untranslatable> {
     match part {
         Part::Audio { .. } => Err(Untranslatable::Audio),
@@ -18,11 +18,11 @@ pub(super) fn takes(part: &Part) -> Result<(), Untranslatable> {
     }
 }
 
-/// The block of a file; none for one that is not taken.
+/// The document block of a file; `None` for an unsupported type.
 pub(super) fn write(file: &File) -> Option<Value> {
     let source = match is_pdf(file) {
         true => json!({"type": "base64", "media_type": file.media_type, "data": file.base64}),
-        // The one type of text that is taken, whatever the text is written in.
+        // The only supported text type, whatever the file's format.
         false => json!({"type": "text", "media_type": "text/plain", "data": text(file)?}),
     };
     let mut block = json!({"type": "document", "source": source});

@@ -1,6 +1,6 @@
-//! Why there is no answer, out of what the API says.
+//! Anthropic error responses.
 //!
-//! An error has a broad `type`, a `message` for people and, for some causes, `details.error_code`.
+//! An error has a broad `type`, a human-readable `message` and, for some causes, `details.error_code`.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use serde_json::Value;
 
 use crate::providers::{Error, Head, retry_after};
 
-/// Out of a response whose status says that it is none.
+/// The error of a response with an error status.
 pub(super) fn of_response(head: Head<'_>, body: &[u8]) -> Error {
     let body = serde_json::from_slice(body).unwrap_or(Value::Null);
     of(head.status.as_u16(), &body, retry_after::of(head))
 }
 
-/// Out of an error that came where an answer was expected, in a stream or under a good status.
+/// The error in a stream or in a response with a success status.
 pub(super) fn of_event(body: &Value) -> Error {
     let status = match word(body, "type") {
         Some("invalid_request_error") => 400,
@@ -35,7 +35,7 @@ fn of(status: u16, body: &Value, retry_after: Option<Duration>) -> Error {
     let (kind, code) = (word(body, "type"), code(body));
     let quota = has_nothing_left(status, body);
     let status = match (status, kind, code) {
-        // The account is closed, or the key's owner has left: the request is fine, and another key may do.
+        // The account is closed or the key's owner has left. The request is valid, so another key may work.
         (400, _, Some("organization_on_hold" | "claude_code_key_creator_not_member")) => 401,
         (400, Some("not_found_error"), _) => 404,
         _ if quota => 429,
@@ -44,13 +44,14 @@ fn of(status: u16, body: &Value, retry_after: Option<Duration>) -> Error {
     Error::of_status(status, code.or(kind), retry_after, quota)
 }
 
-/// Whether the account is at its end: no credit, or the month's limit reached.
+/// Whether the account is exhausted: no credit, or the monthly limit reached.
 fn has_nothing_left(status: u16, body: &Value) -> bool {
     let message = word(body, "message").unwrap_or_default();
     status == 402
         || word(body, "type") == Some("billing_error")
         || code(body) == Some("enforced_spend_limit_reached")
-        // Older accounts get a plain 400, and only its words tell. Should they change, it stays a bad request.
+        // Older accounts get a plain 400 that differs only in its message. If that text changes, the error remains a
+        // bad request.
         || message.contains("credit balance is too low")
 }
 
@@ -58,7 +59,7 @@ fn word<'a>(body: &'a Value, member: &str) -> Option<&'a str> {
     body.get("error")?.get(member)?.as_str()
 }
 
-/// A word that stays the same, which the words for people do not.
+/// The stable error code, in contrast to the message.
 fn code(body: &Value) -> Option<&str> {
     body.get("error")?.get("details")?.get("error_code")?.as_str()
 }

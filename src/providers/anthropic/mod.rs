@@ -1,4 +1,4 @@
-//! Anthropic's Messages API, and whoever else speaks it.
+//! Anthropic's Messages API, also for compatible servers.
 
 mod blocks;
 mod documents;
@@ -23,16 +23,16 @@ pub use stream::Decoder;
 use super::chat::{Chat, Completion};
 use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
 
-/// The version of the API whose answers we read.
+/// The API version whose responses are parsed.
 ///
-/// There is a newer one, `2026-10-21`, which the official SDKs send since that day. For messages it only takes away: it
-/// refuses `temperature`, `top_p` and `top_k` for every model and whatever their value, documents in turns of the
-/// assistant, and citations in turns of the user. Answers are the same. Under this one, models that take a temperature
-/// still do, callers who speak this protocol are passed on as they came, and others who speak it know no newer one.
-/// Whoever wants the newer one sets the header for the provider.
+/// A newer version, `2026-10-21`, is sent by the official SDKs since that date. For messages it only removes features:
+/// it rejects `temperature`, `top_p` and `top_k` for every model and every value, documents in assistant messages, and
+/// citations in user messages. Responses are unchanged. With this version, models that support a temperature still
+/// accept it, requests of Anthropic clients pass through unmodified, and compatible servers that lack the newer version
+/// work. To use the newer version, set the header for the provider.
 const VERSION: &str = "2023-06-01";
 
-/// A chat as the request that asks for its answer; refused where this protocol cannot say it.
+/// A chat request. Fails if this protocol cannot express the chat.
 pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
     untranslatable::check(chat, documents::takes)?;
     let body = Value::Object(request::body(chat, refuses)).to_string();
@@ -41,7 +41,7 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Req
     Ok(with_headers_of(endpoint, request))
 }
 
-/// The answer in a response, or why there is none.
+/// Parses a response or the error it reports.
 pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
     if !head.status.is_success() {
         return Err(failure::of_response(head, body));
@@ -49,24 +49,24 @@ pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
     response::completion(body)
 }
 
-/// A request that somebody made in this protocol, kept as it came beside what we understand of it.
+/// Parses a client's request in this protocol and keeps the original body.
 pub fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
     parse::chat(body)
 }
 
-/// Asks for the first page of the models.
+/// Requests the first page of models.
 pub fn models_request(endpoint: &Endpoint) -> Request {
     let request = call(Method::GET, endpoint, &models::page(url(endpoint, "/v1/models"), None), Bytes::new());
     with_headers_of(endpoint, request)
 }
 
-/// Asks for the page of the models that a [`models_response`] pointed to.
+/// Requests the page of models that a [`models_response`] pointed to.
 pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
     let request = call(Method::GET, endpoint, &models::page(url(endpoint, "/v1/models"), Some(token)), Bytes::new());
     with_headers_of(endpoint, request)
 }
 
-/// A page of the models, and what to ask the next one with if there is one.
+/// Parses a page of models, and the token of the next page if there is one.
 pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
     if !head.status.is_success() {
         return Err(failure::of_response(head, body));
@@ -76,7 +76,7 @@ pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, O
 
 fn url(endpoint: &Endpoint, path: &str) -> Url {
     let mut url = endpoint.base.clone();
-    // People write the base with the version and without it.
+    // Operators write the base URL with or without the version.
     let base = url.path().trim_end_matches('/').trim_end_matches("/v1");
     let path = format!("{base}{path}");
     url.set_path(&path);
@@ -86,7 +86,8 @@ fn url(endpoint: &Endpoint, path: &str) -> Url {
 fn call(method: Method, endpoint: &Endpoint, url: &Url, body: Bytes) -> Request {
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    // The one URL that is no URI is a far too long one. Without a host it cannot be sent, which is a clear failure.
+    // The only URL that is not a valid URI is an overlong one. The empty URI has no host, so sending it fails with a
+    // clear error.
     *request.uri_mut() = url.as_str().parse().unwrap_or_default();
     let headers = request.headers_mut();
     headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(VERSION));
@@ -97,7 +98,7 @@ fn call(method: Method, endpoint: &Endpoint, url: &Url, body: Bytes) -> Request 
     request
 }
 
-/// Last, so that an operator can replace what we say.
+/// Applied last, so that the operator's headers override the defaults.
 fn with_headers_of(endpoint: &Endpoint, mut request: Request) -> Request {
     request.headers_mut().extend(endpoint.headers.clone());
     request

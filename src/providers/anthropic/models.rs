@@ -1,4 +1,4 @@
-//! The models on offer, page by page.
+//! Anthropic model list, with pagination.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use url::Url;
 use crate::providers::capabilities::{Capabilities, Parameter};
 use crate::providers::{Error, ModelInfo};
 
-/// The most that the API puts on a page.
+/// Maximum page size of the API.
 const PAGE: &str = "1000";
 
-/// A token is the id of a model. A longer one is no id, and would not fit into a URL.
+/// Maximum length of a page token. A token is a model ID; a longer one is invalid and would not fit into a URL.
 const LONGEST_TOKEN: usize = 512;
 
 pub(super) fn page(mut url: Url, token: Option<&str>) -> Url {
@@ -27,7 +27,7 @@ pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Erro
     if more && next.is_none() {
         return Err(Error::Unreadable("it has more models and does not say where"));
     }
-    // A retired model stays in the list, and every request to it fails.
+    // Retired models remain in the list, and every request to them fails.
     let answers = data.iter().filter(|model| model["lifecycle"] != "retired");
     Ok((answers.filter_map(model).collect(), next.map(str::to_owned)))
 }
@@ -54,13 +54,13 @@ fn capabilities(told: &Value) -> Capabilities {
         (Parameter::ReasoningBetweenTools, thinking("between_tools")),
         (Parameter::ReasoningEffort, takes_effort),
         (Parameter::ReasoningMax, supported(&told["effort"]["max"])),
-        // Effort also shortens the answers of a model that does not think.
+        // Effort also shortens the answers of a model without reasoning.
         (Parameter::Reasoning, thinks.zip(takes_effort).map(|(thinks, takes_effort)| thinks || takes_effort)),
     ];
     let refuses = takes.into_iter().filter_map(|(parameter, taken)| Some((parameter, !taken?)));
     Capabilities {
         images: supported(&told["image_input"]),
-        // Of tools it names those that Anthropic runs itself.
+        // The API reports only the server tools that Anthropic runs.
         tools: None,
         reasoning: thinks,
         structured_output: supported(&told["structured_outputs"]),

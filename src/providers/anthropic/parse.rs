@@ -1,4 +1,4 @@
-//! A request that somebody made in this protocol.
+//! Parses a client's Messages API request.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::{blocks, thinking};
 use crate::providers::Error;
 use crate::providers::chat::{Chat, Format, Message, Protocol, Raw, Role, Tool, ToolChoice};
 
-/// What we understand of it, beside all of it.
+/// The supported fields, along with the original body.
 pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
     let model = body.get("model").and_then(Value::as_str).ok_or_else(refused)?.to_owned();
     let number = |member: &str| body.get(member).and_then(Value::as_f64);
@@ -14,7 +14,7 @@ pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
     Ok(Chat {
         model,
         messages: messages(&body)?,
-        // Tools of the provider have no schema. They stay in the body and are nobody else's business.
+        // Server tools have no schema. They remain in the raw body and are not translated.
         tools: list("tools").iter().filter_map(tool).collect(),
         tool_choice: body.get("tool_choice").and_then(tool_choice),
         parallel_tool_calls: body.get("tool_choice").and_then(parallel),
@@ -76,7 +76,7 @@ fn parallel(choice: &Value) -> Option<bool> {
 }
 
 fn format(format: &Value) -> Option<Format> {
-    // The API knows no name; others want one.
+    // The API has no schema name; other protocols require one.
     Some(Format::Schema { name: "answer".into(), schema: format.get("schema")?.clone() })
 }
 

@@ -1,4 +1,4 @@
-//! A chat as the body of a request.
+//! Serializes a chat as a Messages API request body.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use super::{blocks, parse, schema, thinking, turns};
 use crate::providers::Refuses;
 use crate::providers::chat::{Chat, Format, Protocol, Tool, ToolChoice};
 
-/// There is no other way to ask for any JSON at all: structured output wants a schema with every member named.
+/// Instruction for JSON mode. The API has no such mode: structured output requires a schema that names every property.
 const JSON_ONLY: &str = "Answer with a single JSON object and nothing else: no words around it, no code fence.";
 
 pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
@@ -20,7 +20,7 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     body
 }
 
-/// A body out of what we understand of a chat. `seed` has no place in it.
+/// Builds a body from the typed chat. The API has no `seed`.
 fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     let plan = thinking::plan(chat, refuses);
     let mut body = Map::new();
@@ -56,7 +56,7 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if let Some(thinking) = plan.thinking {
         body.insert("thinking".into(), thinking);
     }
-    // A stop word of spaces only is refused.
+    // The API rejects whitespace-only stop sequences.
     let stop: Vec<&str> = chat.stop.iter().map(String::as_str).filter(|word| !word.trim().is_empty()).collect();
     if !stop.is_empty() {
         body.insert("stop_sequences".into(), stop.into());
@@ -67,7 +67,7 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     body
 }
 
-/// The caller's own body, with only those members replaced that mean something else now, or that the model refuses.
+/// The client's original body, with only those fields replaced that have changed or that the model rejects.
 fn changed(
     mut body: Map<String, Value>,
     before: &Chat,
@@ -109,8 +109,7 @@ fn changed(
     body
 }
 
-/// Instructions that were only put in front leave the caller's turns as they are, with everything in them
-/// that we do not understand.
+/// If system messages were only prepended, the client's messages remain unmodified, including their unsupported fields.
 fn replace_turns(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, built: &Map<String, Value>) {
     let (system, turns) = chat.messages.split_at(turns::leading_system(&chat.messages));
     let (system_before, turns_before) = before.messages.split_at(turns::leading_system(&before.messages));
@@ -136,7 +135,8 @@ fn replace_turns(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, buil
     body.insert("system".into(), blocks.into());
 }
 
-/// Newer models take one of the two and refuse both. Other protocols go up to 2; this one ends at 1.
+/// Newer models accept either `temperature` or `top_p` but reject both together. The maximum temperature is 1, compared
+/// with 2 in other protocols.
 fn sampling(chat: &Chat, refuses: Refuses) -> Option<(String, Value)> {
     let temperature =
         chat.temperature.filter(|_| !refuses.temperature).map(|value| ("temperature", value.clamp(0.0, 1.0)));
@@ -148,7 +148,7 @@ fn leave_out(body: &mut Map<String, Value>, refuses: Refuses) {
     let left_out = [
         ("temperature", refuses.temperature),
         ("top_p", refuses.top_p),
-        // The two have come and gone together.
+        // Models support or reject `top_k` together with `top_p`.
         ("top_k", refuses.top_p),
         ("stop_sequences", refuses.stop),
         ("thinking", refuses.reasoning),
@@ -189,7 +189,7 @@ fn tool(tool: &Tool) -> Value {
     schema.entry("type").or_insert_with(|| "object".into());
     let mut written = json!({"name": tool.name, "input_schema": schema});
     if tool.strict {
-        // Kept to as structured output is, so it takes the same schemas.
+        // Strict tools are enforced like structured output, so the same schema restrictions apply.
         written["input_schema"] = schema::supported(&written["input_schema"]);
         written["strict"] = true.into();
     }
@@ -202,7 +202,7 @@ fn tool(tool: &Tool) -> Value {
     written
 }
 
-/// The choice is also where to say that tools are called one at a time.
+/// The tool choice also carries the flag that disables parallel tool calls.
 fn tool_choice(chat: &Chat) -> Option<Value> {
     let one_at_a_time = chat.parallel_tool_calls == Some(false);
     let mut written = match &chat.tool_choice {

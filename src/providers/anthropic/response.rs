@@ -1,4 +1,4 @@
-//! An answer that came whole.
+//! Parses buffered Anthropic responses.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub(super) fn completion(body: &[u8]) -> Result<Completion, Error> {
     })
 }
 
-/// Why the model stopped; none while it has not.
+/// The stop reason; `None` while the model has not stopped.
 pub(super) fn stop(reason: &Value) -> Option<Stop> {
     Some(match reason.as_str()? {
         "end_turn" => Stop::Finished,
@@ -37,7 +37,7 @@ pub(super) fn stop(reason: &Value) -> Option<Stop> {
     })
 }
 
-/// Tokens as the API counts them: what was cached, and what is cached from now on, is not part of `input`.
+/// Token counts as the API reports them: `input` excludes cache reads and cache writes.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Counted {
     input: u64,
@@ -48,7 +48,7 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// Takes over the counts that are there. In a stream they are totals, and come more than once.
+    /// Overwrites the counts that are present. In a stream they are cumulative and are reported more than once.
     pub(super) fn with(self, usage: &Value) -> Counted {
         let count = |value: Option<&Value>, before: u64| value.and_then(Value::as_u64).unwrap_or(before);
         let thinking = usage.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));

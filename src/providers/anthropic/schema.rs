@@ -1,18 +1,18 @@
-//! JSON Schemas as structured output takes them.
+//! Reduces JSON Schemas to the subset that Anthropic's structured output supports.
 //!
-//! It knows a part of JSON Schema and refuses the rest. What it does not know is told to the model in words instead.
+//! The API rejects unsupported keywords. They are described to the model in the schema's `description` instead.
 
 use serde_json::{Map, Value};
 
-/// String formats that are enforced.
+/// String formats that the API enforces.
 const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
-/// Members that stay as they are wherever they stand.
+/// Keywords that are copied unmodified.
 const KEPT: [&str; 7] = ["$ref", "type", "enum", "const", "title", "description", "required"];
 
 pub(super) fn supported(schema: &Value) -> Value {
-    // `true`, `false` and what is no schema at all: the API will say.
+    // `true`, `false` and invalid schemas are left for the API to report.
     let Value::Object(schema) = schema else { return schema.clone() };
     let mut known = Map::new();
     let mut unknown = Vec::new();
@@ -26,7 +26,7 @@ pub(super) fn supported(schema: &Value) -> Value {
             ("anyOf" | "allOf", Value::Array(variants)) => {
                 known.insert(member.clone(), variants.iter().map(supported).collect());
             }
-            // One of them or any of them is the same to something that writes one.
+            // For a generator, `oneOf` is equivalent to `anyOf`.
             ("oneOf", Value::Array(variants)) => {
                 known.insert("anyOf".into(), variants.iter().map(supported).collect());
             }
@@ -46,7 +46,7 @@ pub(super) fn supported(schema: &Value) -> Value {
             (unsupported, _) => unknown.push(format!("{unsupported}: {value}")),
         }
     }
-    // A reference stands alone, but for what it may refer to.
+    // A reference allows no sibling keywords except definitions.
     if known.contains_key("$ref") {
         known.retain(|member, _| ["$ref", "$defs", "definitions"].contains(&member.as_str()));
         return known.into();

@@ -1,4 +1,4 @@
-//! An answer that comes in events.
+//! Decodes Anthropic's streaming responses.
 
 use std::collections::BTreeMap;
 
@@ -9,13 +9,13 @@ use super::{blocks, failure};
 use crate::providers::chat::{Delta, Part};
 use crate::providers::{Error, Event};
 
-/// Reads the events of one answer.
+/// Decodes the events of one response.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
-    /// The blocks that have begun and not ended, by the provider's number.
+    /// Open blocks, by the provider's index.
     open: BTreeMap<u64, Open>,
-    /// How many tool calls have begun: ours are counted without the blocks between them.
+    /// Number of tool calls so far. Our call indexes do not count the blocks in between.
     calls: usize,
     counted: Counted,
 }
@@ -25,26 +25,26 @@ enum State {
     #[default]
     Waiting,
     Started,
-    /// It has said why it ends.
+    /// The stop reason has been received.
     Stopped,
     Complete,
 }
 
-/// A block of which more may come.
+/// An unfinished block.
 #[derive(Debug)]
 enum Open {
     Text,
-    /// The block without its text, for the signature that comes at its end.
+    /// The block without its text, used to attach the signature that arrives at its end.
     Thinking {
         proof: Value,
     },
-    /// What stood in the block at its beginning counts only if nothing more comes.
+    /// The initial input counts only if no further input arrives.
     Call {
         index: usize,
         input: Value,
         written: bool,
     },
-    /// Nothing we pass on.
+    /// A block that is not passed on.
     Other,
 }
 
@@ -67,12 +67,12 @@ impl Decoder {
                 Ok(Vec::new())
             }
             "message_stop" => Err(Error::Unreadable("it does not say why it ends")),
-            // Pings, and kinds of events that are yet to be thought of.
+            // Pings, and event types added in the future.
             _ => Ok(Vec::new()),
         }
     }
 
-    /// Whether the answer has come to its end.
+    /// Whether the response is complete.
     pub fn is_complete(&self) -> bool {
         self.state == State::Complete
     }
@@ -94,7 +94,7 @@ impl Decoder {
         let block = data.get("content_block").ok_or(Error::Unreadable("a block of it has no content"))?;
         let (open, deltas) = match blocks::read(block) {
             Some(Part::Text { text }) => (Open::Text, text_delta(text)),
-            // Also when it is empty: thinking that is kept from us still begins here.
+            // Emitted even if empty: redacted thinking also starts here.
             Some(Part::Reasoning { text, proof }) => {
                 (Open::Thinking { proof: proof.unwrap_or_default() }, vec![Delta::Reasoning { text }])
             }
@@ -131,7 +131,7 @@ impl Decoder {
                 *written |= !json.is_empty();
                 if json.is_empty() { Vec::new() } else { vec![Delta::Arguments { index: *index, json }] }
             }
-            // Citations, and pieces of blocks that are none of ours.
+            // Citations, and deltas of unsupported blocks.
             _ => Vec::new(),
         })
     }
@@ -139,7 +139,7 @@ impl Decoder {
     fn close(&mut self, data: &Value) -> Result<Vec<Delta>, Error> {
         Ok(match self.open.remove(&number(data)?) {
             Some(Open::Thinking { proof }) => vec![Delta::Proof { index: None, proof }],
-            // Arguments are JSON also where a tool takes none.
+            // Arguments must be JSON even if the tool takes none.
             Some(Open::Call { index, input, written: false }) => {
                 let input = if input.is_object() { input } else { json!({}) };
                 vec![Delta::Arguments { index, json: input.to_string() }]

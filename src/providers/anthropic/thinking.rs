@@ -1,8 +1,7 @@
-//! How much a model thinks: `thinking` and `output_config.effort`.
+//! Reasoning parameters: `thinking` and `output_config.effort`.
 //!
-//! Models differ in what they take: the newest decide for themselves how much to think and are only told an effort,
-//! the oldest want a budget. A model that is known to refuse one is told the other. Of a model that is not known,
-//! whoever asks for the wrong one is told so by the API.
+//! Models differ: the newest decide adaptively how much to reason and take only an effort, the oldest require a budget.
+//! If a model is known to reject one form, the other is sent. For an unknown model the API reports the error.
 
 use serde_json::{Map, Value, json};
 
@@ -10,20 +9,20 @@ use super::turns;
 use crate::providers::Refuses;
 use crate::providers::chat::{Chat, Effort, Reasoning, ToolChoice};
 
-/// How many tokens an answer may have where nobody said: the API wants a number.
+/// Default output limit, since the API requires a number.
 ///
-/// Thinking counts, and most models think unasked, so the 4096 of old could be used up before the first word.
-/// Every model on offer can write this many. It stays below what the API asks to be streamed (about 21,000 tokens,
-/// ten minutes), since most of our callers want a whole answer.
+/// Reasoning counts towards it and most models reason by default, so the former 4096 could be used up before the first
+/// word. Every current model supports this many. It stays below the limit from which the API requires streaming (about
+/// 21,000 tokens, ten minutes), since most clients request a buffered response.
 const DEFAULT_MAX_TOKENS: u32 = 16_384;
 
-/// Whoever asks for thoughts wants to see them; some models keep them to themselves unless told.
+/// A client that requests reasoning wants to see it; some models omit it by default.
 const DISPLAY: &str = "summarized";
 
-/// The API takes no smaller budget.
+/// Minimum thinking budget of the API.
 const LEAST_BUDGET: u32 = 1024;
 
-/// What a request says about thinking, and what follows from it.
+/// Reasoning parameters of a request, and the resulting output limit.
 #[derive(Debug, Default)]
 pub(super) struct Plan {
     pub(super) thinking: Option<Value>,
@@ -32,7 +31,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// Whether the model is told to think. Then the API takes no `temperature` and hardly a `top_p`.
+    /// Whether reasoning is enabled. The API then accepts no `temperature` and restricts `top_p`.
     pub(super) fn thinks(&self) -> bool {
         self.thinking.as_ref().is_some_and(thinks)
     }
@@ -40,7 +39,7 @@ impl Plan {
 
 pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
     let plain = || Plan { max_tokens: chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), ..Plan::default() };
-    // A model that must call a tool may not think first. The tool is what the caller insists on.
+    // A forced tool call excludes reasoning. The tool call takes precedence, because the client requires it.
     let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
         && !chat.tools.is_empty()
         && !refuses.forced_tool;
@@ -67,7 +66,7 @@ pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
     }
 }
 
-/// Whether a body asks to think in a way that the model refuses.
+/// Whether a body uses a reasoning parameter that the model rejects.
 pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
     let kind = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
     let effort = body.get("output_config").and_then(|config| config.get("effort"));
@@ -82,18 +81,18 @@ pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
         }
 }
 
-/// Whether a `thinking` makes the model think before it answers.
+/// Whether a `thinking` value makes the model reason before it answers.
 pub(super) fn thinks(thinking: &Value) -> bool {
     thinking["type"] != "disabled" && thinking["type"] != "between_tools"
 }
 
-/// The nearest to not thinking; nothing where a model always thinks.
+/// The closest setting to disabled reasoning; `None` if the model always reasons.
 fn off(refuses: Refuses) -> Option<Value> {
     let kinds = [("disabled", refuses.reasoning_off), ("between_tools", refuses.reasoning_between_tools)];
     kinds.iter().find(|(_, refused)| !refused).map(|(kind, _)| json!({"type": kind}))
 }
 
-/// What a request of this protocol says.
+/// Parses the reasoning parameters of a request in this protocol.
 pub(super) fn read(body: &Map<String, Value>) -> Option<Reasoning> {
     let thinking = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
     let effort =
@@ -109,7 +108,7 @@ pub(super) fn read(body: &Map<String, Value>) -> Option<Reasoning> {
     }
 }
 
-/// Thinking is part of what `max_tokens` limits: a limit that leaves no room for it leaves it out.
+/// Reasoning counts towards `max_tokens`. If the limit leaves no room for it, reasoning is omitted.
 fn budget(tokens: u32, limit: Option<u32>) -> Option<Plan> {
     let (tokens, max_tokens) = match limit {
         Some(limit) => (tokens.min(limit.saturating_sub(1)), limit),

@@ -1,19 +1,19 @@
-//! Turns of a conversation as the API wants them: instructions apart, the two sides taking turns.
+//! Serializes a conversation as Anthropic messages: system prompt separate, user and assistant alternating.
 
 use serde_json::{Value, json};
 
 use super::blocks;
 use crate::providers::chat::{Message, Part, Role};
 
-/// The texts of all system turns, as blocks.
+/// The texts of all system messages, as blocks.
 pub(super) fn system(messages: &[Message]) -> Vec<Value> {
     let turns = messages.iter().filter(|message| message.role == Role::System);
     let parts = turns.flat_map(|message| &message.parts);
     blocks::write_all(parts.filter(|part| matches!(part, Part::Text { .. } | Part::CacheMark { .. })))
 }
 
-/// The turns of the user and the assistant. Turns of one side that follow each other become one: results of tools
-/// that were called together must come together.
+/// User and assistant messages. Adjacent messages of one role are merged: results of parallel tool calls must be in one
+/// message.
 pub(super) fn conversation(messages: &[Message]) -> Vec<Value> {
     let mut turns: Vec<(Role, Vec<&Part>)> = Vec::new();
     for message in messages.iter().filter(|message| message.role != Role::System) {
@@ -25,8 +25,8 @@ pub(super) fn conversation(messages: &[Message]) -> Vec<Value> {
     turns.into_iter().filter_map(|(role, parts)| turn(role, parts)).collect()
 }
 
-/// Whether the model is about to go on from tools that it called without thinking that we can show.
-/// With a thinking budget, the API refuses such a conversation.
+/// Whether the conversation continues after tool calls whose reasoning has no valid signature. With a thinking budget,
+/// the API rejects such a conversation.
 pub(super) fn goes_on_unproven(messages: &[Message]) -> bool {
     let Some(last) = messages.iter().rposition(|message| message.role == Role::Assistant) else { return false };
     let results =
@@ -35,13 +35,13 @@ pub(super) fn goes_on_unproven(messages: &[Message]) -> bool {
     results && !thinking.any(|part| blocks::write(part).is_some())
 }
 
-/// How many system turns a conversation begins with.
+/// Number of leading system messages.
 pub(super) fn leading_system(messages: &[Message]) -> usize {
     messages.iter().take_while(|message| message.role == Role::System).count()
 }
 
 fn turn(role: Role, mut parts: Vec<&Part>) -> Option<Value> {
-    // Results must come before everything else the user says. The sort is stable, so their order stays.
+    // Tool results must precede all other user content. The sort is stable, so their order is preserved.
     parts.sort_by_key(|part| !matches!(part, Part::ToolResult { .. }));
     let content = blocks::write_all(parts);
     let role = if role == Role::Assistant { "assistant" } else { "user" };

@@ -1,4 +1,4 @@
-//! An answer in pieces, written for a caller who speaks this protocol.
+//! Encodes a streaming response as OpenAI chunks.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use super::render;
 use crate::providers::Delta;
 use crate::providers::chat::Usage;
 
-/// Writes the events of one answer.
+/// Encodes the events of one response.
 #[derive(Debug)]
 pub struct Encoder {
     id: String,
-    /// The name the caller knows.
+    /// The model name the client requested.
     model: String,
     created: u64,
-    /// The caller asked to be told how many tokens there were.
+    /// The client requested a usage chunk.
     with_usage: bool,
     usage: Option<Usage>,
     details: Gathered,
@@ -32,7 +32,7 @@ impl Encoder {
         }
     }
 
-    /// Writes what a piece adds, if it adds anything.
+    /// Encodes a delta, if it adds anything.
     pub fn delta(&mut self, delta: &Delta, out: &mut Vec<u8>) {
         let choice = |delta: Value| json!({"index": 0, "delta": delta, "logprobs": null, "finish_reason": null});
         self.details.see(delta);
@@ -52,8 +52,8 @@ impl Encoder {
             Delta::Arguments { index, json } => {
                 choice(json!({"tool_calls": [{"index": index, "function": {"arguments": json}}]}))
             }
-            // The proof goes out with the call, and comes back from clients that return what they do not know. SDKs
-            // stumble over a piece of a call without a function.
+            // The proof is sent with the call; clients that preserve unknown fields send it back. SDKs fail on a tool
+            // call chunk without a function.
             Delta::Proof { index: Some(index), proof } => choice(json!({"tool_calls": [
                 {"index": index, "function": {"arguments": ""}, "extra_content": proof}
             ]})),
@@ -72,7 +72,7 @@ impl Encoder {
         self.write(json!([choice]), None, out);
     }
 
-    /// Writes the end of a whole answer. One that broke off must not have it.
+    /// Encodes the end of a complete response. A truncated one must not have it.
     pub fn end(&self, out: &mut Vec<u8>) {
         if self.with_usage {
             self.write(json!([]), self.usage, out);
@@ -89,7 +89,7 @@ impl Encoder {
             "choices": choices,
         });
         if self.with_usage {
-            // As OpenAI does it: null in every chunk but the last.
+            // Like OpenAI: null in every chunk but the last.
             chunk["usage"] = usage.map_or(Value::Null, render::usage);
         }
         out.extend_from_slice(b"data: ");

@@ -1,8 +1,8 @@
-//! What proves thinking to its own provider, on its way through a caller and back.
+//! Round-trips signed reasoning through OpenAI clients as `reasoning_details`.
 //!
-//! OpenAI has no place for it. It goes out once, as a list `reasoning_details` beside the text: SDKs hand members back
-//! that they do not know, and put a list of a stream together only where each entry has an `index` and comes whole.
-//! Proofs of calls travel with their calls, as `extra_content`.
+//! OpenAI has no field for the signature. It is sent once, as a list `reasoning_details` next to the text: SDKs return
+//! unknown fields, and reassemble a streamed list only if each entry has an `index` and arrives whole. Proofs of tool
+//! calls travel with their calls, as `extra_content`.
 
 use serde_json::{Value, json};
 
@@ -10,23 +10,23 @@ use super::content;
 use crate::providers::Delta;
 use crate::providers::chat::Part;
 
-/// The member of a message, and of a delta.
+/// Field name in a message and in a delta.
 pub(super) const NAME: &str = "reasoning_details";
 
-/// Thinking with its proof.
+/// Reasoning with its proof.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Detail {
     pub(super) text: String,
     pub(super) proof: Value,
-    /// It stands after the text of the message, and not before all of it.
+    /// Follows the text of the message rather than preceding all of it.
     pub(super) after_text: bool,
 }
 
-/// Gathers the details of an answer that comes in pieces.
+/// Collects the details of a streaming response.
 #[derive(Debug, Default)]
 pub(super) struct Gathered {
     details: Vec<Detail>,
-    /// Thinking whose proof has not come.
+    /// Reasoning without a proof so far.
     thinking: String,
     has_text: bool,
 }
@@ -41,7 +41,7 @@ impl Gathered {
             }
             Delta::Text { text } => {
                 self.has_text |= !text.is_empty();
-                // It had none.
+                // The reasoning had no proof.
                 self.thinking.clear();
             }
             Delta::ToolCall { .. } => self.thinking.clear(),
@@ -49,13 +49,13 @@ impl Gathered {
         }
     }
 
-    /// All of them, once they are all there; none where there are none.
+    /// All collected details, or `None` if there are none.
     pub(super) fn take(&mut self) -> Option<Value> {
         written(&std::mem::take(&mut self.details))
     }
 }
 
-/// The details of an answer that came whole.
+/// The details of a buffered response.
 pub(super) fn write(parts: &[Part]) -> Option<Value> {
     let mut has_text = false;
     let mut details = Vec::new();
@@ -71,7 +71,7 @@ pub(super) fn write(parts: &[Part]) -> Option<Value> {
     written(&details)
 }
 
-/// The details of a message that a caller hands back. Those of others are nothing to us.
+/// The details of a message that a client sends back. Details written by other gateways are ignored.
 pub(super) fn read(message: &Value) -> Vec<Detail> {
     let entries = message[NAME].as_array().map(Vec::as_slice).unwrap_or_default();
     let detail = |entry: &Value| {

@@ -1,17 +1,17 @@
-//! How much a model thinks: `reasoning_effort`, and what goes with it or does not.
+//! Reasoning effort: `reasoning_effort` and the sampling parameters it excludes.
 
 use super::members::Members;
 use crate::providers::Refuses;
 use crate::providers::chat::{Effort, Reasoning};
 
-/// The word for how much to think. Not every model takes every word, so those are used that most models of today do:
-/// `low` for `minimal`, which ended with GPT-5, and `xhigh` for `max`, which began with GPT-5.6.
+/// The effort value. Models differ in the accepted values, so these are the ones most current models accept: `low` for
+/// `minimal`, which ended with GPT-5, and `xhigh` for `max`, which was introduced with GPT-5.6.
 pub(super) fn word(reasoning: Reasoning, refuses: Refuses) -> Option<&'static str> {
     let effort = match reasoning {
-        // The least that every model takes which cannot be told not to think.
+        // The lowest effort that every model accepts if reasoning cannot be disabled.
         Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_off => Effort::Low,
         Reasoning::Off | Reasoning::Budget(0) => return Some("none"),
-        // As much as the model finds right, which is what it does when told nothing.
+        // The model decides, which is its default.
         Reasoning::On => return None,
         Reasoning::Effort(effort) => effort,
         Reasoning::Budget(tokens) => Effort::of_tokens(tokens),
@@ -25,7 +25,7 @@ pub(super) fn word(reasoning: Reasoning, refuses: Refuses) -> Option<&'static st
     })
 }
 
-/// Whether a body asks for an effort that the model refuses.
+/// Whether a body requests an effort that the model rejects.
 pub(super) fn is_refused(body: &Members, refuses: Refuses) -> bool {
     match asked(body) {
         Some("none") => refuses.reasoning_off,
@@ -34,7 +34,7 @@ pub(super) fn is_refused(body: &Members, refuses: Refuses) -> bool {
     }
 }
 
-/// Whether the model, thinking as the body asks it to, refuses a temperature and its like.
+/// Whether the model rejects sampling parameters at the requested effort.
 pub(super) fn refuses_sampling(body: &Members, refuses: Refuses) -> bool {
     match asked(body) {
         Some("none") => false,
@@ -43,7 +43,7 @@ pub(super) fn refuses_sampling(body: &Members, refuses: Refuses) -> bool {
     }
 }
 
-/// The word that a body asks with.
+/// The effort value of a body.
 pub(super) fn asked(body: &Members) -> Option<&str> {
     body.get("reasoning_effort")?.strip_prefix('"')?.strip_suffix('"')
 }

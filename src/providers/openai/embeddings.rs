@@ -1,4 +1,4 @@
-//! Vectors of texts. Both sides speak the same protocol, so what came goes on as it came.
+//! OpenAI embeddings. Both sides speak the same protocol, so request and response pass through.
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -9,7 +9,7 @@ use super::{failure, response};
 use crate::providers::Error;
 use crate::providers::embeddings::{Embed, Embedded};
 
-/// What is looked at of an answer; its numbers are the caller's.
+/// The fields read from a response; the vectors are passed through.
 #[derive(Deserialize)]
 struct Answer {
     data: Vec<IgnoredAny>,
@@ -17,7 +17,7 @@ struct Answer {
     usage: Value,
 }
 
-/// The caller's body, with the provider's name for the model.
+/// The client's body, with the provider's name for the model.
 pub(super) fn body(embed: &Embed) -> String {
     let mut body = embed.body.clone();
     body.insert("model".into(), embed.model.as_str().into());

@@ -1,6 +1,6 @@
-//! What went wrong, by a status and by the provider's words for it.
+//! OpenAI error responses, classified by status and error code.
 //!
-//! Only words are compared and passed on. Messages are for people, and may repeat what must not go out.
+//! Only codes are compared and passed on. Messages are free text and may repeat secrets.
 
 use std::time::Duration;
 
@@ -9,24 +9,24 @@ use serde_json::{Map, Value};
 use super::content;
 use crate::providers::{Error, Head, retry_after};
 
-/// The account has nothing left: waiting does not help.
+/// The account's quota is exhausted: waiting does not help.
 const QUOTA: [&str; 4] =
     ["insufficient_quota", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"];
 
 const NO_MODEL: [&str; 4] = ["model_not_found", "invalid_model", "model_not_available", "model_not_supported"];
 
-/// An error status.
+/// The error of a response with an error status.
 pub(super) fn of(head: Head<'_>, body: &[u8]) -> Error {
     let body: Value = serde_json::from_slice(body).unwrap_or_default();
-    // Google's compatible server wraps it in a list.
+    // Google's compatible endpoint wraps the error in a list.
     let body = body.get(0).unwrap_or(&body);
     let error = body.get("error").filter(|error| error.is_object()).unwrap_or(body);
     situation(head.status.as_u16(), error, retry_after::of(head))
 }
 
-/// An `error` inside an answer or a piece of one.
+/// An `error` inside a response or a chunk.
 pub(super) fn inside(body: &Map<String, Value>) -> Option<Error> {
-    // Older vLLM writes the error itself where the answer should be.
+    // Older vLLM returns the error object itself as the response.
     if body.get("object").is_some_and(|object| object == "error") {
         return Some(reported(&Value::Object(body.clone())));
     }
@@ -38,7 +38,7 @@ pub(super) fn inside(body: &Map<String, Value>) -> Option<Error> {
     }
 }
 
-/// An error without a status: its words, or a number among them, must tell.
+/// An error without a status: classified by its codes or by a number in it.
 pub(super) fn reported(error: &Value) -> Error {
     let mut numbers = ["code", "status"].iter().filter_map(|name| match &error[name] {
         Value::String(text) => text.parse().ok(),
@@ -57,7 +57,7 @@ fn situation(status: u16, error: &Value, retry_after: Option<Duration>) -> Error
     if is_refusal && says(&NO_MODEL) || status == 400 && error["param"] == "model" {
         return Error::of_status(404, None, None, false);
     }
-    // The code is narrower than the type, where it is a word.
+    // The code is more specific than the type, if it is a word.
     let is_word = |word: &&str| word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     Error::of_status(status, words(error).find(is_word), retry_after, false)
 }

@@ -1,4 +1,4 @@
-//! Answers that lack nothing: they go on as they came, and only their tokens are counted.
+//! Detects complete responses, which pass through unmodified, and reads their token usage.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::providers::chat::Usage;
 
-/// The members that clients stumble over when they are missing. One that is null or of another type makes reading fail.
+/// Fields that clients require. Parsing fails if one is null or has the wrong type.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "that a member can be read is all that counts")]
 struct Answer {
@@ -78,9 +78,9 @@ struct OfCompletion {
     reasoning_tokens: Option<u64>,
 }
 
-/// The tokens of an answer that lacks nothing.
+/// The token usage of a complete response.
 pub(super) fn usage(body: &[u8]) -> Option<Usage> {
-    // What is skipped is not looked at, and clients stumble over what is no text.
+    // Skipped values are not validated, and clients fail on invalid UTF-8.
     let Answer { choices, usage, .. } = serde_json::from_str(str::from_utf8(body).ok()?).ok()?;
     choices.iter().any(|choice| choice.index == 0).then(|| Usage {
         prompt: usage.prompt_tokens,
@@ -90,13 +90,13 @@ pub(super) fn usage(body: &[u8]) -> Option<Usage> {
     })
 }
 
-/// A text that is not empty, looked at and not kept. Nor is it the name of a failure.
+/// A non-empty string, validated and discarded. Must not be `error`.
 struct Text;
 
-/// A text, looked at and not kept.
+/// A string, validated and discarded.
 struct AnyText;
 
-/// What must not be there.
+/// A field that must be absent.
 struct Never;
 
 impl<'de> Deserialize<'de> for Text {

@@ -1,5 +1,5 @@
-//! What other providers want back, kept away from OpenAI itself, which takes no members of messages that it does not
-//! know. Compatible servers get everything as it came: one of them may have written it.
+//! Strips fields of other providers before sending to OpenAI itself, which rejects unknown message fields. Compatible
+//! servers receive the messages unmodified, because one of them may have written the fields.
 
 use memchr::memmem;
 use serde_json::{Map, Value};
@@ -8,18 +8,19 @@ use super::details;
 use crate::providers::Chat;
 use crate::providers::chat::{Part, Protocol};
 
-/// Members of messages that OpenAI has never written.
+/// Message fields that OpenAI never writes.
 const THINKING: [&str; 3] = [details::NAME, "reasoning_content", "reasoning"];
-/// A member of calls that it has never written.
+/// A tool call field that OpenAI never writes.
 const PROOF: &str = "extra_content";
 
-/// Whether bytes may say anything of the kind. A quick look, which no text of a message can pass for.
+/// Whether the body may contain such a field. A fast substring scan that message text cannot trigger, since quotes in
+/// it are escaped.
 pub(super) fn may_be_in(body: &[u8]) -> bool {
     let says = |name: &&str| memmem::find(body, format!("\"{name}\"").as_bytes()).is_some();
     THINKING.iter().chain([&PROOF]).any(says)
 }
 
-/// The chat without it; none where there is nothing of the kind.
+/// The chat without such fields; `None` if it has none.
 pub(super) fn without(chat: &Chat) -> Option<Chat> {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi)?;
     let is_foreign = |message: &Value| {
@@ -33,7 +34,7 @@ pub(super) fn without(chat: &Chat) -> Option<Chat> {
     if let Some(raw) = &mut chat.raw {
         raw.body.get_mut("messages").and_then(Value::as_array_mut)?.iter_mut().for_each(clean);
     }
-    // What was read of the messages must say the same as they do now, or they would be written anew.
+    // The typed messages must match the stripped raw messages; otherwise they would be serialized again.
     for message in &mut chat.messages {
         message.parts.retain(|part| !matches!(part, Part::Reasoning { .. }));
         for part in &mut message.parts {

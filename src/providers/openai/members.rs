@@ -1,4 +1,4 @@
-//! The members of a JSON object, found and not read: what is not changed goes on byte by byte.
+//! Lazy field scan of a JSON object: unchanged fields are copied byte for byte.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,13 +10,13 @@ use serde::de::{MapAccess, Visitor};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// An object as it came, and what was changed since.
+/// An object in its original form, and the changes made to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Members {
     bytes: Bytes,
-    /// In their order; new ones last.
+    /// In original order; new fields last.
     members: Vec<Member>,
-    /// Where the object begins and where its last member ends.
+    /// From the start of the object to the end of its last field.
     inside: Range<usize>,
     changed: bool,
 }
@@ -24,30 +24,30 @@ pub(super) struct Members {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Member {
     name: Box<str>,
-    /// From the end of the member before it; empty if it is new.
+    /// The bytes between the preceding field and this value; empty if the field is new.
     before: Range<usize>,
     value: Text,
 }
 
-/// The JSON of a value.
+/// The JSON text of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Text {
     Came(Range<usize>),
     New(String),
 }
 
-/// Why bytes have no members.
+/// Why bytes could not be scanned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum NoMembers {
-    /// They are no JSON object.
+    /// The bytes are not a JSON object.
     NoObject,
-    /// No request has so many.
+    /// The object has too many fields.
     TooMany,
-    /// Two have the same name, and who reads them may take either.
+    /// A name occurs twice, and parsers may take either value.
     Twice,
 }
 
-/// How many members are looked at. Each takes a hundred bytes, whatever it takes to write one.
+/// Maximum number of fields. Each takes a hundred bytes of memory, however short it is in the JSON.
 const MOST: usize = 1000;
 
 impl Members {
@@ -73,29 +73,29 @@ impl Members {
         Ok(Members { inside: begin..end, members, changed: false, bytes })
     }
 
-    /// Those of a tree.
+    /// The fields of a parsed object.
     pub(super) fn of(tree: &Map<String, Value>) -> Members {
         let mut members = Members::default();
         tree.iter().for_each(|(name, value)| members.add(name, value.to_string()));
         members
     }
 
-    /// The JSON of a member that is there.
+    /// The JSON text of a field, if present.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         let member = self.members.iter().find(|member| *member.name == *name)?;
         Some(match &member.value {
             Text::New(text) => text,
-            // They were a text when they were found.
+            // The bytes were validated as UTF-8 during the scan.
             Text::Came(range) => str::from_utf8(&self.bytes[range.clone()]).unwrap_or_default(),
         })
     }
 
-    /// Changes a member, or adds one.
+    /// Sets or adds a field.
     pub(super) fn set(&mut self, name: &str, value: &Value) {
         self.set_text(name, value.to_string());
     }
 
-    /// The same with the JSON of the value.
+    /// Sets a field to JSON text.
     pub(super) fn set_text(&mut self, name: &str, text: String) {
         if self.get(name) == Some(&text) {
             return;
@@ -114,7 +114,7 @@ impl Members {
         self.members.push(Member { name: name.into(), before: 0..0, value: Text::New(text) });
     }
 
-    /// Takes a member out; gives its JSON.
+    /// Removes a field and returns its JSON text.
     pub(super) fn remove(&mut self, name: &str) -> Option<String> {
         let text = self.get(name)?.to_owned();
         self.members.retain(|member| *member.name != *name);
@@ -122,7 +122,7 @@ impl Members {
         Some(text)
     }
 
-    /// The object.
+    /// Serializes the object.
     pub(super) fn into_bytes(self) -> Bytes {
         if !self.changed {
             return self.bytes;
@@ -134,7 +134,7 @@ impl Members {
             let before = &bytes[member.before.clone()];
             let name = before.iter().position(|byte| *byte == b'"');
             match name {
-                // Its comma was for one that is gone.
+                // The separator belonged to a removed field.
                 Some(name) if place == 0 && member.before.start > self.inside.start + 1 => {
                     out.extend_from_slice(&before[name..])
                 }
@@ -156,7 +156,7 @@ impl Members {
 }
 
 impl Default for Members {
-    /// An object without any.
+    /// An empty object.
     fn default() -> Members {
         Members { bytes: Bytes::from_static(b"{}"), members: Vec::new(), inside: 0..1, changed: false }
     }
@@ -168,10 +168,10 @@ fn has_twins(members: &[Member]) -> bool {
     names.windows(2).any(|pair| pair[0] == pair[1])
 }
 
-/// Finds names and values.
+/// Collects names and values.
 struct Finder;
 
-/// A name; most are written without escapes, and are not copied.
+/// A name. Most have no escapes and are borrowed.
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -251,7 +251,7 @@ mod tests {
     }
 
     proptest! {
-        /// The tree of values is the oracle.
+        /// The parsed tree is the oracle.
         #[test]
         fn changes_are_those_of_a_tree(
             names in prop::collection::btree_set("[a-e]", 0..5),

@@ -1,13 +1,13 @@
-//! A turn of a conversation, written as messages.
+//! Serializes a message of a chat as OpenAI messages.
 
 use serde_json::{Value, json};
 
 use super::content;
 use crate::providers::chat::{File, Image, Message, Part, Role};
 
-/// The messages of a turn: results of tools have one each, before everything else in it.
+/// The OpenAI messages for one chat message: one per tool result, followed by one for the rest.
 ///
-/// Thinking is left out: OpenAI takes none back.
+/// Reasoning is omitted: OpenAI does not accept it back.
 pub(super) fn write(turn: &Message, system_role: &str) -> Vec<Value> {
     let mut messages: Vec<Value> = Vec::new();
     let mut rest: Vec<&Part> = Vec::new();
@@ -15,7 +15,7 @@ pub(super) fn write(turn: &Message, system_role: &str) -> Vec<Value> {
         match part {
             Part::ToolResult { id, content, .. } => {
                 messages.push(json!({"role": "tool", "tool_call_id": id, "content": text_of(content.iter())}));
-                // A result holds text only; everything else is shown by the user.
+                // A tool result holds text only; media go into a user message.
                 let shown = |part: &&Part| matches!(part, Part::Image { .. } | Part::File { .. } | Part::Audio { .. });
                 rest.extend(content.iter().filter(shown));
             }
@@ -42,19 +42,19 @@ fn assistant(parts: &[&Part]) -> Value {
     json!({"role": "assistant", "content": content, "tool_calls": calls})
 }
 
-/// A call as the protocol writes it; nothing for any other part.
+/// A tool call in the protocol's format; `None` for any other part.
 pub(super) fn tool_call(part: &Part) -> Option<Value> {
     let Part::ToolCall { id, name, arguments, proof } = part else { return None };
     let arguments = content::arguments_text(arguments);
     let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-    // Only Google's compatible server is known to want something back, and writes its own name on it.
+    // Only Google's compatible endpoint is known to require a signature back, and it puts its own name on it.
     if let Some(proof) = proof.as_ref().filter(|proof| proof.get("google").is_some()) {
         call["extra_content"] = proof.clone();
     }
     Some(call)
 }
 
-/// One text is written as text: every server takes that, and lists only most of them.
+/// A single text is written as a string: every server accepts that, while not every server accepts lists.
 fn listed(parts: &[&Part]) -> Value {
     let items: Vec<Value> = parts.iter().filter_map(|part| item(part)).collect();
     match &items[..] {

@@ -1,4 +1,4 @@
-//! The models a server has.
+//! OpenAI model list.
 
 use serde_json::Value;
 
@@ -11,10 +11,10 @@ pub(super) fn read(body: &[u8]) -> Result<Vec<ModelInfo>, Error> {
     if let Some(error) = body.as_object().and_then(failure::inside) {
         return Err(error);
     }
-    // Together answers with the list alone.
+    // Together returns the bare list.
     match body.get("data").unwrap_or(&body) {
         Value::Array(models) => Ok(models.iter().filter_map(model).collect()),
-        // Ollama, while it has no models.
+        // Ollama returns null while it has no models.
         Value::Null if body.is_object() => Ok(Vec::new()),
         _ => Err(unreadable),
     }
@@ -25,8 +25,8 @@ fn model(model: &Value) -> Option<ModelInfo> {
     Some(ModelInfo {
         id: content::text(&model["id"])?.to_owned(),
         name: content::text(&model["name"]).map(str::to_owned),
-        // OpenAI tells neither limit; OpenRouter, Groq, vLLM and Mistral each have their word. LM Studio says how much
-        // of a model's window it has made room for.
+        // OpenAI reports neither limit; OpenRouter, Groq, vLLM and Mistral each use a different name. LM Studio reports
+        // the allocated part of a model's context window.
         context: number(&[
             "loaded_context_length",
             "context_length",
@@ -34,19 +34,20 @@ fn model(model: &Value) -> Option<ModelInfo> {
             "max_model_len",
             "max_context_length",
         ])
-        // llama.cpp knows what it has made room for, and what the model was trained for.
+        // llama.cpp reports the allocated context and the one the model was trained with.
         .or_else(|| ["n_ctx", "n_ctx_train"].iter().find_map(|name| model["meta"][name].as_u64())),
         output: number(&["max_completion_tokens"]).or_else(|| model["top_provider"]["max_completion_tokens"].as_u64()),
         capabilities: capabilities(model),
     })
 }
 
-/// OpenAI says nothing of what its models can do; some compatible servers do, each in its own way.
+/// OpenAI reports no capabilities; some compatible servers do, each in a different format.
 fn capabilities(model: &Value) -> Capabilities {
-    // OpenRouter lists everything, so that what is not listed is not there.
+    // OpenRouter's list is exhaustive, so a missing entry means unsupported.
     let listed = |list: &Value, word: &str| list.as_array().map(|words| words.iter().any(|listed| listed == word));
     let parameter = |name: &str| listed(&model["supported_parameters"], name);
-    // Mistral writes yes and no. LM Studio, Ollama and llama.cpp name some of what there is: a missing word says nothing.
+    // Mistral reports booleans. LM Studio, Ollama and llama.cpp list only some capabilities: a missing entry means
+    // unknown.
     let capability = |names: &[&str]| {
         let told = &model["capabilities"];
         let yes_or_no = || names.iter().find_map(|name| told[name].as_bool());
@@ -60,7 +61,7 @@ fn capabilities(model: &Value) -> Capabilities {
         tools: parameter("tools").or_else(|| capability(&["function_calling", "tool_use", "tools"])),
         reasoning: parameter("reasoning").or_else(|| capability(&["reasoning", "thinking"])),
         structured_output: parameter("structured_outputs"),
-        // Whoever lists parameters also passes over those that a model refuses.
+        // Servers that list parameters also ignore those that a model rejects.
         ..Capabilities::default()
     }
 }

@@ -1,7 +1,7 @@
-//! A caller's request, read.
+//! Parses a client's chat completion request.
 //!
-//! What corbie acts on must have the right type, and is refused by name if it has not. Everything else is the
-//! provider's to judge.
+//! Fields that corbie acts on must have the right type, or the request is rejected with the field's name. All other
+//! fields are left for the provider to validate.
 
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ pub(super) fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
     Ok(Chat { raw: Some(Raw { protocol: Protocol::OpenAi, body }), ..chat })
 }
 
-/// The typed half of a request.
+/// The typed part of a request.
 pub(super) fn read(body: &Map<String, Value>) -> Result<Chat, Error> {
     let messages = body.get("messages").and_then(Value::as_array).filter(|messages| !messages.is_empty());
     let max_tokens = match member(body, "max_completion_tokens", token_limit)? {
@@ -42,7 +42,7 @@ pub(super) fn read(body: &Map<String, Value>) -> Result<Chat, Error> {
     })
 }
 
-/// A member that may be missing or null, but not of another type.
+/// An optional field: it may be missing or null, but not of another type.
 fn member<T>(
     body: &Map<String, Value>,
     name: &str,
@@ -58,7 +58,7 @@ fn invalid(name: &str) -> Error {
     Error::unread(name)
 }
 
-/// Clients of local servers write -1 for "no limit".
+/// Clients of local servers send -1 for "no limit".
 fn token_limit(value: &Value) -> Option<Option<u32>> {
     match value.as_i64()? {
         ..0 => Some(None),
@@ -66,14 +66,14 @@ fn token_limit(value: &Value) -> Option<Option<u32>> {
     }
 }
 
-/// Functions only: tools of other kinds mean something to OpenAI alone, and reach it in the raw body.
+/// Functions only: other tool types are specific to OpenAI and reach it in the raw body.
 fn tools(value: &Value) -> Option<Vec<Tool>> {
     let functions = value.as_array()?.iter().map(|tool| (tool, &tool["function"]));
     let tools = functions.filter_map(|(tool, function)| {
         Some(Tool {
             name: content::text(&function["name"])?.to_owned(),
             description: content::text(&function["description"]).map(str::to_owned),
-            // Without parameters, a function takes none.
+            // A function without `parameters` takes none.
             schema: match &function["parameters"] {
                 Value::Null => json!({"type": "object", "properties": {}}),
                 schema => schema.clone(),
@@ -85,7 +85,7 @@ fn tools(value: &Value) -> Option<Vec<Tool>> {
     Some(tools.collect())
 }
 
-/// The outer option is for "of a wrong type", the inner one for what other protocols cannot say.
+/// The outer option is `None` for a wrong type, the inner one for a choice that other protocols cannot express.
 fn tool_choice(value: &Value) -> Option<Option<ToolChoice>> {
     let word = match value {
         Value::String(word) => word.as_str(),
@@ -126,7 +126,7 @@ fn stop(value: &Value) -> Option<Vec<String>> {
     }
 }
 
-/// A word that is not known here may be known to the provider.
+/// The provider may support effort values that are unknown here.
 pub(super) fn reasoning(word: &str) -> Option<Reasoning> {
     let effort = match word {
         "none" => return Some(Reasoning::Off),

@@ -1,24 +1,24 @@
-//! A part of a message's content: text, a picture, a file or a sound.
+//! Parses a content part: text, image, file or audio.
 
 use serde_json::Value;
 
 use super::content;
 use crate::providers::chat::{File, Image, Part, Unread};
 
-/// The longest name of an unknown type that is told on.
+/// Maximum length of an unknown type name in an error message.
 const LONGEST_TYPE: usize = 64;
 
-/// A part, read; nothing where it says nothing. What cannot be read is kept by name: no other protocol can say it, and
-/// whoever asked must hear of that.
+/// Parses a part; `None` if it is empty. An unsupported part is recorded by type: no other protocol can express it, and
+/// the client must be informed.
 pub(super) fn read(item: &Value) -> Option<Part> {
     let kind = item["type"].as_str().unwrap_or_default();
     let read = match kind {
         "text" | "refusal" if item[kind] == "" => return None,
-        // Thinking that a server has put here is its own, and nobody else is given it back.
+        // Reasoning that a server put here is specific to that server, so it is dropped for all other providers.
         "thinking" | "redacted_thinking" | "reasoning" => return None,
         "text" | "refusal" => content::text(&item[kind]).map(|text| Part::Text { text: text.to_owned() }),
         "image_url" => {
-            // Some clients write the address where its object should be.
+            // Some clients send the URL instead of the object.
             let url = item["image_url"]["url"].as_str().or_else(|| item["image_url"].as_str());
             url.map(|url| Part::Image { image: image(url) })
         }
@@ -41,7 +41,7 @@ fn file(file: &Value) -> Option<Part> {
         return content::text(&file["file_id"]).map(|_| Part::Unread { part: Unread::FileId });
     };
     let (media_type, base64) = inline(data)?;
-    // What follows, such as `charset`, is no part of the type.
+    // Parameters such as `charset` are not part of the type.
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let name = content::text(&file["filename"]).map(str::to_owned);
     (!media_type.is_empty()).then(|| Part::File { file: File { name, media_type, base64: base64.to_owned() } })
@@ -52,7 +52,7 @@ fn audio(audio: &Value) -> Option<Part> {
     Some(Part::Audio { format: format.to_owned(), base64: base64.to_owned() })
 }
 
-/// The media type and the base64 of an address that holds what it leads to.
+/// Media type and base64 content of a data URL.
 fn inline(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

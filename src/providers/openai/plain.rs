@@ -1,7 +1,7 @@
-//! Events that say nothing corbie has to know, told by a look: words, and no tokens, no end and no failure.
+//! Detects passthrough events by a byte scan: content only, without usage, finish reason or error.
 //!
-//! Inside a text of JSON every quote is escaped, so a name in quotes is a name, or a whole text; an event that is
-//! taken for another than it is is only read in vain.
+//! Quotes inside a JSON string are escaped, so a quoted name is either a field name or a complete string. A false match
+//! only causes an unnecessary parse.
 
 use std::sync::LazyLock;
 
@@ -12,17 +12,17 @@ static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\
 static USAGE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"usage\""));
 static FINISH_REASON: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"finish_reason\""));
 
-/// Where the first event ends, if it does.
+/// The end of the first event, if it is complete.
 pub fn end(bytes: &[u8]) -> Option<usize> {
     END.find(bytes).map(|end| end + END.needle().len())
 }
 
-/// How many events these are.
+/// Number of events.
 pub fn count(bytes: &[u8]) -> u64 {
     END.find_iter(bytes).count() as u64
 }
 
-/// How many bytes at the beginning are such events, whole ones.
+/// Length of the leading run of complete passthrough events.
 pub fn run(bytes: &[u8]) -> usize {
     let mut end = 0;
     while let Some(length) = END.find(&bytes[end..])
@@ -42,7 +42,7 @@ fn is_plain(event: &[u8]) -> bool {
         && is_null(event, &FINISH_REASON)
 }
 
-/// Whether a member is missing or null, wherever it is.
+/// Whether every occurrence of a field is null.
 fn is_null(event: &[u8], name: &Finder<'_>) -> bool {
     name.find_iter(event).all(|at| {
         let rest = event[at + name.needle().len()..].trim_ascii_start();
@@ -79,7 +79,7 @@ mod tests {
             assert_eq!(run(other.as_bytes()), 0, "{other}");
             assert_eq!(run(format!("{WORDS}\n\n{other}").as_bytes()), WORDS.len() + 2, "{other}");
         }
-        // Words that only look alike are escaped.
+        // Field names inside a string are escaped.
         let quoted = "data: {\"content\":\"\\\"usage\\\": {}, \\\"error\\\": 1\"}\n\n";
         assert_eq!(run(quoted.as_bytes()), quoted.len());
     }

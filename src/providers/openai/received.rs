@@ -1,5 +1,5 @@
-//! A caller's request as it came. It is read no further than it must be: most go on to a server that speaks the same
-//! protocol, and are not ours to judge.
+//! A client's unparsed request. Only the necessary fields are parsed: most requests pass through to a server of the
+//! same protocol, which validates them.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -8,29 +8,29 @@ use super::members::{Members, NoMembers};
 use super::{foreign, parse, request};
 use crate::providers::{Chat, Endpoint, Error, Refuses, Request};
 
-/// A request for an answer.
+/// A chat completion request.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Received {
     bytes: Bytes,
     members: Members,
-    /// The model it names.
+    /// The requested model.
     pub model: Option<String>,
-    /// The answer is wanted in pieces.
+    /// The client requested streaming.
     pub stream: bool,
-    /// The caller wants to be told of tokens at the end of a stream.
+    /// The client requested usage at the end of the stream.
     pub with_usage: bool,
-    /// More than one answer is wanted.
+    /// The client requested more than one choice.
     pub several: bool,
 }
 
-/// Why bytes are no request.
+/// Why the bytes are not a valid request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotReceived {
     #[error("the body is no JSON object")]
     NoObject,
     #[error("the body has more than 1000 members")]
     TooMany,
-    /// Whoever reads it may take either.
+    /// Parsers may take either value.
     #[error("the body has two members of the same name")]
     Twice,
     #[error("`{0}` is missing or cannot be read")]
@@ -58,29 +58,30 @@ impl Received {
         })
     }
 
-    /// The same, read to its last word.
+    /// The fully parsed request.
     pub fn chat(&self) -> Result<Chat, Error> {
         parse::parse(serde_json::from_slice(&self.bytes).map_err(|_| Error::BadRequest { kind: "no_object".into() })?)
     }
 
-    /// The bytes that came.
+    /// The original bytes.
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
 
-    /// Whether it may hold what another provider has signed, which OpenAI itself refuses. A quick look.
+    /// Whether the request may contain signed fields of another provider, which OpenAI rejects. A fast scan.
     pub fn may_hold_foreign(&self) -> bool {
         foreign::may_be_in(&self.bytes)
     }
 
-    /// A request for a model by the name its provider gives it; every other byte stays, unless the model refuses it.
+    /// The request with the provider's name for the model. All other bytes are unmodified, except for parameters that
+    /// the model rejects.
     pub fn passed_on(&self, model: &str, endpoint: &Endpoint, refuses: Refuses) -> Request {
         let body = request::passed_on(&self.members, model, refuses);
         request::address(http::Method::POST, endpoint, "chat/completions", body.into_bytes())
     }
 }
 
-/// A member that may be missing or null, but not of another type.
+/// An optional field: it may be missing or null, but not of another type.
 fn read<T: serde::de::DeserializeOwned>(members: &Members, name: &'static str) -> Result<Option<T>, NotReceived> {
     match members.get(name) {
         None => Ok(None),

@@ -1,4 +1,4 @@
-//! An answer, written for a caller who speaks this protocol.
+//! Serializes a response for an OpenAI client.
 
 use serde_json::{Map, Value, json};
 
@@ -6,8 +6,8 @@ use super::{content, details, messages};
 use crate::providers::Completion;
 use crate::providers::chat::{Part, Protocol, Stop, Usage};
 
-/// A `chat.completion`. An answer of this protocol goes on as it came, with the gaps filled that compatible servers
-/// leave and clients stumble over.
+/// A `chat.completion`. An OpenAI response is passed on, with fields filled in that compatible servers omit and clients
+/// require.
 pub(super) fn render(completion: &Completion, model: &str, created: u64) -> Value {
     let raw = completion.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi);
     let mut body = raw.map(|raw| raw.body.clone()).unwrap_or_default();
@@ -46,7 +46,7 @@ fn choice(completion: &Completion) -> Value {
 
 pub(super) fn finish_reason(stop: &Stop) -> &'static str {
     match stop {
-        // Clients accept no other word than these.
+        // Clients accept only these values.
         Stop::Finished | Stop::StopWord | Stop::Other(_) => "stop",
         Stop::Length => "length",
         Stop::Tools => "tool_calls",
@@ -78,7 +78,7 @@ fn thinking(part: &Part) -> Option<&str> {
     }
 }
 
-/// The proof goes out with the call, and comes back from clients that return what they do not know.
+/// The proof is sent with the call; clients that preserve unknown fields send it back.
 fn tool_call(part: &Part) -> Option<Value> {
     let mut call = messages::tool_call(part)?;
     if let Part::ToolCall { proof: Some(proof), .. } = part {
@@ -87,7 +87,7 @@ fn tool_call(part: &Part) -> Option<Value> {
     Some(call)
 }
 
-/// Gives a member that is missing or null.
+/// Sets a field that is missing or null.
 fn fill(body: &mut Map<String, Value>, name: &str, value: impl FnOnce() -> Value) {
     let member = body.entry(name).or_insert(Value::Null);
     if member.is_null() {

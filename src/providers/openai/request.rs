@@ -1,4 +1,4 @@
-//! A chat, written as a request.
+//! Serializes a chat as a chat completion request.
 
 use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
@@ -10,11 +10,11 @@ use super::{effort, messages, parse, strict, turns};
 use crate::providers::chat::{Format, Message, Protocol, Reasoning, Tool, ToolChoice};
 use crate::providers::{Chat, Endpoint, Refuses, Request};
 
-/// The body. A caller's own body of this protocol goes on as it came but for what has changed since it was read.
+/// The body. A client's original body of this protocol is passed on, with only the changed fields replaced.
 pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi);
     let read = raw.and_then(|raw| Some((&raw.body, parse::read(&raw.body).ok()?)));
-    // Without a raw body, everything has changed from nothing.
+    // Without a raw body, every field counts as changed.
     let (came, was) = read.map_or_else(Default::default, |(body, was)| (Some(body), was));
     let mut body = came.map(Members::of).unwrap_or_default();
 
@@ -28,12 +28,12 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
         put(&mut body, "tools", tools);
     }
     if chat.tool_choice != was.tool_choice {
-        // A choice among no tools is refused.
+        // The API rejects a tool choice without tools.
         let choice = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty());
         put(&mut body, "tool_choice", choice.map(tool_choice));
     }
     if chat.parallel_tool_calls != was.parallel_tool_calls {
-        // Refused without tools.
+        // The API rejects it without tools.
         let parallel = chat.parallel_tool_calls.filter(|_| !chat.tools.is_empty());
         put(&mut body, "parallel_tool_calls", parallel.map(Value::from));
     }
@@ -72,7 +72,7 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
     body
 }
 
-/// The body of a request that goes on as it came, to a model of another name perhaps.
+/// The body of a passthrough request, with the provider's model name.
 pub(super) fn passed_on(came: &Members, model: &str, refuses: Refuses) -> Members {
     let mut body = came.clone();
     body.set("model", &json!(model));
@@ -82,7 +82,7 @@ pub(super) fn passed_on(came: &Members, model: &str, refuses: Refuses) -> Member
     body
 }
 
-/// The request itself, to a path below the endpoint's.
+/// The HTTP request to a path under the base URL.
 pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Bytes) -> Request {
     let mut url = endpoint.base.clone();
     let path = format!("{}/{path}", url.path().trim_end_matches('/'));
@@ -90,7 +90,7 @@ pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Byt
 
     let mut request = Request::new(body);
     *request.method_mut() = method;
-    // No address this adapter makes is refused; if one were, nothing would listen at the empty one.
+    // No URL built here is invalid; if one were, sending to the empty URI would fail.
     *request.uri_mut() = Uri::try_from(url.as_str()).unwrap_or_default();
     let headers = request.headers_mut();
     headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -100,7 +100,7 @@ pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Byt
         key.set_sensitive(true);
         headers.insert(AUTHORIZATION, key);
     }
-    // The operator's go last, and instead of ours.
+    // The operator's headers override the defaults.
     for name in endpoint.headers.keys() {
         headers.remove(name);
     }
@@ -108,8 +108,8 @@ pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Byt
     request
 }
 
-/// The messages, if they are not those that came. Only changed turns are written anew: what came of the others may
-/// say more than corbie understands.
+/// The messages, if they changed. Only changed messages are serialized: the original ones may contain unsupported
+/// fields.
 fn changed_messages(turns: &[Message], were: &[Message], came: &[Value]) -> Option<Vec<Value>> {
     let front = turns.iter().zip(were).take_while(|(turn, was)| turn == was).count();
     if front == turns.len() && front == were.len() && !turns.is_empty() {
@@ -121,7 +121,7 @@ fn changed_messages(turns: &[Message], were: &[Message], came: &[Value]) -> Opti
     let length = |turns: &[Message]| turns.iter().map(turns::length).sum::<usize>();
     let came_front = &came[..length(&were[..front])];
     let came_back = &came[came.len() - length(&were[were.len() - back..])..];
-    // Some models refuse both words in one request.
+    // Some models reject both roles in one request.
     let system_role = if came.iter().any(|message| message["role"] == "developer") { "developer" } else { "system" };
     let anew = turns[..turns.len() - back].iter().flat_map(|turn| messages::write(turn, system_role));
     Some(came_front.iter().cloned().chain(anew).chain(came_back.iter().cloned()).collect())
@@ -152,7 +152,7 @@ fn put_stream(body: &mut Members, stream: bool) {
         if body.get("stream") != Some("false") {
             body.remove("stream");
         }
-        // Refused without `stream`.
+        // The API rejects it without `stream`.
         body.remove("stream_options");
         return;
     }
@@ -168,7 +168,7 @@ fn put_stream(body: &mut Members, stream: bool) {
     }
 }
 
-/// Leaves out and puts in other words what the model refuses.
+/// Drops or rewrites parameters that the model rejects.
 fn suit(body: &mut Members, refuses: Refuses) {
     if refuses == Refuses::default() {
         return;
@@ -183,7 +183,7 @@ fn suit(body: &mut Members, refuses: Refuses) {
         put_reasoning(body, effort::asked(body).and_then(parse::reasoning), refuses);
     }
     if refuses.reasoning_with_tools && body.get("tools").is_some() {
-        // Some think unasked, and then refuse the tools.
+        // Some models reason by default and then reject the tools.
         body.set_text("reasoning_effort", "\"none\"".into());
     }
     let sampling = effort::refuses_sampling(body, refuses);

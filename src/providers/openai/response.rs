@@ -1,4 +1,4 @@
-//! An answer that came whole, read.
+//! Parses buffered OpenAI responses.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +11,7 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
         return Err(Error::Unreadable("it is no JSON object"));
     };
     let choice = first_choice(&body);
-    // Some gateways report a failure of the provider behind them under a status of success.
+    // Some gateways report an upstream error with a success status.
     let failure = failure::inside(&body).or_else(|| choice?.as_object().and_then(failure::inside));
     if let Some(error) = failure {
         return Err(error);
@@ -22,7 +22,7 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
         return Err(Error::Unreadable("its choice has no message"));
     }
     let mut parts = content::answer(message);
-    // It is in the raw body, for callers who know more.
+    // The raw body still contains it for clients that support it.
     parts.retain(|part| !matches!(part, Part::Unread { .. }));
     let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
     Ok(Completion {
@@ -35,13 +35,13 @@ pub(super) fn read(body: &[u8]) -> Result<Completion, Error> {
     })
 }
 
-/// The choice that is the answer: a caller who wants several reads the others from the raw body.
+/// The first choice. Clients that requested several take the rest from the raw body.
 pub(super) fn first_choice(body: &Map<String, Value>) -> Option<&Value> {
     let choices = body.get("choices")?.as_array()?;
     choices.iter().find(|choice| choice["index"] == 0 || choice["index"].is_null())
 }
 
-/// Why the model stopped. It may refuse under the reason `stop`, and call a tool it was told to call under the same.
+/// The stop reason. A refusal, and a forced tool call, may be reported as `stop`.
 pub(super) fn stop(choice: &Value, refused: bool, has_calls: bool) -> Stop {
     match content::text(&choice["finish_reason"]) {
         _ if refused => Stop::Refused,
@@ -49,14 +49,14 @@ pub(super) fn stop(choice: &Value, refused: bool, has_calls: bool) -> Stop {
         Some("length") => Stop::Length,
         Some("tool_calls" | "function_call") => Stop::Tools,
         None | Some("stop") if has_calls => Stop::Tools,
-        // vLLM says here which word it was; OpenAI does not tell.
+        // vLLM reports the matched stop sequence here; OpenAI does not.
         None | Some("stop") if choice["stop_reason"].is_string() => Stop::StopWord,
         None | Some("stop") => Stop::Finished,
         Some(other) => Stop::Other(other.to_owned()),
     }
 }
 
-/// Nothing where there is no count at all.
+/// `None` if no usage is reported.
 pub(super) fn usage(usage: &Value) -> Option<Usage> {
     let count = |value: &Value| value.as_u64().unwrap_or_default();
     usage.is_object().then(|| Usage {

@@ -1,4 +1,4 @@
-//! An answer that comes in pieces.
+//! Decodes OpenAI's streaming responses.
 
 use std::collections::BTreeSet;
 
@@ -8,26 +8,25 @@ use super::{content, failure, response};
 use crate::providers::chat::{Part, Usage};
 use crate::providers::{Delta, Error, Event};
 
-/// Reads the chunks of one answer.
+/// Decodes the chunks of one response.
 #[derive(Debug, Default)]
 pub struct Decoder {
     started: bool,
     refused: bool,
-    /// It has been said why the model stopped.
+    /// A finish reason has been received.
     stopped: bool,
-    /// `[DONE]` has come.
+    /// `[DONE]` has been received.
     ended: bool,
-    /// As last told: some servers repeat it with every chunk.
+    /// Last reported usage: some servers repeat it with every chunk.
     usage: Option<Usage>,
-    /// The last chunk told it.
+    /// The last chunk carried usage.
     tells_tokens: bool,
-    /// Answers beside the first that were begun and are not ended.
+    /// Unfinished choices other than the first.
     others: BTreeSet<u64>,
     calls: Vec<Call>,
 }
 
-/// Whether a chunk says something that is none of the deltas: a sound, a member of a server's own, another answer than
-/// the first.
+/// Whether a chunk carries content without a delta type: audio, server-specific fields, or further choices.
 pub(super) fn says_something_else(data: &str) -> bool {
     const KNOWN: [&str; 5] = ["role", "content", "refusal", "tool_calls", "reasoning_content"];
     let is_empty = |value: &Value| match value {
@@ -47,20 +46,20 @@ pub(super) fn says_something_else(data: &str) -> bool {
     })
 }
 
-/// A tool call that is being written.
+/// A tool call in progress.
 #[derive(Debug)]
 struct Call {
-    /// The server's number for it. Some give none, and some the same to all.
+    /// The server's index for it. Some servers send none, and some send the same index for all calls.
     number: Option<u64>,
     id: String,
-    /// Its name is known and it has been told of.
+    /// Its name is known and its start has been emitted.
     announced: bool,
-    /// Arguments that came before the name.
+    /// Arguments received before the name.
     early: String,
 }
 
 impl Decoder {
-    /// What the event adds to the answer.
+    /// The deltas of an event.
     pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
         self.tells_tokens = false;
         let data = event.data.trim();
@@ -84,17 +83,17 @@ impl Decoder {
         self.chunk(&chunk)
     }
 
-    /// Whether nothing of the answer is missing: the model has stopped, or the stream has come to its end marker.
+    /// Whether the response is complete: the model has stopped, or the end marker was received.
     pub fn is_complete(&self) -> bool {
         self.ended || (self.stopped && self.others.is_empty())
     }
 
-    /// Whether the last event told how many tokens there were.
+    /// Whether the last event carried token usage.
     pub fn tells_tokens(&self) -> bool {
         self.tells_tokens
     }
 
-    /// Whether the end marker has come: what follows is no part of the answer.
+    /// Whether the end marker was received; later events are not part of the response.
     pub fn is_over(&self) -> bool {
         self.ended
     }
@@ -104,7 +103,7 @@ impl Decoder {
             return Err(Error::Unreadable("its stream has no answer"));
         }
         self.ended = true;
-        // Some servers never say why the model stopped.
+        // Some servers never send a finish reason.
         Ok(self.stop(&Value::Null).into_iter().collect())
     }
 
@@ -114,7 +113,7 @@ impl Decoder {
         if let Some(error) = choice.and_then(Value::as_object).and_then(failure::inside) {
             return Err(error);
         }
-        // Azure's first chunk is about its filters and has neither a choice nor a name.
+        // Azure's first chunk reports its content filters and has neither a choice nor an ID.
         let text = |name| chunk.get(name).and_then(content::text).unwrap_or_default().to_owned();
         if !self.started && (choice.is_some() || !text("id").is_empty()) {
             self.started = true;
@@ -177,10 +176,10 @@ impl Decoder {
         }
     }
 
-    /// Which call a piece belongs to; a new one, if it belongs to none.
+    /// The index of the call that a chunk belongs to; adds a new call if there is none.
     fn find(&mut self, number: Option<u64>, id: Option<&str>, has_name: bool) -> usize {
         let same = |call: &Call| match (number, id) {
-            // Several calls under one number are told apart by their ids, each beginning with its name.
+            // Calls that share one index are distinguished by ID; each starts with its name.
             (Some(_), Some(id)) if has_name => call.number == number && call.id == id,
             (Some(_), _) => call.number == number,
             (None, Some(id)) => call.id == id,

@@ -1,11 +1,11 @@
-//! Which schemas OpenAI holds a model to.
+//! Determines which schemas OpenAI accepts in strict mode.
 //!
-//! With `strict` the answer is sure to fit; but only schemas without open ends are taken, and others are refused
-//! instead of being followed as well as possible.
+//! With `strict` the output is guaranteed to match. However, OpenAI accepts only closed schemas and rejects any other
+//! schema instead of following it on a best-effort basis.
 
 use serde_json::{Map, Value};
 
-/// Keywords that make a schema refused wherever they are.
+/// Keywords that make a schema unsupported at any level.
 const REFUSED: [&str; 11] = [
     "allOf",
     "oneOf",
@@ -20,7 +20,7 @@ const REFUSED: [&str; 11] = [
     "propertyNames",
 ];
 
-/// Whether the whole schema is one that can be kept to strictly.
+/// Whether the schema is supported in strict mode.
 pub(super) fn takes(schema: &Value) -> bool {
     schema["type"] == "object" && fits(schema)
 }
@@ -48,7 +48,7 @@ fn is_object(schema: &Map<String, Value>) -> bool {
     is_object || schema.contains_key("properties")
 }
 
-/// Takes no other members than those it names, and wants each of them.
+/// Whether additional properties are disallowed and every property is required.
 fn is_closed(schema: &Map<String, Value>) -> bool {
     let required = schema.get("required").and_then(Value::as_array);
     let is_required = |name: &String| required.is_some_and(|required| required.iter().any(|other| other == name));

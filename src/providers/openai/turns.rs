@@ -1,4 +1,4 @@
-//! The messages of a request, read as turns.
+//! Parses OpenAI messages into chat messages.
 
 use std::collections::HashMap;
 
@@ -8,10 +8,10 @@ use super::content;
 use crate::providers::Error;
 use crate::providers::chat::{Message, Part, Role};
 
-/// The turns that messages make. Results of tools have a message each, and are one turn where they follow each other.
+/// The chat messages. Each tool result is a separate OpenAI message; consecutive results become one chat message.
 pub(super) fn read(messages: &[Value]) -> Result<Vec<Message>, Error> {
     let mut turns: Vec<Message> = Vec::new();
-    // A result says which call it answers and not which tool; other protocols want to know.
+    // A result names its call but not its tool, which other protocols require.
     let mut called: HashMap<String, String> = HashMap::new();
     for message in messages {
         let (role, parts) = match message["role"].as_str() {
@@ -36,7 +36,7 @@ pub(super) fn read(messages: &[Value]) -> Result<Vec<Message>, Error> {
     Ok(turns)
 }
 
-/// How many messages the turn was read from.
+/// Number of OpenAI messages the chat message was parsed from.
 pub(super) fn length(turn: &Message) -> usize {
     if is_results(turn) { turn.parts.len() } else { 1 }
 }
@@ -46,7 +46,7 @@ fn is_results(turn: &Message) -> bool {
 }
 
 fn result(message: &Value, called: &HashMap<String, String>) -> Part {
-    // The older `function` role has no ids, only names.
+    // The legacy `function` role has names instead of IDs.
     let name = content::text(&message["name"]);
     let id = content::text(&message["tool_call_id"]).or(name).unwrap_or_default();
     Part::ToolResult {

@@ -1,4 +1,4 @@
-//! How two texts are compared, and what the work took.
+//! Word-based F1 scoring and CPU timing shared by the examples.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Time of the processor that this thread has taken: others may be at work on the machine.
+/// CPU time consumed by this thread. Unlike wall-clock time, it is independent of the load on the machine.
 pub(crate) fn spent_so_far() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
-/// Letters and digits; the sign that marks a hyphen taken out joins its word.
+/// Splits text into lowercase alphanumeric words. U+0002, which marks a removed hyphen, joins the two halves of its
+/// word.
 pub(crate) fn words(text: &str) -> Vec<String> {
     let text = text.replace('\u{2}', "").to_lowercase();
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()

@@ -1,4 +1,4 @@
-//! A document of any shape, cut into chunks of any size.
+//! Fuzzes chunking: a document of any shape with any chunk size.
 #![no_main]
 
 #[path = "../promises.rs"]

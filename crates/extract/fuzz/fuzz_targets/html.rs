@@ -1,4 +1,4 @@
-//! A web page of a stranger.
+//! Fuzzes the HTML reader.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! An archive of a stranger, read as every document that is one.
+//! Fuzzes the OOXML readers with arbitrary archives, read as each of the three formats.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! Parts of a stranger, put into an archive that can be opened.
+//! Fuzzes the OOXML readers with arbitrary parts inside a valid archive.
 #![no_main]
 
 #[path = "../promises.rs"]

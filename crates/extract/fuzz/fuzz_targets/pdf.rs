@@ -1,4 +1,4 @@
-//! A PDF file of a stranger.
+//! Fuzzes the PDF reader.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! A photograph of a stranger.
+//! Fuzzes the raster image reader.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! Text of a stranger, read as Markdown, as text or as CSV.
+//! Fuzzes the Markdown, plain text and CSV readers.
 #![no_main]
 
 #[path = "../promises.rs"]

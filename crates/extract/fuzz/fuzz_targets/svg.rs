@@ -1,4 +1,4 @@
-//! A drawing of a stranger.
+//! Fuzzes the SVG reader.
 #![no_main]
 
 #[path = "../promises.rs"]

@@ -1,4 +1,4 @@
-//! Where a text may be cut, and how well.
+//! Split points: positions where a text may be split into chunks, with a rank.
 
 use std::ops::Range;
 
@@ -8,31 +8,31 @@ use super::sentence::sentence_starts;
 use super::text::{Placed, Text};
 use crate::Kind;
 
-/// A place where a chunk may end and the next one begin. Never inside a token or a grapheme.
+/// A position where one chunk may end and the next one begin. Never inside a token or a grapheme.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Cut {
     pub(super) at: usize,
-    /// How many tokens are before it.
+    /// Number of tokens before it.
     pub(super) token: usize,
     pub(super) rank: Rank,
 }
 
-/// How well a text can be cut; the last is the best.
+/// Quality of a split point, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Rank {
-    /// Inside of something that should not be cut at all.
+    /// Inside a unit that should not be split.
     Forced,
-    /// Between a heading and its table, or the header of a table and its first row.
+    /// Between a heading and its table, or between a table header and the first row.
     Stuck,
     Sentence,
-    /// A row of a table, an item of a list, a line of code.
+    /// A table row, a list item, or a line of code.
     Item,
     Paragraph,
-    /// Higher is further out.
+    /// A higher value is a more significant heading.
     Heading(u8),
 }
 
-/// All places but forced ones, in order. `tokens` are those of [`kept`].
+/// Returns all split points except forced ones, in order. `tokens` must come from [`kept`].
 pub(super) fn find(text: &Text<'_>, tokens: &[Range<usize>]) -> Vec<Cut> {
     let mut cuts = Vec::new();
     let mut legal = Legal { text: text.as_str(), tokens, passed: 0, last: 0 };
@@ -59,7 +59,7 @@ pub(super) fn find(text: &Text<'_>, tokens: &[Range<usize>]) -> Vec<Cut> {
     cuts
 }
 
-/// The tokens that lie in blocks, or their parts that do, none of which ends before the one that begins before it.
+/// Clips the tokens to the blocks and drops tokens outside all blocks. Token ends in the result never decrease.
 pub(super) fn kept(text: &Text<'_>, tokens: &[Range<usize>]) -> Vec<Range<usize>> {
     let mut kept: Vec<Range<usize>> = Vec::with_capacity(tokens.len());
     let mut blocks = text.blocks.iter().map(|placed| &placed.at).peekable();
@@ -72,11 +72,11 @@ pub(super) fn kept(text: &Text<'_>, tokens: &[Range<usize>]) -> Vec<Range<usize>
     kept
 }
 
-/// The most bytes of a grapheme. One with more marks than that is nobody's letter, and is cut between characters.
+/// Maximum bytes of a grapheme. Real graphemes are shorter; a longer one is split between characters.
 const LONGEST_GRAPHEME: usize = 1024;
 
-/// The best place to force: the beginning of the last word with at most `most` tokens before it, else of the last
-/// grapheme, else of the first one beyond. `None` where there is none up to the end.
+/// Returns the best forced split point: the start of the last word with at most `most` tokens before it, else of the
+/// last grapheme, else of the first grapheme beyond. `None` if there is none before the end.
 pub(super) fn force(text: &str, tokens: &[Range<usize>], start: Cut, most: usize) -> Option<Cut> {
     let cut = |token: usize| Cut { at: tokens[token].start, token, rank: Rank::Forced };
     let is_between = |token: usize| tokens[token - 1].end <= tokens[token].start;
@@ -84,7 +84,7 @@ pub(super) fn force(text: &str, tokens: &[Range<usize>], start: Cut, most: usize
     let is_character = |&token: &usize| is_between(token) && text.is_char_boundary(tokens[token].start);
     let last = most.min(tokens.len().checked_sub(1)?);
     let first = start.token + 1;
-    // Far back for a word would leave a chunk too empty.
+    // A word boundary in the first half would leave the chunk too short.
     let half = start.token + (most - start.token).div_ceil(2);
     let words = (half.max(first)..=last).rev().filter(|&token| is_word_start(text, tokens[token].start));
     let graphemes = || (first..=last).rev();
@@ -105,13 +105,13 @@ pub(super) fn is_word_start(text: &str, at: usize) -> bool {
     before.is_whitespace() || after.is_whitespace() || is_wide(before) || is_wide(after)
 }
 
-/// Checks places in ascending order, along the tokens.
+/// Validates positions in ascending order, advancing along the tokens.
 struct Legal<'a> {
     text: &'a str,
     tokens: &'a [Range<usize>],
-    /// How many tokens begin before the place.
+    /// Number of tokens that start before the current position.
     passed: usize,
-    /// The last place that was good.
+    /// The last accepted position.
     last: usize,
 }
 
@@ -119,7 +119,7 @@ impl Legal<'_> {
     fn cut(&mut self, mut at: usize, rank: Rank) -> Option<Cut> {
         self.passed += self.tokens[self.passed..].iter().take_while(|token| token.start < at).count();
         if self.is_inside_token(at) {
-            // Some tokenizers put the space before a word into its token.
+            // Some tokenizers include the space before a word in its token.
             let start = self.tokens[self.passed - 1].start;
             self.passed -= self.tokens[..self.passed].iter().rev().take_while(|token| token.start == start).count();
             let is_space = self.text.get(start..at).is_some_and(|space| space.trim_start().is_empty());
@@ -135,13 +135,13 @@ impl Legal<'_> {
         Some(Cut { at, token: self.passed, rank })
     }
 
-    /// Whether the last token that begins before `at` ends behind it.
+    /// Whether the last token that starts before `at` ends after it.
     fn is_inside_token(&self, at: usize) -> bool {
         self.tokens[..self.passed].last().is_some_and(|token| token.end > at)
     }
 }
 
-/// How well two blocks can be parted; `None` where the first wants the second.
+/// The rank of a split between two blocks; `None` if the first must stay with the second.
 fn between(before: &Placed<'_>, placed: &Placed<'_>) -> Option<Rank> {
     if placed.opens {
         return Some(Rank::Heading(u8::MAX));
@@ -151,7 +151,7 @@ fn between(before: &Placed<'_>, placed: &Placed<'_>) -> Option<Rank> {
         (Kind::Heading { .. }, _) => None,
         (_, Kind::Heading { level }) => Some(Rank::Heading(u8::MAX - level)),
         (Kind::ListItem { .. }, Kind::ListItem { .. }) => Some(Rank::Item),
-        // A paragraph that the end of a page cuts in two.
+        // A paragraph that continues across a page break.
         (Kind::Paragraph, Kind::Paragraph) if before.page != placed.page && goes_on(before, placed) => {
             Some(Rank::Sentence)
         }
@@ -170,20 +170,20 @@ fn line_starts(text: &str) -> impl Iterator<Item = usize> {
     text.match_indices('\n').map(|(at, _)| at + 1).filter(|start| *start < text.len())
 }
 
-/// Whether `at` parts two graphemes. `known` is a place before it that does: what is before that matters not.
+/// Whether `at` is a grapheme boundary. `known` is an earlier grapheme boundary; text before it is irrelevant.
 pub(super) fn is_grapheme_boundary(text: &str, known: usize, at: usize) -> bool {
     if !text.is_char_boundary(at) {
         return false;
     }
     let (text, at) = (&text[known..], at - known);
-    // Two ASCII characters are two graphemes but for a line break of two.
+    // Two ASCII characters are always two graphemes, except CR LF.
     match (text[..at].bytes().next_back(), text[at..].bytes().next()) {
         (Some(before), Some(after)) if before.is_ascii() && after.is_ascii() => (before, after) != (b'\r', b'\n'),
         _ => GraphemeCursor::new(at, text.len(), true).is_boundary(text, 0).unwrap_or(true),
     }
 }
 
-/// Scripts that put no space between words: Han, kana, Thai and their neighbours.
+/// Characters of scripts without spaces between words: Han, kana, Thai and related scripts.
 fn is_wide(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3000}'..='\u{30ff}'
         | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}'

@@ -1,19 +1,21 @@
-//! Cuts the text of a document into chunks of so many tokens.
+//! Splits the text of a document into chunks of a maximum number of tokens.
 //!
-//! Knows no tokenizer: it is told where the tokens stand, found in one pass over the whole text, and only counts. So its
-//! time is linear, and a chunk has exactly as many tokens as it says.
+//! This module has no tokenizer. The caller passes the token ranges, computed in one pass over the whole text, and this
+//! module only counts them. Its running time is therefore linear, and the token count of a chunk is exact.
 //!
-//! A chunk ends at the best place in its second half: before a heading, else a paragraph, else a row, an item or a
-//! line, else a sentence; in its first half where there is none in the second. Only what is larger than a chunk by
-//! itself is cut inside, between words, else graphemes. Headings stay with what follows them.
+//! A chunk ends at the best split point in its second half: before a heading, else a paragraph, else a row, an item or
+//! a line, else a sentence. It ends in its first half if the second half has no split point. Only a unit larger than a
+//! whole chunk is split inside, between words, else between graphemes. Headings stay with the content that follows
+//! them.
 //!
-//! A chunk that goes on in the middle of a section begins with the last sentences of the one before it, or the last words
-//! of a sentence too long to repeat; one that goes on in the middle of a table begins with the table's header instead. A
-//! sentence or a row that would be cut only because of that goes without.
+//! A chunk that continues a section begins with the last sentences of the previous chunk (the overlap), or with the
+//! last words of a sentence too long to repeat. A chunk that continues a table begins with the table header instead.
+//! The overlap is omitted if it would force a split inside a sentence or a row.
 //!
-//! A chunk has no bound of bytes but by its tokens: [`parted`] sees to it that these have one.
+//! The byte size of a chunk is bounded only by its tokens: [`parted`] bounds their length.
 //!
-//! Furniture is left out: said on every page, it would be found for every query. A file with nothing else keeps it.
+//! Furniture is left out: it is on every page and would match every query. A file that contains only furniture keeps
+//! it.
 //!
 //! ```
 //! use corbie_extract::chunk::{self, Settings, Text};
@@ -41,31 +43,32 @@ pub use parted::{LONGEST_TOKEN, parted};
 pub use sentence::sentence_starts;
 pub use text::Text;
 
-/// How large chunks are, in tokens.
+/// Chunk size and overlap, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// No chunk has more, what is repeated at its beginning included, but for a single token or grapheme that has.
+    /// Maximum tokens per chunk, including overlap or header. Only a single token or grapheme that is larger may exceed
+    /// it.
     pub size: usize,
-    /// No chunk repeats more of the one before it. At most half a chunk counts.
+    /// Maximum tokens repeated from the previous chunk. Capped at half the chunk size.
     pub overlap: usize,
 }
 
-/// A piece of a document.
+/// A chunk of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunk {
-    /// What its spans say, parted by an empty line where something was left out between them.
+    /// The text of its spans, separated by an empty line where text between them was left out.
     pub text: String,
     pub tokens: usize,
-    /// The first page and the last of what is new in it.
+    /// The first and the last page of its new text.
     pub pages: (u32, u32),
-    /// The headings its beginning stands under, outermost first, and the heading it begins with. Very long ones are cut.
+    /// The headings above its start, outermost first, and the heading it begins with. Very long headings are truncated.
     pub path: Vec<String>,
-    /// In the order of its text. Those that are new, of all chunks together, are all text of the document.
+    /// In text order. The new spans of all chunks together cover all text of the document.
     pub spans: Vec<Span>,
 }
 
-/// A run of text on one page.
+/// A range of text on one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
     pub role: Role,
@@ -80,18 +83,18 @@ pub struct Span {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// It is in no chunk before.
+    /// Text that is in no earlier chunk.
     New,
-    /// The end of the chunk before.
+    /// The end of the previous chunk.
     Overlap,
-    /// The header of the table that goes on.
+    /// The header of a continued table.
     Header,
 }
 
-/// The most bytes of a heading in a path: it is repeated in every chunk below it.
+/// Maximum bytes of a heading in a path, because every chunk below the heading repeats it.
 const LONGEST_HEADING: usize = 1024;
 
-/// Cuts a text. `tokens` are places in it, in ascending order.
+/// Splits a text into chunks. `tokens` are byte ranges of the text in ascending order.
 pub fn pack(text: &Text<'_>, tokens: &[Range<usize>], settings: Settings) -> Vec<Chunk> {
     let tokens = cuts::kept(text, tokens);
     let (Some(first), Some(last)) = (text.blocks.first(), text.blocks.last()) else { return Vec::new() };
@@ -125,7 +128,7 @@ impl Default for Settings {
     }
 }
 
-/// What a chunk begins with that is not new.
+/// Repeated text at the start of a chunk.
 #[derive(Debug, Clone)]
 struct Lead {
     role: Role,
@@ -135,10 +138,10 @@ struct Lead {
 
 struct Packer<'a> {
     text: &'a Text<'a>,
-    /// Those in blocks.
+    /// Only tokens inside blocks.
     tokens: Vec<Range<usize>>,
     cuts: Vec<Cut>,
-    /// The first cut after the beginning of the chunk.
+    /// Index of the first split point after the start of the chunk.
     next: usize,
     end: Cut,
     size: usize,
@@ -146,7 +149,7 @@ struct Packer<'a> {
 }
 
 impl Packer<'_> {
-    /// The chunk that begins at `start`; `before` is the beginning of the one before it.
+    /// Computes the chunk that begins at `start`; `before` is the start of the previous chunk.
     fn chunk(&mut self, before: usize, start: Cut) -> (Option<Lead>, Cut) {
         self.next += self.cuts[self.next..].iter().take_while(|cut| cut.at <= start.at).count();
         let lead = self.header(start).or_else(|| self.overlap(before, start));
@@ -160,7 +163,7 @@ impl Packer<'_> {
         (Some(lead), end)
     }
 
-    /// The best place to end a chunk with `room` for new tokens.
+    /// The best end of a chunk with room for `room` new tokens.
     fn cut(&self, start: Cut, room: usize) -> Cut {
         let most = start.token + room;
         if self.end.token <= most {
@@ -171,7 +174,7 @@ impl Packer<'_> {
         let (first_half, second_half) =
             within.split_at(within.partition_point(|cut| cut.token < start.token + room.div_ceil(2)));
         let best = second_half.iter().filter(|cut| cut.rank > Rank::Stuck).max_by_key(|cut| cut.rank);
-        // Some text has no token, and a chunk needs one.
+        // Some text has no tokens, but every chunk needs at least one.
         let mut early = first_half.iter().rev().take_while(|cut| cut.token > start.token);
         let best = best.or_else(|| early.find(|cut| cut.rank > Rank::Stuck));
         let best = best.or_else(|| within.last().filter(|cut| cut.token > start.token));
@@ -179,14 +182,14 @@ impl Packer<'_> {
         best.copied().or_else(forced).unwrap_or(self.end)
     }
 
-    /// The header of the table in the middle of which a chunk begins. One that takes half of the chunk stays where it is.
+    /// The header of the table that a chunk continues. A header that takes more than half of a chunk is not repeated.
     fn header(&self, start: Cut) -> Option<Lead> {
         let at = self.text.block_at(start.at).header.clone().filter(|header| header.end < start.at)?;
         let tokens = self.token_at(at.end) - self.token_at(at.start);
         (tokens * 2 <= self.size).then_some(Lead { role: Role::Header, at, tokens })
     }
 
-    /// The end of the chunk before, as far as it is of the same section and no table.
+    /// The end of the previous chunk, limited to the same section and to text outside tables.
     fn overlap(&self, before: usize, start: Cut) -> Option<Lead> {
         let (block, block_before) = (self.text.block_at(start.at), self.text.block_at(start.at.checked_sub(1)?));
         if self.overlap == 0 || block.opens || block.is_heading() || block_before.is_table() {
@@ -199,7 +202,7 @@ impl Packer<'_> {
             cut.token >= least && cut.at > before && !placed.is_heading() && !placed.is_table()
         });
         let sentence = whole.last().filter(|cut| cut.token < start.token).map(|cut| (cut.at, cut.token));
-        // Inside of a long sentence, its last words.
+        // Inside a long sentence: its last words.
         let words = || {
             let text = self.text.as_str();
             let mut starts = (least.max(1)..start.token).map(|token| (self.tokens[token].start, token));
@@ -241,7 +244,7 @@ impl Packer<'_> {
         chunk
     }
 
-    /// Adds what the blocks say in a range: a span for each run without furniture and end of page in it.
+    /// Adds the text of the blocks in a range: one span for each run without furniture or page break.
     fn add(&self, chunk: &mut Chunk, role: Role, range: Range<usize>) {
         for (placed, part) in self.text.parts(range) {
             let between = match chunk.spans.last() {
@@ -255,7 +258,7 @@ impl Packer<'_> {
             chunk.text += between;
             chunk.text += &self.text.as_str()[part.clone()];
             match chunk.spans.last_mut() {
-                // Nothing but the empty line is between them.
+                // Only the empty line separates them.
                 Some(last)
                     if last.role == role
                         && last.page == placed.page
@@ -269,7 +272,7 @@ impl Packer<'_> {
     }
 }
 
-/// As much of a heading as a path has.
+/// A heading truncated to the maximum length in a path.
 fn short(heading: &str) -> String {
     heading[..heading.floor_char_boundary(LONGEST_HEADING)].to_owned()
 }

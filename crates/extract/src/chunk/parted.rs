@@ -1,15 +1,15 @@
-//! Tokens that are no longer than a word may be.
+//! Bounds the byte length of tokens.
 //!
-//! Chunks have so many tokens, and by that so many bytes, as long as a token has few. But to some models a word they do
-//! not know is one token however long it is, and invisible characters are none.
+//! A chunk has a bounded number of tokens, so its byte size is bounded only if tokens are short. Some tokenizers map an
+//! unknown word of any length to one token, and invisible characters to none.
 
 use std::ops::Range;
 
-/// The most bytes of a token, and of text without one.
+/// Maximum bytes of a token, and of text without tokens.
 pub const LONGEST_TOKEN: usize = 64;
 
-/// The tokens of a text, in ascending order, with longer ones cut into several, and with more where there are none for
-/// long. A text in which there is nothing to read stays without any.
+/// Splits long tokens and adds tokens to long ranges without any. `tokens` are in ascending order. A text without any
+/// tokens stays without.
 pub fn parted(text: &str, tokens: Vec<Range<usize>>) -> Vec<Range<usize>> {
     if tokens.is_empty() {
         return tokens;
@@ -32,12 +32,12 @@ pub fn parted(text: &str, tokens: Vec<Range<usize>>) -> Vec<Range<usize>> {
     parted
 }
 
-/// Pieces of a range, which end where characters do.
+/// Splits a range into pieces at character boundaries.
 fn cut(text: &str, range: Range<usize>, into: &mut Vec<Range<usize>>) {
     let mut start = range.start;
     while start < range.end {
         let most = text.floor_char_boundary((start + LONGEST_TOKEN).min(range.end));
-        // A range may begin or end inside of a character.
+        // A range may start or end inside a character.
         let end = if most > start { most } else { range.end };
         into.push(start..end);
         start = end;
@@ -52,7 +52,7 @@ mod tests {
     fn words_stay_as_they_are() {
         assert_eq!(parted("one two", vec![0..3, 4..7]), [0..3, 4..7]);
         assert_eq!(parted(&"\u{200b}".repeat(100), vec![]), []);
-        // As of characters that are made of several tokens.
+        // A character that consists of several tokens.
         assert_eq!(parted("🐦", vec![0..4, 0..4]), [0..4, 0..4]);
     }
 

@@ -1,20 +1,21 @@
-//! Where sentences begin.
+//! Sentence boundary detection.
 //!
-//! Written for prose out of documents: a line break is no end, since PDF breaks lines anywhere, but an empty line is.
-//! The sentence rules of Unicode end one at every line and after every `Dr.`; these know what is usually abbreviated in
-//! English and German. Where in doubt a sentence goes on: two that stay together do no harm.
+//! Written for prose extracted from documents: a line break does not end a sentence, because PDF breaks lines anywhere,
+//! but an empty line does. The Unicode sentence rules end a sentence at every line and after every `Dr.`; these rules
+//! know common abbreviations in English and German. Ambiguous boundaries are not boundaries: joining two sentences does
+//! no harm.
 
-/// Ends of sentences that want white space after them.
+/// Sentence terminators that require whitespace after them.
 const STOPS: [char; 11] = ['.', '!', '?', '…', '؟', '۔', '։', '።', '။', '‽', '⸮'];
 
-/// Ends of sentences that want none.
+/// Sentence terminators that require no whitespace after them.
 const WIDE_STOPS: [char; 7] = ['。', '！', '？', '｡', '．', '।', '॥'];
 
-/// They belong to the sentence that ends before them.
+/// Closing punctuation that belongs to the preceding sentence.
 const CLOSERS: [char; 17] =
     ['"', '\'', ')', ']', '}', '”', '’', '»', '›', '“', '」', '』', '）', '】', '》', '〉', '］'];
 
-/// Lower case, without the last dot. What is one letter or has a dot inside needs no entry.
+/// Lowercase, without the last dot. Single letters and words with an inner dot need no entry.
 const ABBREVIATIONS: [&str; 78] = [
     "abb", "abs", "abt", "al", "allg", "anm", "approx", "apr", "art", "aufl", "aug", "bd", "betr", "bsp", "bspw",
     "bzgl", "bzw", "ca", "cf", "chap", "co", "col", "corp", "dec", "dept", "dez", "dipl", "dr", "ed", "eds", "engl",
@@ -23,10 +24,10 @@ const ABBREVIATIONS: [&str; 78] = [
     "prof", "rep", "sec", "sen", "sep", "sog", "sr", "st", "str", "tab", "tel", "vgl", "vol", "vs",
 ];
 
-/// An abbreviation is not longer than this.
+/// Maximum length of an abbreviation.
 const LONGEST_ABBREVIATION: usize = 12;
 
-/// The beginning of each sentence but the first, in bytes.
+/// Byte offsets of all sentence starts except the first.
 pub fn sentence_starts(text: &str) -> Vec<usize> {
     let bytes = text.as_bytes();
     let mut starts = Vec::new();
@@ -54,14 +55,14 @@ pub fn sentence_starts(text: &str) -> Vec<usize> {
     starts
 }
 
-/// Where to look on.
+/// Where the scan continues.
 enum Next {
     Inside(usize),
-    /// A sentence begins there.
+    /// A sentence starts there.
     Start(usize),
 }
 
-/// `at` is at a stop.
+/// Expects a terminator at `at`.
 fn after_stops(text: &str, at: usize) -> Next {
     let rest = &text[at..];
     let after = rest.trim_start_matches(|c| STOPS.contains(&c) || WIDE_STOPS.contains(&c));
@@ -80,7 +81,7 @@ fn after_stops(text: &str, at: usize) -> Next {
     if goes_on { Next::Inside(end) } else { Next::Start(start) }
 }
 
-/// `at` is at a line break; another one after it, with nothing but white space between them, ends a sentence.
+/// Expects a line break at `at`. A second line break, separated only by whitespace, ends the sentence.
 fn after_lines(text: &str, at: usize) -> Next {
     let rest = &text[at..];
     let beyond = rest.trim_start();
@@ -89,7 +90,7 @@ fn after_lines(text: &str, at: usize) -> Next {
     if breaks > 1 { Next::Start(start) } else { Next::Inside(start) }
 }
 
-/// Whether the dot after this text is more likely to be part of its last word.
+/// Whether the dot after this text is more likely part of its last word.
 fn is_abbreviated(before: &str) -> bool {
     let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONGEST_ABBREVIATION + 1))..];
     let word = match near.rfind(|c: char| !c.is_alphanumeric() && c != '.') {

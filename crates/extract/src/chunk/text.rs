@@ -1,29 +1,29 @@
-//! The text of a document in one piece, and where its blocks stand in it.
+//! The text of a document as one string, with the positions of its blocks.
 
 use std::ops::Range;
 
 use crate::{Block, Kind, Page};
 
-/// What chunks are cut out of: the same string as [`Document::text`](crate::Document::text).
+/// The input of chunking: the same string as [`Document::text`](crate::Document::text).
 #[derive(Debug)]
 pub struct Text<'a> {
     text: String,
-    /// Those that go into chunks, in order; none is empty.
+    /// The blocks that go into chunks, in order; none is empty.
     pub(super) blocks: Vec<Placed<'a>>,
 }
 
-/// A block and its place.
+/// A block and its position.
 #[derive(Debug)]
 pub(super) struct Placed<'a> {
     pub(super) block: &'a Block,
-    /// In the document.
+    /// Byte range in the document.
     pub(super) at: Range<usize>,
     pub(super) page: u32,
-    /// Where the page begins in the document.
+    /// Byte offset of the page in the document.
     pub(super) page_start: usize,
-    /// It is the first on a page that has a name: a slide or a sheet.
+    /// It is the first block on a page with a name: a slide or a sheet.
     pub(super) opens: bool,
-    /// The header rows of a table that has more rows than those, in the document.
+    /// Byte range of the header rows in the document, for a table with more rows than those.
     pub(super) header: Option<Range<usize>>,
 }
 
@@ -50,7 +50,7 @@ impl<'a> Text<'a> {
                 blocks.push(Placed { block, at: start..text.len(), page: page.number, page_start, opens, header });
             }
         }
-        // A file of nothing but headers and footers still says something.
+        // Keep the furniture of a file that has nothing except headers and footers.
         if blocks.iter().any(|placed| !placed.is_furniture()) {
             blocks.retain(|placed| !placed.is_furniture());
         }
@@ -61,13 +61,13 @@ impl<'a> Text<'a> {
         &self.text
     }
 
-    /// The block that holds this byte, or the last one before it.
+    /// The block that contains this byte, or the last block before it.
     pub(super) fn block_at(&self, at: usize) -> &Placed<'a> {
         let after = self.blocks.partition_point(|placed| placed.at.start <= at);
         &self.blocks[after.max(1) - 1]
     }
 
-    /// The blocks that have a part in a range of the document, and which.
+    /// The blocks that overlap a range of the document, with the overlap.
     pub(super) fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (&Placed<'a>, Range<usize>)> {
         let first = self.blocks.partition_point(|placed| placed.at.end <= range.start);
         let touched = self.blocks[first..].iter().take_while(move |placed| placed.at.start < range.end);
@@ -89,10 +89,10 @@ impl Placed<'_> {
     }
 }
 
-/// How far the header rows of a table reach.
+/// Length of the header rows of a table in bytes.
 fn header_bytes(block: &Block) -> Option<usize> {
     let Kind::Table(table) = &block.kind else { return None };
-    // Rows without a word in them are not in the text.
+    // The text omits empty rows.
     let is_written = |row: &&Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
     let rows = table.rows.iter().take(table.header_rows).filter(is_written).count();
     let (end, _) = block.text.match_indices('\n').nth(rows.checked_sub(1)?)?;

@@ -1,7 +1,8 @@
-//! Documents of word processors: one page, since where pages end is decided when they are printed.
+//! DOCX reader. A document is one page, because page breaks are decided at print time.
 //!
-//! The markup is walked here and not by a library for documents of offices. The one that was measured builds for most of
-//! a minute, since it also writes, converts and deciphers them, and it opens archives itself, by limits of its own.
+//! This module parses the markup itself instead of using an office document library. The library that was measured
+//! takes most of a minute to build, because it also writes, converts and decrypts documents, and it opens archives with
+//! its own limits.
 
 mod numbering;
 mod paragraph;
@@ -20,7 +21,7 @@ use remark::{References, Remark};
 use story::Story;
 use styles::Styles;
 
-/// What all parts of a document share.
+/// State shared by all parts of a document.
 #[derive(Default)]
 struct Context {
     styles: Styles,
@@ -72,7 +73,7 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
         for name in relations.of_kind(kind) {
             let pictures = page.images.len();
             for (_, text) in apart(package, &context, name, item, &mut page)? {
-                // Each section has its own, mostly with the same words.
+                // Each section has its own headers and footers, mostly with the same text.
                 if seen.insert(text.clone()) {
                     furniture.push(Block::new(Kind::Furniture, text));
                 }
@@ -82,7 +83,7 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
         }
     }
     page.blocks.extend(furniture);
-    // A part that is broken inside a table or a box leaves pictures whose place was not known yet.
+    // A part that is corrupted inside a table or a text box leaves images with an unresolved position.
     page.images.iter_mut().for_each(|image| image.after = image.after.min(page.blocks.len()));
     for block in &page.blocks {
         package.count(&block.text)?;
@@ -110,15 +111,15 @@ fn body(
     let (blocks, references) = (story.blocks, story.references);
     page.blocks = blocks;
     match outcome {
-        // What comes before a break is worth having.
+        // Keep the blocks before the corruption.
         Err(Error::Corrupted(what)) if !page.blocks.is_empty() => package.warnings.push(Warning::on(1, what)),
         outcome => outcome?,
     }
     Ok(references)
 }
 
-/// The texts of a part beside the body, one for each of its items, by which the body names it. Such a part may be
-/// broken, or missing.
+/// The texts of the items in a part other than the body, each with the id by which the body refers to it. Such a part
+/// may be corrupted or missing.
 fn apart(
     package: &mut Package<'_>,
     context: &Context,

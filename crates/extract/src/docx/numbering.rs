@@ -1,11 +1,11 @@
-//! How deep in a list a style puts its paragraphs, where the list says so and the style does not.
+//! List depth of paragraph styles, for styles that leave the depth to the numbering definition.
 
 use std::collections::HashMap;
 
 use crate::Error;
 use crate::ooxml::Xml;
 
-/// Depths by the identifiers of styles.
+/// List depth by style id.
 #[derive(Debug, Default)]
 pub(super) struct Numbering(HashMap<String, u8>);
 

@@ -1,4 +1,4 @@
-//! A paragraph and everything that can stand in one.
+//! DOCX paragraphs and their inline content.
 
 use super::story::{Story, is_no_text};
 use super::styles::{Role, Run, Style, numbering};
@@ -6,31 +6,33 @@ use super::symbol::symbol;
 use crate::ooxml::{Tag, Xml, math};
 use crate::{Block, Error, Kind};
 
-/// A paragraph while it is read.
+/// A paragraph under construction.
 #[derive(Default)]
 pub(super) struct Paragraph {
-    /// Text boxes, charts and diagrams that hang on it.
+    /// Text boxes, charts and diagrams anchored to it.
     pub(super) after: Vec<Block>,
     text: String,
     style: Option<String>,
     list: Option<String>,
     depth: Option<u8>,
     outline: Option<u8>,
-    /// What the drawing that is open says about itself.
+    /// Alternative text of the current drawing.
     description: Option<String>,
     pictures: usize,
-    /// Where each picture that came with it stands: before its text, or behind that and so many of the blocks `after` it.
+    /// The position of each image in the paragraph: `None` before its text, `Some(n)` after its text and `n` of the
+    /// `after` blocks.
     places: Vec<Option<usize>>,
 }
 
-/// Fields inside fields. More are fields that were never ended.
+/// Maximum nesting of fields. More are fields without an end.
 const MOST_FIELDS: usize = 64;
 
 // === impl ===
 
 impl Story<'_, '_> {
     pub(super) fn paragraph(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
-        // Instructions do not go over paragraphs. A field that never says where its result begins would hide the rest.
+        // Field instructions do not span paragraphs. A field that never marks the start of its result would hide the
+        // rest.
         self.fields.fill(true);
         let mut paragraph = Paragraph::default();
         let pictures = self.pictures().len();
@@ -79,7 +81,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    /// Passes over the rest of a run that is not shown. Fields may still begin and end in it.
+    /// Skips the rest of a hidden run. Fields may still begin and end in it.
     fn hidden(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             if tag.name() == "fldChar" {
@@ -90,7 +92,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    /// What an element stands for by itself, before what is in it.
+    /// Handles the element itself, before its children.
     fn mark(&mut self, tag: &Tag<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
         match tag.name() {
             "tab" | "ptab" => paragraph.text.push(' '),
@@ -104,7 +106,7 @@ impl Story<'_, '_> {
                 _ => drop(self.fields.pop()),
             },
             "oMathPara" => paragraph.text.push(' '),
-            // A paragraph of a drawing's own kind.
+            // A DrawingML paragraph.
             "p" => paragraph.text.push('\n'),
             "textpath" => paragraph.text.extend(tag.get("string").as_deref()),
             "shape" => paragraph.description = described(tag, "alt"),
@@ -133,7 +135,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    /// Of several ways to say the same, the first that says anything.
+    /// Reads the first alternative that has any content.
     fn alternate(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
         let before = paragraph.extent();
         while xml.child()?.is_some() {
@@ -146,7 +148,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    /// Makes blocks of a paragraph. The pictures that came with it begin at `pictures`.
+    /// Converts a paragraph to blocks. Its images start at index `pictures`.
     fn finish(&mut self, mut paragraph: Paragraph, pictures: usize) {
         let before = self.blocks.len();
         let style = paragraph.style.as_deref().map(|id| self.context.styles.get(id)).unwrap_or_default();

@@ -1,10 +1,10 @@
-//! What is said about a place in the text, and stands in a part of its own.
+//! Footnotes, endnotes and comments, which DOCX stores in separate parts.
 
 use std::collections::HashMap;
 
 use crate::ooxml::Tag;
 
-/// Its kind.
+/// The kind of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Remark {
     Footnote,
@@ -12,7 +12,7 @@ pub(super) enum Remark {
     Comment,
 }
 
-/// Which block of the body refers to a remark, by the remark's number.
+/// Index of the body block that refers to a note, by note kind and id.
 pub(super) type References = HashMap<(Remark, i64), usize>;
 
 // === impl ===
@@ -26,7 +26,7 @@ impl Remark {
         }
     }
 
-    /// The remark that an element refers to.
+    /// The note that an element refers to.
     pub(super) fn referred(tag: &Tag<'_>) -> Option<(Remark, i64)> {
         let remark = match tag.name() {
             "footnoteReference" => Remark::Footnote,

@@ -1,18 +1,18 @@
-//! The text of one part: the body, a header, the notes.
+//! Reader for one part of a DOCX file: the body, a header, or the notes.
 
 use super::Context;
 use super::remark::{References, Remark};
 use crate::ooxml::{Package, Relations, Tag, Xml};
 use crate::{Block, Error, Image, Page};
 
-/// Walks a part and collects its blocks.
+/// Traverses a part and collects its blocks.
 pub(super) struct Story<'s, 'a> {
     pub(super) blocks: Vec<Block>,
     pub(super) context: &'s Context,
-    /// For every field that is open, whether its result has begun. Before that come its instructions.
+    /// For every open field, whether its result has begun. The instructions of the field come before that.
     pub(super) fields: Vec<bool>,
     pub(super) references: References,
-    /// How many blocks there are around each table or box that is being read, outermost first.
+    /// For every open table or text box, outermost first, the number of blocks before it.
     around: Vec<usize>,
     package: &'s mut Package<'a>,
     relations: &'s Relations,
@@ -32,7 +32,7 @@ impl<'s, 'a> Story<'s, 'a> {
         Story { blocks, context, fields, references, around: Vec::new(), package, relations, page }
     }
 
-    /// What stands in the element that was opened last, paragraph by paragraph.
+    /// Reads the blocks of the current element.
     pub(super) fn body(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
@@ -55,7 +55,7 @@ impl<'s, 'a> Story<'s, 'a> {
         Ok(())
     }
 
-    /// The blocks of the element that was opened last, kept apart from those around it.
+    /// Reads the blocks of the current element into a separate list.
     pub(super) fn inner(&mut self, xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
         let around = self.enter();
         let outcome = self.body(xml);
@@ -63,26 +63,26 @@ impl<'s, 'a> Story<'s, 'a> {
         outcome.map(|()| inner)
     }
 
-    /// Begins to keep blocks apart from those so far.
+    /// Starts a separate block list and returns the outer one.
     pub(super) fn enter(&mut self) -> Vec<Block> {
         self.around.push(self.blocks.len());
         std::mem::take(&mut self.blocks)
     }
 
-    /// Goes on with the blocks around those that were kept apart.
+    /// Restores the outer block list and returns the inner one.
     pub(super) fn leave(&mut self, around: Vec<Block>) -> Vec<Block> {
         self.around.pop();
         std::mem::replace(&mut self.blocks, around)
     }
 
-    /// Takes note of a footnote or the like that the block to come refers to.
+    /// Records a reference from the next block to a footnote, endnote or comment.
     pub(super) fn refer(&mut self, tag: &Tag<'_>) {
         if let Some(remark) = Remark::referred(tag) {
             self.references.insert(remark, self.around.first().copied().unwrap_or(self.blocks.len()));
         }
     }
 
-    /// The number and the text of every item of a part, such as a note. Those that only draw a line say what they are.
+    /// Reads the id and text of every item in a part, such as a note. Skips separator items, which have a `type`.
     pub(super) fn items(
         &mut self,
         xml: &mut Xml<'_>,
@@ -117,7 +117,7 @@ impl<'s, 'a> Story<'s, 'a> {
         self.package.count_cells(more)
     }
 
-    /// The pictures so far. Those inside a table or a box say how many blocks of that are before them, until it is done.
+    /// The images so far. Until a table or text box ends, `after` of its images counts blocks inside it.
     pub(super) fn pictures(&mut self) -> &mut [Image] {
         &mut self.page.images
     }
@@ -129,23 +129,23 @@ impl<'s, 'a> Story<'s, 'a> {
         }
     }
 
-    /// The words of a chart that a paragraph shows.
+    /// The text of a chart in a paragraph.
     pub(super) fn chart(&mut self, id: &str) -> Result<Vec<Block>, Error> {
         self.relations.target(id).map_or(Ok(Vec::new()), |name| self.package.chart(name))
     }
 
-    /// The words of a diagram that a paragraph shows.
+    /// The text of a diagram in a paragraph.
     pub(super) fn diagram(&mut self, id: &str) -> Result<Vec<Block>, Error> {
         self.relations.target(id).map_or(Ok(Vec::new()), |name| self.package.diagram(name))
     }
 }
 
-/// The texts of blocks, by line.
+/// The block texts, one per line.
 pub(super) fn plain(blocks: &[Block]) -> String {
     blocks.iter().map(|block| block.text.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-/// Properties, deleted text and instructions: names that never lead to text that is shown.
+/// Whether an element never contains visible text: properties, deleted text and field instructions.
 pub(super) fn is_no_text(name: &str) -> bool {
     name.ends_with("Pr") || matches!(name, "del" | "moveFrom" | "instrText" | "delText" | "delInstrText" | "rt")
 }

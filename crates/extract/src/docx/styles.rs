@@ -1,32 +1,32 @@
-//! What styles mean: which are of headings, lists, captions and code, and which hide their text.
+//! DOCX styles: which ones mark headings, lists, captions and code, and which hide text.
 
 use std::collections::HashMap;
 
 use crate::Error;
 use crate::ooxml::Xml;
 
-/// Styles of paragraphs and of characters by their identifiers, each with what it inherits.
+/// Paragraph and character styles by id, with inherited properties resolved.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
     paragraphs: HashMap<String, Style>,
     characters: HashMap<String, Style>,
 }
 
-/// What a style makes of a paragraph. `None` leaves it to the style it is based on.
+/// The effect of a style on a paragraph. `None` inherits from the base style.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Style {
     pub(super) role: Option<Role>,
-    /// The numbering it puts on its paragraphs; "0" takes an inherited one away.
+    /// The numbering id of its paragraphs; "0" removes an inherited one.
     pub(super) list: Option<String>,
     pub(super) depth: Option<u8>,
     pub(super) depth_by_name: Option<u8>,
-    /// Its text is not shown.
+    /// Its text is hidden.
     pub(super) hidden: Option<bool>,
     based_on: Option<String>,
     outline: Option<u8>,
 }
 
-/// What the properties of a run of characters say.
+/// Properties of a text run.
 #[derive(Debug, Default)]
 pub(super) struct Run {
     pub(super) style: Option<String>,
@@ -35,15 +35,15 @@ pub(super) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// From 1.
+    /// Starts at 1.
     Heading(u8),
     Caption,
     Code,
-    /// Says of itself that it is plain text, against what it is based on.
+    /// Explicitly body text, which overrides the base style.
     Body,
 }
 
-/// Longer chains are circles.
+/// Maximum length of an inheritance chain. Longer chains are cycles.
 const MOST_ANCESTORS: usize = 32;
 
 // === impl ===
@@ -69,7 +69,7 @@ impl Styles {
         Ok(Styles { paragraphs: resolved(&paragraphs), characters: resolved(&characters) })
     }
 
-    /// Whether a style of characters hides them; none where it says nothing about that.
+    /// Whether a character style hides its text; `None` if it does not specify.
     pub(super) fn hides(&self, id: &str) -> Option<bool> {
         self.characters.get(id)?.hidden
     }
@@ -77,7 +77,7 @@ impl Styles {
     pub(super) fn get(&self, id: &str) -> Style {
         match self.paragraphs.get(id) {
             Some(style) => style.clone(),
-            // Documents without styles still name them.
+            // Documents without style definitions still reference styles by name.
             None => Style { role: role_of(&squeezed(id)), ..Style::default() },
         }
     }
@@ -145,7 +145,7 @@ impl Run {
     }
 }
 
-/// The numbering a paragraph or a style names, and how deep in it.
+/// The numbering id and depth of a paragraph or a style.
 pub(super) fn numbering(xml: &mut Xml<'_>) -> Result<(Option<String>, Option<u8>), Error> {
     let (mut list, mut depth) = (None, None);
     while let Some(tag) = xml.child()? {
@@ -178,12 +178,12 @@ fn inherit(own: &HashMap<String, Style>, id: &str) -> Style {
     style
 }
 
-/// A name without what is written in one way here and in another there.
+/// Normalizes a style name: lowercase, without spaces, hyphens and underscores.
 fn squeezed(name: &str) -> String {
     name.to_lowercase().chars().filter(|letter| !matches!(letter, ' ' | '-' | '_')).collect()
 }
 
-/// What the names say that word processors give their own styles, in English in every language's files.
+/// The role of a built-in style, by its name. Word processors write these names in English in every language.
 fn role_of(name: &str) -> Option<Role> {
     if let Some(level) = name.strip_prefix("heading").and_then(|rest| rest.parse().ok()) {
         return (1..=9).contains(&level).then_some(Role::Heading(level));
@@ -199,7 +199,7 @@ fn role_of(name: &str) -> Option<Role> {
     }
 }
 
-/// `List Bullet 2` and the like have a numbering for each depth, and stand at the outermost level of their own.
+/// `List Bullet 2` and similar styles have a separate numbering for each depth and use its outermost level.
 fn depth_of(name: &str) -> Option<u8> {
     let rest = name.strip_prefix("list")?;
     let rest = rest.strip_prefix("bullet").or_else(|| rest.strip_prefix("number")).unwrap_or(rest);

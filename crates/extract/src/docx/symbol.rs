@@ -1,14 +1,14 @@
-//! Characters of symbol fonts, which have no meaning outside their font.
+//! Mapping of symbol font characters to Unicode.
 
 use crate::ooxml::Tag;
 
-/// Greek in the font Symbol, by the Latin letters it stands on.
+/// Greek letters of the Symbol font, by the Latin letters at their code points.
 const GREEK: [(&str, &str); 2] = [
     ("ABGDEZHQIKLMNXOPRSTUFCYW", "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ"),
     ("abgdezhqiklmnxoprstufcyw", "αβγδεζηθικλμνξοπρστυφχψω"),
 ];
 
-/// Boxes, ticks and bullets of the font Wingdings, as forms and lists use them.
+/// Boxes, check marks and bullets of the Wingdings font, as used in forms and lists.
 const WINGDINGS: [(u8, char); 12] = [
     (0x6c, '●'),
     (0x6e, '■'),
@@ -24,11 +24,11 @@ const WINGDINGS: [(u8, char); 12] = [
     (0xfe, '☒'),
 ];
 
-/// The character a symbol stands for; none where only its font knows.
+/// The Unicode character of a symbol; `None` if only its font defines it.
 pub(super) fn symbol(tag: &Tag<'_>) -> Option<char> {
     let code = u32::from_str_radix(tag.get("char")?.trim(), 16).ok()?;
     let font = tag.get("font").unwrap_or_default().to_lowercase();
-    // Symbol fonts sit in a range for private use, one byte each.
+    // Symbol fonts use one byte per character, mapped into the private use area.
     let byte = match code {
         0xf000..=0xf0ff => (code - 0xf000) as u8,
         0..=0xff => code as u8,

@@ -1,14 +1,14 @@
-//! Tables, with merged cells and tables inside cells.
+//! DOCX tables, with merged cells and nested tables.
 
 use super::story::{Story, plain};
 use crate::ooxml::Xml;
 use crate::{Block, Error, Table};
 
-/// A table while it is read.
+/// A table under construction.
 #[derive(Default)]
 struct Grid {
     table: Table,
-    /// What stands in its only cell: such a table is a frame around text.
+    /// The blocks of the first cell. A table with a single cell is a frame around text.
     only: Vec<Block>,
     cells: usize,
 }
@@ -20,7 +20,7 @@ struct Row {
     is_deleted: bool,
 }
 
-/// As many columns as a word processor allows.
+/// Maximum columns, as in word processors.
 const MOST_COLUMNS: usize = 63;
 
 // === impl ===
@@ -60,7 +60,7 @@ impl Story<'_, '_> {
                     grid.table.rows.push(row.cells);
                 }
                 "tblPr" | "tblGrid" => xml.skip()?,
-                // Content controls and the like around rows.
+                // Content controls and similar wrappers around rows.
                 _ => self.rows(xml, grid)?,
             }
         }
@@ -70,7 +70,7 @@ impl Story<'_, '_> {
     fn cells(&mut self, xml: &mut Xml<'_>, grid: &mut Grid, row: &mut Row) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
-                // Properties come first.
+                // Row properties precede the cells.
                 "tc" if row.is_deleted => xml.skip()?,
                 "tc" => {
                     let Some(blocks) = self.cell(xml, row)? else { continue };
@@ -87,8 +87,8 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    /// What stands in a cell; none if it was deleted. One that spans columns is followed by empty ones, so that columns
-    /// stay below each other.
+    /// Reads a cell; `None` if it was deleted. Empty cells follow a cell that spans columns, so that columns stay
+    /// aligned.
     fn cell(&mut self, xml: &mut Xml<'_>, row: &mut Row) -> Result<Option<Vec<Block>>, Error> {
         let mut columns = 1;
         let mut continues = false;

@@ -1,14 +1,14 @@
-//! The elements around a place on a page, as far as they matter to its text.
+//! Stack of open HTML elements that affect the text.
 
 use dom_query::NodeId;
 
 use super::grid::Grid;
 
-/// Those elements, outermost first.
+/// The open elements, outermost first.
 #[derive(Default)]
 pub(super) struct Around {
     open: Vec<Open>,
-    /// How many of them take all their text as one.
+    /// Number of open elements that collect all their text as one unit.
     solid: usize,
 }
 
@@ -20,10 +20,10 @@ struct Open {
 pub(super) enum Part {
     Block,
     Link,
-    /// In the line, with words of its own.
+    /// Inline, with its own text.
     Drawing,
     List,
-    /// Only its first text is the item; more text in it are paragraphs.
+    /// Only its first text is the list item; further text becomes paragraphs.
     Item {
         depth: u8,
         said: bool,
@@ -40,7 +40,7 @@ pub(super) enum Part {
         columns: usize,
         rows: usize,
     },
-    /// Whether it has words of its own about its picture, which then need not be described.
+    /// Whether it has a caption; the alternative text of its image is then not needed.
     Figure {
         captioned: bool,
     },
@@ -58,7 +58,7 @@ impl Around {
         self.open.push(Open { node, part });
     }
 
-    /// What the node is, if it is the innermost of them.
+    /// The role of the node, if it is the innermost open element.
     pub(super) fn innermost(&self, node: NodeId) -> Option<&Part> {
         self.open.last().filter(|open| open.node == node).map(|open| &open.part)
     }
@@ -69,12 +69,12 @@ impl Around {
         Some(part)
     }
 
-    /// Whether one of them takes all its text as one.
+    /// Whether any open element collects all its text as one unit.
     pub(super) fn is_solid(&self) -> bool {
         self.solid > 0
     }
 
-    /// The table whose rows are being read.
+    /// The innermost open table.
     pub(super) fn grid(&mut self) -> Option<&mut Grid> {
         self.open.iter_mut().rev().find_map(|open| match &mut open.part {
             Part::Table(grid) => Some(grid),
@@ -82,7 +82,7 @@ impl Around {
         })
     }
 
-    /// The item whose text comes next: its depth, and whether it has said something.
+    /// The innermost open list item: its depth, and whether it already has text.
     pub(super) fn item(&mut self) -> Option<(u8, &mut bool)> {
         let item = self.open.iter_mut().rev().find_map(|open| match &mut open.part {
             Part::Item { depth, said } => Some(Some((*depth, said))),
@@ -92,7 +92,7 @@ impl Around {
         item.flatten()
     }
 
-    /// How many lists there are.
+    /// Number of open lists.
     pub(super) fn lists(&self) -> u8 {
         let lists = self.open.iter().filter(|open| matches!(open.part, Part::List)).count();
         u8::try_from(lists).unwrap_or(u8::MAX)
@@ -102,7 +102,7 @@ impl Around {
         self.is_solid() && self.open.iter().rev().any(|open| matches!(open.part, Part::Code))
     }
 
-    /// Whether a picture here has a caption.
+    /// Whether an image at this position has a caption.
     pub(super) fn is_captioned(&self) -> bool {
         self.open.iter().rev().any(|open| matches!(open.part, Part::Figure { captioned: true }))
     }

@@ -1,26 +1,26 @@
-//! A look ahead for elements with more attributes than any page has.
+//! Guard against elements with too many attributes.
 //!
-//! The parsers of HTML and XML compare each attribute of an element with all before it, so 300,000 of them take a minute.
-//! Where a tag begins they know better than what looks ahead: comments, scripts and the like hide tags, each in its own
-//! way. So every `<` is followed as if a tag began there, all of them at once: two that are at the same place within
-//! their tags have the same future, and only the one with more attributes matters.
+//! The HTML and XML parsers compare each attribute of an element with all earlier ones, so 300,000 attributes take a
+//! minute. This pre-scan cannot tell exactly where tags start, because comments, scripts and similar constructs hide
+//! tags, each with different rules. It therefore treats every `<` as a possible tag start and tracks all candidates in
+//! parallel. Candidates in the same state have the same future, so only the one with the most attributes matters.
 
 use crate::Error;
 
-/// As many take a tenth of a second.
+/// Maximum attributes of an element. This many take a tenth of a second.
 const MOST: usize = 20_000;
-/// A smaller page has no room for them.
+/// A smaller page cannot contain that many attributes.
 const SMALL: usize = 4 * MOST;
 
-/// Places within a tag.
+/// States of the tag scanner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Place {
     Name,
-    /// Where the next attribute may begin.
+    /// Where the next attribute may start.
     Between,
     Attribute,
     AfterAttribute,
-    /// Behind the `=`.
+    /// After the `=`.
     BeforeValue,
     Value,
     DoubleQuoted,
@@ -42,7 +42,7 @@ pub(crate) fn check(text: &str) -> Result<(), Error> {
     if text.len() <= SMALL {
         return Ok(());
     }
-    // For each place, the attributes of the tag that has most of those that are there.
+    // For each state, the highest attribute count of all candidates in that state.
     let mut tags = [None; PLACES.len()];
     let bytes = text.as_bytes();
     let mut at = 0;
@@ -70,13 +70,13 @@ pub(crate) fn check(text: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a name begins so, in HTML or XML. End tags may have attributes too.
+/// Whether an element name can start with this byte, in HTML or XML. End tags may have attributes too.
 fn can_begin(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'_' | b':' | 0x80..)
 }
 
 impl Place {
-    /// The place behind the next byte; none where the tag has ended.
+    /// The state after the next byte; `None` if the tag has ended.
     fn after(self, byte: u8) -> Option<Place> {
         let is_space = matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c');
         let place = match (self, byte) {

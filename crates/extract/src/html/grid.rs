@@ -1,27 +1,27 @@
-//! The rows of a table while it is read.
+//! Builds a table from HTML rows and cells.
 
 use crate::{Error, Limits, Table};
 
-/// More columns than this in one cell are a mistake, or meant to hurt.
+/// Maximum columns of one cell. More are an error or an attack.
 const SPAN: usize = 64;
-/// Empty cells that keep columns below each other where others reach over several rows or columns; a table that needs
-/// more of them goes without.
+/// Maximum number of empty cells that keep columns aligned around cells that span several rows or columns. A table that
+/// needs more goes without.
 const PADDING: usize = 200_000;
 
-/// A table so far.
+/// A table under construction.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
     table: Table,
     row: Vec<String>,
-    /// For each column, how many more rows a cell above reaches down.
+    /// For each column, the number of further rows that a cell above spans.
     above: Vec<usize>,
     padding: usize,
     cells: u64,
     /// Inside `thead`.
     pub(super) head: bool,
-    /// Every cell of this row so far says what its column is.
+    /// Every cell of this row so far is a header cell.
     titles: bool,
-    /// A row of values was seen, so no later row is one of titles.
+    /// A data row was added, so later rows cannot be header rows.
     values: bool,
 }
 
@@ -31,7 +31,7 @@ impl Grid {
         self.titles = true;
     }
 
-    /// A cell's text stands in its first column and row alone.
+    /// Adds a cell. Its text is stored only in its first column and row.
     pub(super) fn cell(&mut self, text: String, title: bool, columns: usize, rows: usize) {
         self.under_others();
         self.titles &= title || text.is_empty();
@@ -76,16 +76,16 @@ impl Grid {
         Ok(())
     }
 
-    /// None where no cell said anything.
+    /// `None` if all cells are empty.
     pub(super) fn finish(mut self) -> Option<Table> {
-        // Nothing but titles: a list in the shape of a table.
+        // Only header rows: a list formatted as a table.
         if self.table.header_rows == self.table.rows.len() && !self.values {
             self.table.header_rows = self.table.header_rows.min(1);
         }
         (!self.table.rows.is_empty()).then_some(self.table)
     }
 
-    /// Steps over the columns that cells of earlier rows reach into.
+    /// Skips the columns that cells of earlier rows span.
     fn under_others(&mut self) {
         while let Some(rows) = self.above.get_mut(self.row.len()).filter(|rows| **rows > 0) {
             *rows -= 1;

@@ -1,7 +1,7 @@
-//! The headings of the main part, as they are on the page.
+//! Restores the original headings of the main content.
 //!
-//! A reader view shows the title above what it found. So it takes the first heading that repeats the title away, and
-//! makes every `h1` an `h2`. Its rules find the part better that way, so both are undone behind it.
+//! A reader view shows the title above the article. It therefore removes the first heading that repeats the title, and
+//! turns every `h1` into an `h2`. Both improve main content detection, so this module reverts them afterwards.
 
 use std::collections::HashSet;
 
@@ -32,7 +32,7 @@ fn level(block: &Block) -> Option<u8> {
     }
 }
 
-/// Whether three quarters of the heading are words of the title, as reader views count it.
+/// Whether more than three quarters of the heading are words of the title, as in reader views.
 fn repeats(title: &HashSet<&str>, heading: &str) -> bool {
     let heading = heading.to_lowercase();
     let length = |words: &mut dyn Iterator<Item = &str>| words.map(str::len).sum::<usize>();

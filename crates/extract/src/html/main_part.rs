@@ -1,4 +1,4 @@
-//! The part of a page that it is about.
+//! Main content detection (reader view).
 
 use dom_query::Document;
 use dom_smoothie::{Config, Readability};
@@ -6,15 +6,15 @@ use dom_smoothie::{Config, Readability};
 use super::tree;
 use crate::Limits;
 
-/// Looking through more nodes than this takes longer than the part is worth.
+/// Maximum nodes for main content detection. Larger pages take longer than the result is worth.
 const NODES: usize = 150_000;
 
-/// What looks for the main part, and for what the page says of itself.
+/// The readability parser, for main content and metadata.
 pub(super) fn reader(document: Document) -> Readability {
     Readability { doc: document, doc_url: None, config: Config::default() }
 }
 
-/// The main part as a page of its own, where there is one, and the title that was left out of it.
+/// The main content as a separate document, if any, and the title that was removed from it.
 pub(super) fn find(mut reader: Readability, limits: &Limits) -> Option<(Document, String)> {
     if reader.doc.tree.len() > NODES {
         return None;

@@ -1,4 +1,4 @@
-//! What a page says of itself, in its head.
+//! Metadata from the head of an HTML page.
 
 use dom_query::Document;
 use dom_smoothie::Readability;
@@ -6,14 +6,14 @@ use dom_smoothie::Readability;
 use super::walk::in_one_line;
 use crate::Metadata;
 
-/// The words of the `title` element.
+/// The text of the `title` element.
 pub(super) fn title(document: &Document) -> Option<String> {
     let head = document.tree.head()?;
     let title = head.children_it(false).find(|node| node.query_or(false, |node| is_title(&node.data)))?;
     filled(title.text().to_string())
 }
 
-/// From the `meta` elements and the JSON-LD of the head. The title stays as it is written.
+/// Reads the `meta` elements and JSON-LD of the head. The title is left unchanged.
 pub(super) fn of(reader: &Readability, title: Option<&str>) -> Metadata {
     let found = reader.get_article_metadata(reader.parse_json_ld());
     let root = reader.doc.tree.root().first_element_child();

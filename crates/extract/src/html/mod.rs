@@ -1,8 +1,9 @@
-//! Web pages.
+//! HTML reader.
 //!
-//! A page says much beside what it is about: menus, notices, links to other pages. Unless everything is wanted, its main
-//! part is looked for by the rules of the browsers' reader view. Pages without one (a form, a list, a start page) would
-//! lose nearly all they say, so all of it is taken where the part found is [too little](is_too_little).
+//! Pages contain menus, notices and links in addition to their main content. Unless `full` is set, the reader extracts
+//! only the main content, with the rules of the browsers' reader view. Pages without main content (a form, a list, a
+//! start page) would lose nearly all their text, so the reader keeps the whole page if the main content is [too
+//! short](is_too_little).
 
 mod around;
 pub(crate) mod attributes;
@@ -18,7 +19,8 @@ use walk::Wanted;
 
 use crate::{Block, Error, Options, Page, Sink, Summary, encoding};
 
-/// A longer block is no part of an article, and looking for one takes time by the square of its length.
+/// Maximum bytes of a block for main content detection. Longer blocks are not part of an article, and detection is
+/// quadratic in their length.
 const LONG: usize = 256 << 10;
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
@@ -28,9 +30,9 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     let reader = main_part::reader(document);
     let metadata = metadata::of(&reader, title.as_deref());
     if options.full {
-        // What the window's frame says is a part of everything, and the root of the headings.
+        // The window title is part of the full text and the root of the headings.
         blocks.splice(0..0, title.map(|title| Block::heading(1, title)));
-        // It stands in no text that was counted, and may be as long as the file.
+        // The title was not counted yet and may be as long as the file.
         if length(&blocks) as u64 > options.limits.characters {
             return Err(Error::TooMuch { what: "characters", most: options.limits.characters });
         }
@@ -48,7 +50,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     Ok(Summary { metadata, ..Summary::default() })
 }
 
-/// Fewer bytes than make a sentence or two, or not a fiftieth of what the page says.
+/// Less than 100 bytes (a sentence or two), or less than a fiftieth of the page.
 fn is_too_little(part: &[Block], all: &[Block]) -> bool {
     let (part, all) = (length(part), length(all));
     part < 100 || part * 50 < all

@@ -1,20 +1,20 @@
-//! What the elements of a page are to its text.
+//! Classification of HTML elements.
 
 use dom_query::{Document, Element, NodeData, NodeId};
 use html5ever::{LocalName, local_name};
 
 use super::walk::in_one_line;
 
-/// Where an element's text stands.
+/// How an element contributes to the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
-    /// It is not read.
+    /// Ignored.
     Nowhere,
-    /// In the line around it.
+    /// Inline.
     Line,
-    /// In the line too.
+    /// Inline too.
     Link,
-    /// By itself.
+    /// A block.
     Block,
     Break,
     Picture,
@@ -22,7 +22,7 @@ pub(super) enum Place {
     Heading(u8),
     List,
     Item,
-    /// What a term means: an item under it.
+    /// The definition of a term: an item below it.
     Definition,
     Caption,
     Code,
@@ -70,7 +70,7 @@ pub(super) fn place(name: &LocalName) -> Place {
     }
 }
 
-/// Not to be seen, by what is written on the element itself.
+/// Whether attributes of the element itself hide it.
 pub(super) fn is_hidden(element: &Element) -> bool {
     element.attrs.iter().any(|attribute| match &*attribute.name.local {
         "hidden" => !attribute.value.eq_ignore_ascii_case("until-found"),
@@ -82,7 +82,7 @@ pub(super) fn is_hidden(element: &Element) -> bool {
     })
 }
 
-/// The words for a picture. The name of its file is none.
+/// The alternative text of an image, unless it is only a file name.
 pub(super) fn description(element: &Element) -> Option<String> {
     let text = attribute(element, "alt").filter(|text| !text.is_empty())?;
     let lower = text.to_ascii_lowercase();
@@ -90,7 +90,7 @@ pub(super) fn description(element: &Element) -> Option<String> {
     (!is_file).then_some(text)
 }
 
-/// What stands in a field that words are typed into.
+/// The value of a text input field.
 pub(super) fn value(element: &Element) -> Option<String> {
     let kind = attribute(element, "type").unwrap_or_default().to_ascii_lowercase();
     let is_text = matches!(
@@ -109,12 +109,12 @@ pub(super) fn number(element: &Element, name: &str) -> usize {
     attribute(element, name).and_then(|value| value.parse().ok()).unwrap_or(1)
 }
 
-/// Whether an element of that name is somewhere inside.
+/// Whether an element of this name is inside.
 pub(super) fn holds(document: &Document, id: NodeId, name: &LocalName) -> bool {
     elements(document, id, |element| element.name.local == *name)
 }
 
-/// A table that only puts things in their places: it holds other tables, headings or code, or one column.
+/// Whether a table is used only for layout: it contains other tables, headings or code, or has a single column.
 pub(super) fn is_layout(document: &Document, id: NodeId, element: &Element) -> bool {
     if attribute(element, "role").is_some_and(|role| role == "presentation" || role == "none") {
         return true;
@@ -134,7 +134,7 @@ pub(super) fn is_layout(document: &Document, id: NodeId, element: &Element) -> b
     holds_blocks || columns < 2
 }
 
-/// Whether one of the elements inside is looked for; looks no further then.
+/// Whether any descendant element matches. Stops at the first match.
 fn elements(document: &Document, id: NodeId, mut is_wanted: impl FnMut(&Element) -> bool) -> bool {
     document.tree.descendant_ids_of_it(&id).any(|inner| {
         document.tree.query_node_or(&inner, false, |node| match &node.data {

@@ -1,8 +1,8 @@
-//! The tree of a page, with bounds on how deep and how large it may grow.
+//! HTML parsing with limits on tree depth and size.
 //!
-//! The parser looks up and down its stack of open elements at nearly every tag, so a page nested a million times takes it
-//! hours. Tags that would go too deep are therefore kept from it, and a line break is put in their place: the words stay,
-//! and stay apart. That also lets everything that walks the tree later do so without care.
+//! The parser searches its stack of open elements at nearly every tag, so a page nested a million levels deep takes
+//! hours. This module therefore drops tags that would exceed the maximum depth and inserts a line break instead, which
+//! keeps the words and their separation. It also bounds the depth for later tree traversals.
 
 use std::cell::{Cell, RefCell};
 
@@ -18,10 +18,10 @@ use html5ever::{Attribute, LocalName, TokenizerResult, local_name};
 use super::attributes;
 use crate::{Error, Limits};
 
-/// A node takes some 200 bytes, and a page of a book's length has a few ten thousand.
+/// Maximum nodes. A node takes about 200 bytes, and a page of a book's length has a few ten thousand.
 pub(super) const NODES: usize = 1_000_000;
 
-/// Parses a page. Scripts count as running, so that what stands in `noscript` is no text.
+/// Parses a page. Scripting counts as enabled, so the content of `noscript` is not text.
 pub(super) fn parse(html: &str, limits: &Limits) -> Result<Document, Error> {
     attributes::check(html)?;
     let options = TreeBuilderOpts { scripting_enabled: true, ..TreeBuilderOpts::default() };
@@ -37,7 +37,7 @@ pub(super) fn parse(html: &str, limits: &Limits) -> Result<Document, Error> {
     let tokenizer = Tokenizer::new(guard, TokenizerOpts::default());
     let input = BufferQueue::default();
     input.push_back(StrTendril::from(html));
-    // Control comes back where a browser would run a script or change the encoding.
+    // The tokenizer returns where a browser would run a script or change the encoding.
     while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
     tokenizer.end();
     if tokenizer.sink.full.get() {
@@ -46,19 +46,19 @@ pub(super) fn parse(html: &str, limits: &Limits) -> Result<Document, Error> {
     Ok(tokenizer.sink.builder.sink)
 }
 
-/// Stands between the tokens and the tree.
+/// Filters tokens between the tokenizer and the tree builder.
 struct Guard {
     builder: TreeBuilder<NodeId, Document>,
     depth: usize,
-    /// No fewer than the elements that are open: each start tag since they were last counted is taken for one more. End
-    /// tags are not to be trusted, since those that match nothing close nothing.
+    /// Upper bound on the number of open elements: every start tag since the last count adds one. End tags do not
+    /// subtract, because an unmatched end tag closes no element.
     open: Cell<usize>,
-    /// Start tags kept from the parser whose end tags are to be kept from it too.
+    /// Number of dropped start tags with a pending end tag, which is dropped too.
     left_out: Cell<usize>,
-    /// The place of those tags has its line break already.
+    /// A line break already replaces the dropped tags at this position.
     parted: Cell<bool>,
     full: Cell<bool>,
-    /// Inside an element whose text nobody will read.
+    /// Inside an element with unused text.
     unread: Cell<bool>,
 }
 
@@ -67,7 +67,7 @@ impl TokenSink for Guard {
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<NodeId> {
         match token {
-            // Nothing reads them, and a hostile page has millions.
+            // Later stages do not use them, and a hostile page has millions.
             Token::ParseError(_) | Token::CommentToken(_) => TokenSinkResult::Continue,
             Token::CharacterTokens(_) if self.unread.get() => TokenSinkResult::Continue,
             TagToken(tag) if self.full.get() && tag.kind == StartTag => TokenSinkResult::Continue,
@@ -90,7 +90,7 @@ impl TokenSink for Guard {
 
 impl Guard {
     fn tag(&self, tag: Tag, line: u64) -> TokenSinkResult<NodeId> {
-        // In SVG and formulas these are names like any others.
+        // In SVG and MathML these are ordinary element names.
         if is_leaf(&tag.name) && !self.adjusted_current_node_present_but_not_in_html_namespace() {
             return self.pass(tag, line);
         }
@@ -117,7 +117,7 @@ impl Guard {
         self.full.set(self.builder.sink.tree.len() > NODES);
         let unread = is_unread(&tag);
         let result = self.builder.process_token(TagToken(tag), line);
-        // Raw text ends with the next tag, whichever it is; elsewhere, as in SVG, these elements are like any others.
+        // Raw text ends at the next tag of any kind; elsewhere, as in SVG, these are ordinary elements.
         self.unread.set(unread && matches!(result, TokenSinkResult::RawData(_)));
         result
     }
@@ -129,8 +129,9 @@ impl Guard {
         self.open.get() >= self.depth
     }
 
-    /// How many elements the parser holds open, or would open again around the next text. The tree itself does not tell:
-    /// what is misplaced in a table goes before it, so the last branch is not always where the parser stands.
+    /// Number of elements that the parser has open or would reopen around the next text. The tree itself is not
+    /// reliable for this: misplaced content in a table moves before the table, so the last branch is not always the
+    /// parser's position.
     fn held(&self) -> usize {
         let held = Held::default();
         self.builder.trace_handles(&held);
@@ -152,7 +153,8 @@ impl Tracer for Held {
     }
 }
 
-/// Scripts and the like are half of many pages. Those that describe the page are data.
+/// Whether to drop the text of an element. Scripts and styles are half of many pages. JSON scripts describe the page
+/// and are data.
 fn is_unread(tag: &Tag) -> bool {
     let is_data = |attribute: &Attribute| &*attribute.name.local == "type" && attribute.value.contains("json");
     match tag.name {
@@ -162,7 +164,7 @@ fn is_unread(tag: &Tag) -> bool {
     }
 }
 
-/// Elements that never hold others, and those whose content the tokenizer reads in a way of its own.
+/// Whether an element never has child elements, or has content that the tokenizer reads in a special mode.
 fn is_leaf(name: &LocalName) -> bool {
     matches!(
         *name,

@@ -1,10 +1,10 @@
-//! From the tree of a page to its blocks.
+//! Converts the HTML tree to blocks.
 //!
-//! One pass in document order, without recursion. Text gathers until an element begins or ends that stands by itself.
-//! Inside headings, captions and cells nothing does: there, such elements only part words.
+//! One pass in document order, without recursion. Text accumulates until a block element begins or ends. Inside
+//! headings, captions and cells, block elements only separate words.
 //!
-//! What a reader of the page would not see is left out: scripts, styles, templates, and elements with `hidden` or
-//! `display:none` written on them. Style sheets are not looked at, and `aria-hidden` is kept, since it can be seen.
+//! Invisible content is left out: scripts, styles, templates, and elements with a `hidden` attribute or inline
+//! `display:none`. Style sheets are ignored. `aria-hidden` elements are included because they are visible.
 
 use dom_query::{Document, Element, NodeData, NodeId};
 use html5ever::{local_name, ns};
@@ -14,12 +14,12 @@ use super::grid::Grid;
 use super::names::{self, Place};
 use crate::{Block, Error, Kind, Limits};
 
-/// How much of a page is wanted.
+/// How much of a page to extract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wanted {
     All,
-    /// Without what stands in an article only to lead elsewhere or to stand in for pictures: paragraphs that are nothing
-    /// but links, and descriptions of pictures. Over 181 articles that takes F1 from .945 to .953.
+    /// Omits navigation and image substitutes inside an article: paragraphs that consist only of links, and alternative
+    /// texts of images. Over 181 articles that raises F1 from .945 to .953.
     Article,
 }
 
@@ -70,21 +70,21 @@ struct Walk<'a> {
     limits: &'a Limits,
     wanted: Wanted,
     characters: u64,
-    /// How many links there are around this place, and how many bytes of the text are inside one.
+    /// Number of open links at this position, and number of text bytes inside a link.
     links: usize,
     linked: usize,
-    /// What comes next is raised above the digit before it.
+    /// The next text is a superscript after a digit.
     raised: bool,
     around: Around,
-    /// Text that is not yet a block.
+    /// Pending text of the current block.
     text: String,
-    /// Blocks to come after that text: a picture in the middle of a sentence does not part it.
+    /// Blocks that follow the pending text: an image inside a sentence does not split it.
     after: Vec<Block>,
     blocks: Vec<Block>,
 }
 
 impl Walk<'_> {
-    /// Whether to look at what is inside the node.
+    /// Processes a node. Returns whether to descend into it.
     fn enter(&mut self, id: NodeId) -> Result<bool, Error> {
         let document = self.document;
         let inside = document.tree.query_node(&id, |node| match &node.data {
@@ -165,11 +165,11 @@ impl Walk<'_> {
         Ok(true)
     }
 
-    /// Elements in the line are a part of its words; those of drawings and formulas are words apart.
+    /// Inline elements belong to the surrounding words; inside drawings and formulas they are separate words.
     fn line(&mut self, id: NodeId, element: &Element) {
         self.raised = element.name.local == local_name!("sup") && self.text.ends_with(|c: char| c.is_ascii_digit());
         let is_drawing = element.name.local == local_name!("svg");
-        // A formula stands close to its brackets, and parts of a word may be drawn each in its way.
+        // A formula is adjacent to its brackets, and a drawing may split a word into several elements.
         let is_close = element.name.ns == ns!(html) || matches!(&*element.name.local, "math" | "tspan");
         let follows = || self.document.tree.query_node_or(&id, false, |node| node.prev_sibling.is_some());
         if is_drawing || (!is_close && follows()) {
@@ -182,7 +182,7 @@ impl Walk<'_> {
 
     fn leave(&mut self, id: NodeId) -> Result<(), Error> {
         let Some(part) = self.around.innermost(id) else { return Ok(()) };
-        // What is still to be said belongs to the element that ends.
+        // The pending text belongs to the element that ends.
         if !matches!(part, Part::Link | Part::Drawing) && !part.is_solid() {
             self.part_words();
         }
@@ -212,7 +212,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Adds text, with all white space between two words as one space.
+    /// Appends text and collapses whitespace.
     fn say(&mut self, text: &str) {
         // A million is 10^6 and not 106.
         if std::mem::take(&mut self.raised) && text.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '-' | '−'))
@@ -248,7 +248,7 @@ impl Walk<'_> {
         }
     }
 
-    /// An element begins or ends that stands by itself.
+    /// Separates words, or ends the block, where a block element begins or ends.
     fn part_words(&mut self) {
         if !self.around.is_solid() {
             self.flush();
@@ -285,7 +285,7 @@ impl Walk<'_> {
         self.blocks.append(&mut self.after);
     }
 
-    /// What is said by an attribute: beside the text, or in it where nothing can stand beside.
+    /// Adds attribute text as a separate block, or inline where no separate block is possible.
     fn aside(&mut self, kind: Kind, text: String) {
         self.characters += text.len() as u64;
         if self.around.is_solid() {
@@ -307,7 +307,7 @@ impl Walk<'_> {
     }
 }
 
-/// A word without the characters that only say where it may be broken.
+/// Appends a word without soft hyphens and zero-width characters.
 fn push_word(text: &mut String, word: &str) {
     const UNSEEN: [char; 3] = ['\u{ad}', '\u{200b}', '\u{feff}'];
     if word.is_ascii() || !word.contains(UNSEEN) {

@@ -1,4 +1,4 @@
-//! The simplest index there is: a map of documents that is searched from end to end.
+//! Reference model: a map of documents, searched exhaustively.
 
 use corbie_index::{Change, Chunk, Document, Filter};
 use std::collections::{BTreeMap, HashMap};
@@ -27,7 +27,8 @@ impl Model {
         }
     }
 
-    /// BM25 of all chunks that have a word of the query, best first. The words of these tests are their own stems.
+    /// BM25 of all chunks that have a word of the query, best first. The words of these tests are identical to their
+    /// stems.
     pub(crate) fn by_words(&self, query: &str, filter: Option<&Filter>) -> Vec<(f32, u64)> {
         let chunks: Vec<&Chunk> = self.documents.values().flat_map(|document| &document.chunks).collect();
         let counted: HashMap<u64, (HashMap<&str, f32>, f32)> = chunks
@@ -75,7 +76,7 @@ impl Model {
         found
     }
 
-    /// Cosines of the best windows of all chunks that have one, nearest first.
+    /// Cosine of the best window of all chunks with vectors, nearest first.
     pub(crate) fn by_vector(&self, query: &[f32], filter: Option<&Filter>) -> Vec<(f32, u64)> {
         let documents = self.documents.values().filter(|document| allows(filter, document));
         let mut found: Vec<(f32, u64)> = documents
@@ -106,7 +107,7 @@ pub(crate) fn cosine(a: &[f32], b: &[f32]) -> f32 {
     (product(a, b) / (product(a, a) * product(b, b)).sqrt()) as f32
 }
 
-/// A vector that only depends on its seed.
+/// A vector derived from its seed.
 pub(crate) fn vector(seed: u64, dimension: usize) -> Vec<f32> {
     let mut state = seed;
     (0..dimension)

@@ -103,12 +103,12 @@ impl Door {
         match &self.listener {
             Listener::Tcp(listener) => {
                 let (stream, from) = listener.accept().await?;
-                // Answers are small and waited for; Nagle's algorithm would hold them back.
+                // Replies are small and latency-sensitive; Nagle's algorithm would delay them.
                 let _ = stream.set_nodelay(true);
-                // One that speaks IPv4 has one address, whichever kind the listener is of.
+                // Use the IPv4 form of IPv4-mapped addresses, whichever kind the listener is.
                 Ok((Knock::Tcp(stream), from.ip().to_canonical()))
             }
-            // Whoever opens a file is on this machine.
+            // A Unix socket client is on this machine.
             #[cfg(unix)]
             Listener::Unix(socket) => {
                 let (stream, _) = socket.listener.accept().await?;
@@ -127,7 +127,7 @@ impl Manners {
         }
     }
 
-    /// Does what comes before HTTP; none where it will not be spoken.
+    /// Performs the steps before HTTP; `None` if the connection was rejected.
     pub(super) async fn open(&self, knock: Knock, server: &Server) -> Option<Stream> {
         match (self, knock) {
             #[cfg(feature = "tls")]
@@ -149,12 +149,12 @@ impl Manners {
         }
     }
 
-    /// Too many connections: said in plain HTTP, without a thought for the request.
+    /// Rejects a connection over the limit with a plain HTTP reply, without reading the request.
     pub(super) async fn turn_away(&self, knock: Knock) {
         const FULL: &str = "503 Service Unavailable";
         const LATER: &str = "retry-after: 1\r\n";
         match knock {
-            // Shaking hands first would cost more than the request.
+            // A TLS handshake would cost more than the request.
             Knock::Tcp(_) if self.is_encrypted() => {}
             Knock::Tcp(stream) => tell(stream, FULL, LATER, "").await,
             #[cfg(unix)]
@@ -164,12 +164,12 @@ impl Manners {
     }
 }
 
-/// Whether only this machine can reach an address, also where IPv6 is told of IPv4.
+/// Whether an address is loopback, including IPv4-mapped IPv6.
 pub(super) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// The one reply a connection gets, and its end.
+/// Sends a single reply and closes the connection.
 pub(super) async fn tell(mut stream: impl AsyncRead + AsyncWrite + Unpin, status: &str, headers: &str, why: &str) {
     let reply = format!(
         "HTTP/1.1 {status}\r\n{headers}content-type: text/plain\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{why}",

@@ -1,4 +1,4 @@
-//! `/mcp`: JSON-RPC over POST, news over GET, sessions ended by DELETE.
+//! `/mcp`: JSON-RPC over POST, notifications over GET, session termination with DELETE.
 
 use std::sync::Arc;
 
@@ -58,7 +58,7 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
             StatusCode::ACCEPTED.into_response()
         }
         Incoming::One(Err(rejection)) => json(rejection.error.code().json_rpc_status(Era::Legacy), reject(&rejection)),
-        // One set of headers cannot match many bodies, and whoever trusts the headers must not be misled.
+        // One set of headers cannot match several bodies, and a gateway that relies on the headers must not be misled.
         Incoming::Batch(_) if is_modern(&headers) => {
             let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
             refuse(StatusCode::BAD_REQUEST, &error, Era::Modern)
@@ -67,11 +67,11 @@ pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request
     }
 }
 
-/// `GET /mcp`: a WebSocket, or a legacy client's stream of news; nothing else.
+/// `GET /mcp`: a WebSocket, or the notification stream of a legacy client.
 pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, _) = request.into_parts();
     if head.headers.contains_key(UPGRADE) {
-        // Who stands before us may take a body for frames, or frames for the next request.
+        // A proxy in front of us might take a body for frames, or frames for the next request (request smuggling).
         let has_length = head.headers.get_all(CONTENT_LENGTH).iter().any(|length| length != "0");
         if has_length || head.headers.contains_key(TRANSFER_ENCODING) {
             let error = Error::InvalidRequest("a WebSocket handshake has no body".into());
@@ -110,7 +110,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         Ok(place) => place,
         Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
     };
-    // One stream a session: the newest takes over, so that no message is told twice.
+    // One stream per session: the newest replaces the previous one, so that no message is sent twice.
     let (out, own) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
     let replaced = session.take_over_news(out);
     let state = (server.events(), own.open(), server, session, party, replaced, place);
@@ -118,7 +118,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
-                // A token may end while nothing happens.
+                // A token may expire while no event arrives.
                 () = tokio::time::sleep(server.limits().keep_alive) => match party.is_gone() {
                     true => return None,
                     false => continue,
@@ -134,7 +134,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
                 () = server.inner().draining.cancelled() => return None,
             };
             match event {
-                // News are for who may still ask.
+                // Only callers with a valid token receive events.
                 Ok(_) if party.is_gone() => return None,
                 Ok(event) => {
                     let notification = event.for_legacy(&session.subscriptions(), &party.identity);
@@ -150,7 +150,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     sse::reply(news, keep_alive)
 }
 
-/// `DELETE /mcp`: ends a legacy session.
+/// `DELETE /mcp`: terminates a legacy session.
 pub(crate) async fn delete(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, _) = request.into_parts();
     let (headers, caller) = (head.headers, endpoint.caller(Via::Http, &head.extensions));
@@ -169,12 +169,12 @@ struct Peer<'a> {
     endpoint: &'a Endpoint,
     headers: &'a HeaderMap,
     session: Arc<Session>,
-    /// The session is remembered by its sender, so a cancellation can come in another POST.
+    /// The client has the session id, so a cancellation can arrive in another POST.
     is_known: bool,
     accepts_events: bool,
     caller: Caller,
     extensions: &'a http::Extensions,
-    /// The memory of the body, which each of its requests keeps until it is done.
+    /// Memory reservation of the body, shared by its requests until they are done.
     reserved: Arc<Reserved>,
     trail: Trail,
 }
@@ -189,7 +189,7 @@ impl<'a> Peer<'a> {
     ) -> Result<Peer<'a>, Box<Response>> {
         let version = version_header(headers).and_then(Version::parse);
         let claims_modern = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
-        // A modern request is told of its version in the modern way, further on.
+        // Modern requests get their version error in modern form, below.
         if !claims_modern {
             check_version(headers)?;
         }
@@ -253,7 +253,7 @@ impl<'a> Peer<'a> {
         let mut answers: Vec<BoxFuture<'_, Vec<u8>>> = Vec::new();
         let bucket = self.endpoint.bucket(self.extensions.get(), self.extensions);
         for (number, member) in members.into_iter().enumerate() {
-            // The guard has charged the first; each further member is a message like any other.
+            // The middleware has charged the first member; each further one counts as a message.
             let charged = bucket.as_ref().filter(|_| number > 0).map_or(Ok(()), |bucket| bucket.charge());
             match member {
                 Ok(Message::Request(request)) => answers.push(self.answer_member(request, charged.err())),
@@ -287,7 +287,7 @@ impl<'a> Peer<'a> {
         Box::pin(async move { running.await.encode() })
     }
 
-    /// Starts the work of a request, registered where it can be cancelled by name.
+    /// Starts a request and registers it for cancellation by id.
     fn run(
         &self,
         request: message::Request,
@@ -334,7 +334,7 @@ impl<'a> Peer<'a> {
             outlet,
             cancel,
             closing: self.endpoint.server.never().clone(),
-            // Made anew for each; only what stays open looks at it again.
+            // Created for each request; only long-lived streams check it again.
             party: Some(self.endpoint.party(Via::Http, self.extensions)),
             bucket: None,
             trail: self.trail.clone(),
@@ -342,7 +342,7 @@ impl<'a> Peer<'a> {
     }
 }
 
-/// A version header that names no version we know.
+/// Rejects a version header with an unknown version.
 fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
     match version_header(headers) {
         Some(stated) if Version::parse(stated).is_none() => {
@@ -353,13 +353,13 @@ fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
     }
 }
 
-/// A session that a restart has forgotten: with 404 clients open a new one, with anything else they hang.
+/// An unknown session, for example after a restart: on a 404 clients open a new one, on anything else they hang.
 fn no_session() -> Response {
     let error = Error::InvalidRequest("this session is not known here; send `initialize` again".into());
     refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
 }
 
-/// Two ids are as good as one that nobody knows.
+/// The session id; duplicate headers count as an unknown id.
 fn session_header(headers: &HeaderMap) -> Option<&HeaderValue> {
     static NOBODYS: HeaderValue = HeaderValue::from_static("");
     let mut ids = headers.get_all(SESSION).iter();
@@ -371,12 +371,12 @@ fn version_header(headers: &HeaderMap) -> Option<&str> {
     headers.get(modern_headers::VERSION)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Whether the headers claim the modern era.
+/// Whether the headers declare the modern era.
 pub(crate) fn is_modern(headers: &HeaderMap) -> bool {
     version_header(headers).and_then(Version::parse).is_some_and(|version| version.era() == Era::Modern)
 }
 
-/// Only an explicit `text/event-stream` allows a stream; `*/*` is what clients send that never thought of one.
+/// Only an explicit `text/event-stream` permits a stream; clients without stream support send `*/*`.
 fn accepts_events(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT)

@@ -1,4 +1,4 @@
-//! What stands before every path: host, origin, token, rate; and what a refusal looks like.
+//! HTTP middleware: host, origin, token and rate checks, and error replies.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -35,36 +35,36 @@ use crate::trace::{REQUEST_ID, Trail};
 use crate::trust::{Caller, TrustLevel, Via};
 use crate::version::Era;
 
-/// What the handlers of one listener know.
+/// Shared state of the handlers of one listener.
 #[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) server: Server,
     pub(crate) sessions: Arc<Sessions>,
     pub(super) allowed: Allowed,
     pub(super) auth: Auth,
-    /// Of callers whose token says nothing of trust.
+    /// Trust of callers without a trust level in their token.
     pub(super) trust: Standing,
-    /// The identity of callers who need no token.
+    /// The identity of callers without a token.
     pub(super) anonymous: Arc<str>,
     pub(super) buckets: Arc<Buckets>,
-    /// Of callers whose token says nothing of it.
+    /// Rate limit of callers without one in their token.
     pub(super) rate_limit: Option<RateLimit>,
     pub(super) refusals: Option<Refusals>,
     pub(super) pages: Option<Pages>,
 }
 
-/// The paths of one listener.
+/// The routes of one listener.
 pub(super) type Routes = TowerToHyperService<Router>;
 
-/// When to come again with a token that could not be checked.
+/// Retry hint when a token could not be verified.
 const AGAIN: Duration = Duration::from_secs(5);
 
-/// Where the document about this server's authorization is found (RFC 9728). The path of what it guards may follow, which
-/// need not be ours where a proxy stands before us.
+/// Path of the protected resource metadata (RFC 9728). The path of the resource may follow, which may differ from ours
+/// behind a proxy.
 const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 
 impl Endpoint {
-    /// Who sent a request, as the guard found out.
+    /// The authenticated sender of a request.
     pub(crate) fn party(&self, via: Via, extensions: &http::Extensions) -> Party {
         match extensions.get::<Holder>() {
             Some(holder) => Party::holding(via, holder, self.trust.clone()),
@@ -72,7 +72,7 @@ impl Endpoint {
         }
     }
 
-    /// The same for one request.
+    /// The caller of one request.
     pub(crate) fn caller(&self, via: Via, extensions: &http::Extensions) -> Caller {
         let (holder, others) = (extensions.get::<Holder>(), self.trust.now(TrustLevel::Untrusted));
         let others = others.unwrap_or(TrustLevel::Untrusted);
@@ -80,7 +80,7 @@ impl Endpoint {
             Some(holder) => Caller {
                 via,
                 identity: holder.identity.clone(),
-                // Revoked since the guard looked, a moment ago.
+                // The token may have been revoked since the middleware checked it.
                 trust: holder.standing.now(others).unwrap_or(TrustLevel::Untrusted),
                 grant: holder.grant.clone(),
             },
@@ -88,7 +88,7 @@ impl Endpoint {
         }
     }
 
-    /// What the sender of a request may still send: by its name if it has one, else by where it comes from.
+    /// The rate limit bucket of a sender: by identity if it has one, else by address.
     pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
         let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
         let from = || Some(network(extensions.get::<Place>()?.from()));
@@ -108,19 +108,19 @@ impl Endpoint {
         self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
     }
 
-    /// The document about this server's authorization, if this is its path.
+    /// The protected resource metadata, if this is its path.
     fn resource_metadata(&self, path: &str) -> Option<Arc<str>> {
         let rest = path.strip_prefix(RESOURCE_METADATA)?;
         (rest.is_empty() || rest.starts_with('/')).then(|| self.auth.authority()?.resource_metadata()).flatten()
     }
 
-    /// A refusal by the guard, in the form that callers of this path expect.
+    /// An error reply of the middleware, in the format expected on this path.
     pub(super) fn refuse(&self, path: &str, status: StatusCode, error: &Error) -> Response {
         let own = self.refusals.and_then(|refusals| refusals(path, status, error));
         own.unwrap_or_else(|| refuse(status, error, Era::Legacy))
     }
 
-    /// Records somebody who was not let in.
+    /// Records a rejected request.
     fn turned_away(&self, reason: &'static str, event: AuditEvent, extensions: &http::Extensions) {
         self.server.metrics().count_refused(reason);
         let event = match extensions.get::<Trail>() {
@@ -134,7 +134,7 @@ impl Endpoint {
         self.server.audit().stranger(event);
     }
 
-    /// Whether the headers carry what this listener asks for.
+    /// Whether the headers have the credentials this listener requires.
     pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
         matches!(self.auth.look(headers), Presented::NotAsked | Presented::Valid(_))
     }
@@ -145,7 +145,7 @@ pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
     with_hint(json(status, message::encode_error(None, &error.to_object(era))), error)
 }
 
-/// Tells in the head when to try again, where that is known.
+/// Sets `Retry-After`, if the wait is known.
 pub(crate) fn with_hint(mut response: Response, error: &Error) -> Response {
     if let Some(seconds) = error.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -157,7 +157,7 @@ pub(crate) fn json(status: StatusCode, body: Vec<u8>) -> Response {
     (status, [(CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
 }
 
-/// Stands before every path: host, origin, token, rate; and tells browsers what they may do with the reply.
+/// Middleware for every path: host, origin, token and rate checks, and response headers for browsers.
 pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
     let trail = Trail::of_headers(request.headers());
     let id = trail.id.header();
@@ -192,11 +192,12 @@ async fn guarded(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> R
     response
 }
 
-/// Lets in whoever may come in, at the pace they may.
+/// Authenticates a request and applies the rate limit.
 async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is_page: bool) -> Response {
-    // Health pages answer strangers too, in one word (S-05), and load balancers as often as they ask.
+    // Health endpoints answer unauthenticated requests too, with a bare status (S-05), and are not rate limited for
+    // load balancers.
     if matches!(request.uri().path(), "/health" | "/live" | "/ready") {
-        // A token here is a guess like any other; over its rate, its bearer is a stranger.
+        // A token here could be a guess like any other; over the rate limit its bearer counts as unauthenticated.
         if request.headers().contains_key(AUTHORIZATION) {
             let presented = endpoint.auth.look(request.headers());
             let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
@@ -206,14 +207,14 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
         }
         return follow(endpoint, routes, request).await;
     }
-    // A page has to be there before its reader can give it a token.
+    // A page must load before its user can enter a token.
     let page = endpoint.pages.and_then(|pages| pages(request.method(), request.uri().path(), request.headers()));
     if let Some(page) = page {
         return page;
     }
     let mut presented = endpoint.auth.look(request.headers());
     let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
-    // Whoever is not known, or not yet, is charged by where they come from: a guess at a token is a request too.
+    // Unauthenticated requests are charged by address: a token guess is a request too.
     if let Err(error) = endpoint.charge(known, request.extensions()) {
         endpoint.server.metrics().count_refused("rate");
         return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
@@ -242,11 +243,11 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     if response.status() == StatusCode::FORBIDDEN {
         return forbidden(&endpoint, holder.as_ref(), response);
     }
-    // What further paths answer is theirs.
+    // Replies of custom routes are left unchanged.
     if response.status() == StatusCode::TOO_MANY_REQUESTS && is_mcp { too_many(response) } else { response }
 }
 
-/// Tells a holder who is not trusted enough how to become so, where there is a way.
+/// Adds the scope challenge for a caller with insufficient trust, if the authority defines one.
 fn forbidden(endpoint: &Endpoint, holder: Option<&Holder>, mut response: Response) -> Response {
     let way = holder.and_then(|holder| endpoint.auth.authority()?.insufficient(holder));
     let challenge = way.and_then(|way| format!("Bearer error=\"insufficient_scope\", {way}").try_into().ok());
@@ -256,13 +257,13 @@ fn forbidden(endpoint: &Endpoint, holder: Option<&Holder>, mut response: Respons
     response
 }
 
-/// Whoever asks too much is told to wait, if only for the least this header can say.
+/// Sets `Retry-After` to at least one second on a 429.
 fn too_many(mut response: Response) -> Response {
     response.headers_mut().entry(RETRY_AFTER).or_insert(HeaderValue::from_static("1"));
     response
 }
 
-/// Browsers must not guess what a reply is, keep it, frame it, or tell others where it came from.
+/// Security headers: browsers must not sniff, cache or frame a reply, or send a referrer.
 fn harmless(mut response: Response) -> Response {
     let headers = response.headers_mut();
     for (name, value) in [
@@ -276,8 +277,8 @@ fn harmless(mut response: Response) -> Response {
     response
 }
 
-/// Leads a request to where its path says. Nearly all go to one place, and straight there: the way through the router
-/// and its layers cost a tenth of a call.
+/// Routes a request by its path. Nearly all are `POST /mcp` and bypass the router: the router and its layers cost a
+/// tenth of a call.
 async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -> Response {
     if request.uri().path() == "/mcp" && request.method() == Method::POST {
         return endpoint::post(State(endpoint), request).await;
@@ -297,7 +298,7 @@ fn preflight(requested: &http::HeaderMap) -> Response {
         "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, \
          x-request-id, traceparent, tracestate",
     );
-    // A tool's mirrored parameters have names of their own.
+    // The header names of mirrored tool parameters vary.
     let asked = requested.get(ACCESS_CONTROL_REQUEST_HEADERS).and_then(|value| value.to_str().ok()).unwrap_or_default();
     for name in asked.split(',').map(str::trim).filter(|name| name.to_ascii_lowercase().starts_with("mcp-param-")) {
         allowed.push_str(", ");
@@ -325,7 +326,7 @@ fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Presented) -
     response
 }
 
-/// Whom an address stands for: of IPv6, everybody has more addresses than could be counted.
+/// The unit for rate limits: an IPv6 client has more addresses than could be counted, so its network is used.
 fn network(address: std::net::IpAddr) -> std::net::IpAddr {
     counted_as(address).unwrap_or(address)
 }

@@ -1,7 +1,7 @@
-//! The HTTP server: what it is told, and which path leads where.
+//! HTTP server options and routes.
 //!
-//! `/mcp` speaks JSON-RPC (with event streams and WebSocket on the same path), `/mcp/<method>` the REST style,
-//! `/health`, `/live`, `/ready` and `/metrics` are for operators. Every path stands behind the same guard.
+//! `/mcp` serves JSON-RPC (with event streams and WebSocket on the same path), `/mcp/<method>` the REST style,
+//! `/health`, `/live`, `/ready` and `/metrics` are for operators. The same middleware protects every path.
 
 use std::sync::Arc;
 
@@ -25,34 +25,34 @@ use crate::standing::Standing;
 use crate::trust::TrustLevel;
 use crate::version::Era;
 
-/// What an HTTP server does beyond serving.
+/// Options of an HTTP server.
 #[derive(Debug, Clone)]
 pub struct Options {
     pub auth: Auth,
-    /// Host names beyond loopback that this server answers to.
+    /// Accepted host names besides loopback.
     pub allowed_hosts: Vec<String>,
-    /// Web origins beyond loopback whose pages may call.
+    /// Accepted web origins besides loopback.
     pub allowed_origins: Vec<String>,
     /// Trust of callers on loopback addresses.
     pub trust_loopback: Standing,
     /// Trust of callers on any other address.
     pub trust_remote: Standing,
-    /// How many requests one caller may send; none for no limit.
+    /// Rate limit per caller; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
-    /// How many requests all callers together may send; none for no limit.
+    /// Rate limit of all callers together; `None` for no limit.
     pub global_rate_limit: Option<RateLimit>,
-    /// Further paths, served behind the same guard. Their requests carry the [`Caller`] as an extension.
+    /// Custom routes, behind the same middleware. Their requests carry the [`Caller`] as an extension.
     pub routes: Router,
-    /// How the guard's refusals are put to callers of further paths who expect another form.
+    /// Formats the middleware's error replies for custom routes.
     pub refusals: Option<Refusals>,
-    /// What anybody may read who may reach this server, without a token and as often as they like.
+    /// Public pages, served without a token and without a rate limit.
     pub pages: Option<Pages>,
 }
 
-/// A page for a request, if it is one for a page. It cannot see who asks, so it can tell nobody anything secret.
+/// A page for a request, if the path has one. It cannot see the caller, so it cannot reveal secrets.
 pub type Pages = fn(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response>;
 
-/// Writes a refusal for a path; none where it is no path of its own.
+/// Formats an error reply for a path; `None` if the path is not a custom route.
 pub type Refusals = fn(path: &str, status: StatusCode, error: &Error) -> Option<Response>;
 
 /// An HTTP server over one or more listeners.
@@ -91,7 +91,8 @@ impl Http {
         Http { server, options, sessions, places, buckets }
     }
 
-    /// The same server for another listener: sessions and connections are counted together, callers are asked for this.
+    /// The same server for another listener with its own authentication and rate limit; sessions and connections are
+    /// counted together.
     pub fn asking(&self, auth: Auth, rate_limit: Option<RateLimit>) -> Http {
         Http { options: Options { auth, rate_limit, ..self.options.clone() }, ..self.clone() }
     }
@@ -100,7 +101,7 @@ impl Http {
         let (trust, anonymous) = match reach {
             Reach::Loopback => (&self.options.trust_loopback, "loopback"),
             Reach::File => (&self.options.trust_loopback, "unix"),
-            // Nobody comes from outside without a token.
+            // The network requires a token.
             Reach::Outside => (&self.options.trust_remote, "remote"),
         };
         Endpoint {
@@ -137,7 +138,7 @@ impl Http {
     }
 }
 
-/// The REST style is POST alone.
+/// The REST style supports only POST.
 async fn only_post() -> Response {
     let error = Error::InvalidRequest("methods are called with POST".into());
     let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, &error, Era::Legacy);
@@ -145,7 +146,7 @@ async fn only_post() -> Response {
     response
 }
 
-/// A path that leads nowhere, told as any other failure is.
+/// Reply for an unknown path, in the usual error format.
 async fn nowhere(uri: http::Uri) -> Response {
     let error = Error::MethodNotFound { method: crate::dispatch::clip(uri.path()), suggestion: None };
     refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)

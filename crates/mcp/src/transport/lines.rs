@@ -1,47 +1,47 @@
-//! Reads newline-delimited messages without ever holding much more than one message's bound.
+//! Newline-delimited message reader with bounded memory.
 //!
-//! Messages are handed out as slices of the read buffer: none is copied, and all that came with one read can be taken
-//! before the next.
+//! Messages are slices of the read buffer: none is copied, and all messages of one read can be taken before the next.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// What the next stretch of input was.
+/// The next part of the input.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line<'a> {
     Message(&'a [u8]),
-    /// Longer than the bound; it was read past and is gone.
+    /// Longer than the limit; it was skipped.
     TooLong,
 }
 
-/// A cancel-safe reader: what was read so far is kept between calls.
+/// A cancel-safe reader: partial input is retained between calls.
 #[derive(Debug)]
 pub(crate) struct Lines<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// Where the first byte that was not handed out stands.
+    /// Offset of the first byte not yet returned.
     start: usize,
-    /// Up to here there is no newline after `start`: long messages are searched once.
+    /// There is no newline between `start` and this offset: long messages are searched once.
     searched: usize,
     max: usize,
-    /// The rest of a line that was too long is being read past.
+    /// Skipping the rest of an overlong line.
     skipping: bool,
     ended: bool,
     spare: Spare,
 }
 
-/// Decides when the memory of a large message is given back.
+/// Decides when to free the memory of a large message.
 ///
-/// Not at once: whoever sends one often sends more, and taking fresh memory for each costs more than all the copying
-/// (1 MB echoes: half of the server's time went into page faults). Not never: a connection may live for months.
+/// Not immediately: a client that sends one large message often sends more, and allocating fresh memory for each costs
+/// more than all the copying (1 MB echoes: half of the server's time went into page faults). But eventually: a
+/// connection may live for months.
 #[derive(Debug, Default)]
 pub(crate) struct Spare {
     small_uses: u8,
 }
 
 impl Spare {
-    /// Empties a buffer after a use; after many small uses of a large buffer, its memory is given back.
+    /// Clears a buffer after use; after many small uses of a large buffer, frees its memory.
     pub(crate) fn after(&mut self, buffer: &mut Vec<u8>) {
         let was_small = buffer.len() <= CHUNK;
         buffer.clear();
@@ -56,7 +56,7 @@ impl Spare {
     }
 }
 
-/// Room for one read; a pipe holds as much.
+/// Size of one read; the capacity of a pipe.
 const CHUNK: usize = 64 * 1024;
 
 impl<R: AsyncRead + Unpin> Lines<R> {
@@ -75,7 +75,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 
     /// Reads more; false at the end of the input.
     pub(crate) async fn fill(&mut self) -> io::Result<bool> {
-        // What was handed out makes room. Only an incomplete message is moved, so this costs little.
+        // Discard returned messages. Only an incomplete message is moved, so this is cheap.
         if self.start == self.buffer.len() {
             self.spare.after(&mut self.buffer);
         } else {
@@ -91,15 +91,15 @@ impl<R: AsyncRead + Unpin> Lines<R> {
         Ok(!self.ended)
     }
 
-    /// Whether it is worth reading on while answers are being written: not past the end, and never much more than one
-    /// message's bound.
+    /// Whether to read ahead while replies are being written: not past the end, and never much more than one message's
+    /// limit.
     pub(crate) fn can_read_ahead(&self) -> bool {
         !self.ended && self.buffer.len() - self.start <= self.max
     }
 
-    /// The next message that is already here; blank lines are passed over.
+    /// The next complete message in the buffer; skips blank lines.
     ///
-    /// At the end of the input, a last line without its newline counts.
+    /// At the end of the input, a last line without newline counts.
     pub(crate) fn take(&mut self) -> Option<Line<'_>> {
         loop {
             let newline = memchr::memchr(b'\n', &self.buffer[self.searched..]).map(|at| self.searched + at);
@@ -117,7 +117,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
                 None => {
                     self.searched = self.buffer.len();
                     if self.skipping || self.buffer.len() - self.start > self.max {
-                        // Given back at once: an attacker's line must not keep its memory.
+                        // Discard it immediately: an attacker's line must not occupy memory.
                         self.skipping = true;
                         self.start = self.buffer.len();
                     }
@@ -138,7 +138,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    /// Hands out a few bytes a read, as a slow writer would.
+    /// Returns a few bytes per read, like a slow writer.
     struct Trickle<'a>(&'a [u8], usize);
 
     impl AsyncRead for Trickle<'_> {

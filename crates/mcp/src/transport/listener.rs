@@ -1,4 +1,4 @@
-//! Connections: accepted one by one, counted, served with bounds on time, and drained.
+//! HTTP connection handling: accept, connection limit, deadlines, graceful drain.
 
 use std::convert::Infallible;
 use std::io;
@@ -27,7 +27,7 @@ use super::places::{NoPlace, Visitor};
 use super::slow_reader::WriteDeadline;
 use super::turns::{Answer, ReadDeadline};
 
-/// What connections of one listener have in common.
+/// Shared state of the connections of one listener.
 #[derive(Clone)]
 struct Behind {
     http: Http,
@@ -36,30 +36,31 @@ struct Behind {
     routes: Routes,
 }
 
-/// Browsers that were here over TLS ask for nothing else for 30 days.
+/// HSTS for 30 days on TLS connections.
 const STRICT: HeaderValue = HeaderValue::from_static("max-age=2592000");
 
 impl Http {
     /// Serves one listener until the server is drained and its last request answered.
     ///
-    /// An address beyond loopback without authentication is refused (S-06).
+    /// Rejects a non-loopback address without authentication (S-06).
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
         self.serve_at(Door::tcp(listener)).await
     }
 
-    /// The same over TLS.
+    /// Like [`Http::serve`], over TLS.
     #[cfg(feature = "tls")]
     pub async fn serve_tls(&self, listener: TcpListener, certificates: super::tls::Certificates) -> io::Result<()> {
         self.serve_at(Door::tls(listener, certificates)).await
     }
 
-    /// The same over a socket in the file system. Its callers stand as those on loopback addresses, by the name `unix`.
+    /// Like [`Http::serve`], over a Unix socket. Its callers have the trust of loopback callers and the identity
+    /// `unix`.
     #[cfg(unix)]
     pub async fn serve_file(&self, socket: super::socket_file::SocketFile) -> io::Result<()> {
         self.serve_at(Door::file(socket)?).await
     }
 
-    /// Serves one connection that was accepted elsewhere, until it ends. Its caller stands as those on loopback addresses.
+    /// Serves one connection accepted by other code, until it ends. Its caller has the trust of loopback callers.
     pub async fn serve_connection(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
         let behind = self.behind(Reach::Loopback, Manners::Plain);
         let (open, leave) = (TaskTracker::new(), CancellationToken::new());
@@ -100,18 +101,19 @@ impl Http {
                         Err(no_place) => drop(open.spawn(behind.clone().squeeze_in(knock, no_place))),
                     }
                 }
-                // Out of file descriptors, most likely: waiting lets some close.
+                // Probably out of file descriptors: wait until some are closed.
                 Err(error) => {
                     tracing::warn!(%error, "connection could not be accepted");
                     sleep(Duration::from_millis(50)).await;
                 }
             }
         };
-        // Who comes now is refused at once, and does not wait for a program that will never answer.
+        // Close the listener so that new connections are refused immediately instead of waiting for a process that will
+        // not answer.
         drop(door);
         close.cancel();
         open.close();
-        // No request is in flight any more, but their last bytes may still be leaving.
+        // No request is in flight any more, but the last bytes may still be in transit.
         tokio::select! {
             _ = timeout_at(grace_ends, open.wait()) => {}
             () = self.server.stopped() => {}
@@ -125,7 +127,8 @@ impl Http {
         Behind { http: self.clone(), manners, endpoint, routes }
     }
 
-    /// Ends when a drain was asked for and no request is in flight, or the grace is over; says when that is.
+    /// Completes when a drain was requested and no request is in flight, or at the drain deadline; returns the
+    /// deadline.
     async fn drained(&self) -> Instant {
         let inner = self.server.inner();
         inner.draining.cancelled().await;
@@ -138,7 +141,7 @@ impl Http {
 }
 
 impl Behind {
-    /// Serves a connection if another leaves for it, else turns it away.
+    /// Serves a connection if an idle one can be evicted for it, else rejects it.
     async fn squeeze_in(self, knock: Knock, no_place: NoPlace) {
         let place = match no_place {
             NoPlace::AtAll(visitor) => self.http.places.make_room(visitor).await,
@@ -169,9 +172,9 @@ impl Behind {
         let stream = TokioIo::new(ReadDeadline::new(stream, turn.clone(), limits));
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
-            // The stream has its own deadlines, which tell a slow head from a connection that is kept for later.
+            // The stream has its own deadlines, which distinguish a slow head from an idle keep-alive connection.
             .header_read_timeout(None)
-            // hyper needs 8 KiB at least.
+            // hyper requires at least 8 KiB.
             .max_buf_size(limits.max_header_bytes.max(8192));
         let is_encrypted = manners.is_encrypted();
         let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
@@ -180,7 +183,7 @@ impl Behind {
             let strict = is_encrypted && !is_called_localhost(request.headers());
             let mut request = request.map(Body::new);
             request.extensions_mut().insert(place.clone());
-            // Boxed: hyper moves what it is given three times before it polls it, and this is 3 kB.
+            // Boxed: hyper moves the future three times before polling it, and it has 3 kB.
             let answer = Box::pin(guard(endpoint.clone(), routes.clone(), request));
             async move {
                 let mut response = answer.await;
@@ -204,7 +207,7 @@ impl Behind {
     }
 }
 
-/// A browser would keep what it is told of `localhost` for every program of the machine.
+/// A browser would apply HSTS of `localhost` to every program on the machine.
 fn is_called_localhost(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
     let name = host.split(|byte| *byte == b':').next().unwrap_or_default();

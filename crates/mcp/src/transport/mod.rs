@@ -1,4 +1,4 @@
-//! Ways in and out. Each transport frames messages, says who is calling, and keeps its bounds; none knows a tool.
+//! Transports. Each frames messages, identifies the caller and enforces limits; none depends on tools.
 
 mod auth;
 mod body;

@@ -1,7 +1,7 @@
-//! Modern requests repeat parts of their body in headers; what disagrees is refused (T-16).
+//! Validation of modern request headers against the body; a mismatch is rejected (T-16).
 //!
-//! A gateway in front of us may route or meter by these headers, so a request whose headers tell another story than
-//! its body must not be served.
+//! A gateway in front of us may route or meter by these headers, so a request with headers that differ from its body
+//! must not be served.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ pub(crate) const VERSION: &str = "mcp-protocol-version";
 const METHOD: &str = "mcp-method";
 const NAME: &str = "mcp-name";
 
-/// Checks in the order that gives the most telling error: `_meta`, version, method, name.
+/// Checks in the order of the most specific error: `_meta`, version, method, name.
 pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) -> Result<(), Error> {
     let Some(version) = &meta.version else {
         return Err(Error::invalid_params(format!("`params._meta` needs `{META_VERSION}`")));
@@ -38,7 +38,7 @@ pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) 
     }
 }
 
-/// Checks `Mcp-Param-*` against the arguments the tool's schema says are mirrored.
+/// Checks `Mcp-Param-*` against the arguments that the tool's schema marks as mirrored.
 pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry: &Registry) -> Result<(), Error> {
     #[derive(Deserialize)]
     struct Params {
@@ -70,8 +70,8 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
     Ok(())
 }
 
-/// Where a method's `Mcp-Name` comes from. Each method's own member is read alone: what cannot be read is refused, and
-/// members the method does not use have no say.
+/// The body member for a method's `Mcp-Name`. Only the member the method uses is parsed; if unreadable, the request is
+/// rejected.
 fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     #[derive(Deserialize)]
     struct Name {
@@ -97,7 +97,7 @@ fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     {
         return Ok(Some(name));
     }
-    // It is not there, not a string, or there twice: the parser says which.
+    // It is missing, not a string, or duplicated: the parser reports which.
     Ok(Some(match member {
         "name" => request.params.parse::<Name>()?.name.into(),
         "uri" => request.params.parse::<Uri>()?.uri.into(),
@@ -117,7 +117,7 @@ fn agree(header: &str, sent: Option<&str>, body: &str) -> Result<(), Error> {
     }
 }
 
-/// Integers are compared as numbers: `42.0` says the same as `42`.
+/// Numbers are compared by value: `42.0` equals `42`.
 fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Error> {
     let body = match value {
         Value::String(text) => text.clone(),
@@ -131,11 +131,11 @@ fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Er
     agree(header, sent, &body)
 }
 
-/// A header's text; whitespace around it is not part of it.
+/// A header's text without surrounding whitespace.
 fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
-    // A gateway may look at the last of several values where we look at the first.
+    // A gateway may use the last of several values where we use the first.
     if values.next().is_some() {
         return Err(Error::HeaderMismatch(format!("Header mismatch: {name} is sent more than once")));
     }
@@ -150,7 +150,7 @@ fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
     }
 }
 
-/// A header's text, out of `=?base64?…?=` where it was too rich for a header.
+/// A header's text, decoded from `=?base64?…?=` if present.
 fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
     let Some(text) = plain(headers, name)? else { return Ok(None) };
     let Some(inner) = text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {

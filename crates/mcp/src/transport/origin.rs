@@ -1,4 +1,5 @@
-//! Protection against DNS rebinding and foreign web pages: `Host` and `Origin` are parsed and compared whole (S-07).
+//! Protection against DNS rebinding and cross-origin requests: `Host` and `Origin` are parsed and compared exactly
+//! (S-07).
 
 use std::net::IpAddr;
 
@@ -6,23 +7,23 @@ use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
 use url::{Host, Url};
 
-/// Which names this server answers to, and which web pages may speak to it.
+/// Accepted host names and web origins.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Allowed {
-    /// Further host names, without port; any, if the listener is not on loopback and none are given.
+    /// Additional host names, without port; if empty and the listener is not on loopback, any name.
     pub(crate) hosts: Vec<String>,
-    /// Further origins, as `scheme://host[:port]`.
+    /// Additional origins, as `scheme://host[:port]`.
     pub(crate) origins: Vec<String>,
     pub(crate) loopback_listener: bool,
-    /// A socket in the file system has no name, and no page can reach it by one.
+    /// A Unix socket has no host name, and no web page can reach it by one.
     pub(crate) any_host: bool,
-    /// The listener speaks TLS, and so do the addresses of its own pages.
+    /// The listener uses TLS, so its own pages have `https` origins.
     pub(crate) encrypted: bool,
 }
 
 impl Allowed {
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
-        // Somebody in front of us may look at the last of several values where we look at the first.
+        // A proxy in front of us may use the last of several values where we use the first.
         if [HOST, ORIGIN].iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
             return Err("the request has more than one `Host` or `Origin`");
         }
@@ -40,9 +41,9 @@ impl Allowed {
         }
     }
 
-    /// Whether a page comes from this very server, under a name that the operator gave it. Without such a name it could
-    /// be anybody's, whose page was rebound to this address. Under the other scheme it is not ours either: a page that
-    /// came in clear text could be anybody's on the way, and one that came over TLS is of whoever ended it.
+    /// Whether a page comes from this server, under a configured host name. Without a configured name it could be any
+    /// page that was rebound to this address. A different scheme does not match: a clear-text page could have been
+    /// modified in transit, and a TLS page belongs to whatever terminated TLS.
     fn own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
         let scheme = if self.encrypted { "https://" } else { "http://" };
         let Some(authority) = origin.strip_prefix(scheme) else { return false };
@@ -50,7 +51,7 @@ impl Allowed {
         host.is_some_and(|host| host.eq_ignore_ascii_case(authority) && self.configured(host))
     }
 
-    /// The host of a target that names one, as requests to proxies do: it counts like the header.
+    /// Checks the host of an absolute-form target, as in proxy requests: it counts like the header.
     pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), &'static str> {
         match target.authority() {
             Some(authority) if !self.host(authority.as_str()) => {
@@ -61,26 +62,26 @@ impl Allowed {
     }
 
     fn host(&self, header: &str) -> bool {
-        // What nearly every client sends is told without taking it apart.
+        // Fast path for the usual values.
         if is_plainly_loopback(header) {
             return true;
         }
         parse_host(header).is_some_and(|(host, _)| is_loopback(&host))
             || self.configured(header)
-            // Beyond loopback a token is compulsory, which a rebound page does not have.
+            // Beyond loopback a token is mandatory, which a rebound page does not have.
             || (!self.loopback_listener && self.hosts.is_empty() && parse_host(header).is_some())
     }
 
-    /// Whether the operator named this host.
+    /// Whether the host is configured.
     fn configured(&self, header: &str) -> bool {
         let Some((host, port)) = parse_host(header) else { return false };
         let mut named = self.hosts.iter().filter_map(|allowed| parse_host(allowed));
         named.any(|(allowed, allowed_port)| allowed == host && (allowed_port.is_none() || allowed_port == port))
     }
 
-    /// Compares scheme, host and port; a name that merely begins with `localhost` is another name.
+    /// Compares scheme, host and port; a host that only starts with `localhost` does not match.
     pub(crate) fn origin(&self, header: &str) -> bool {
-        // What is no web origin, such as a browser extension's, has no parts to compare.
+        // Non-web origins, such as browser extensions, are compared as text.
         let same_text = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(header);
         let Ok(origin) = Url::parse(header) else { return false };
         let is_web = matches!(origin.scheme(), "http" | "https");
@@ -93,7 +94,7 @@ impl Allowed {
     }
 }
 
-/// `localhost`, `127.0.0.1` or `[::1]`, with a port or without, as clients write them.
+/// `localhost`, `127.0.0.1` or `[::1]` with an optional port, in the usual spelling.
 fn is_plainly_loopback(header: &str) -> bool {
     ["localhost", "127.0.0.1", "[::1]"].iter().filter_map(|host| header.strip_prefix(host)).any(|rest| match rest {
         "" => true,
@@ -103,9 +104,9 @@ fn is_plainly_loopback(header: &str) -> bool {
     })
 }
 
-/// The parts of `host[:port]`.
+/// Parses `host[:port]`.
 fn parse_host(header: &str) -> Option<(Host, Option<u16>)> {
-    // A URL parser would also take user names, paths and fragments for part of an authority.
+    // A URL parser would also accept user names, paths and fragments as part of an authority.
     if header.is_empty() || header.contains(['/', '@', '?', '#', '\\', ' ']) {
         return None;
     }
@@ -125,7 +126,7 @@ fn is_loopback(host: &Host) -> bool {
 mod tests {
     use super::*;
 
-    /// On a listener that speaks TLS.
+    /// On a TLS listener.
     fn check(host: &str, origin: Option<&str>) -> bool {
         check_at(true, host, origin)
     }
@@ -180,7 +181,7 @@ mod tests {
                 assert!(!check_at(encrypted, host, Some(&format!("{other}://{host}"))), "{other}");
             }
         }
-        // Behind a proxy that ends TLS the operator names the origin.
+        // Behind a TLS-terminating proxy the operator configures the origin.
         assert!(check_at(false, "mcp.example.org", Some("https://app.example.org")));
     }
 

@@ -1,7 +1,7 @@
-//! The process's own stdin and stdout, as streams that do not need a thread each where they can be polled.
+//! The process's stdin and stdout as async streams, without a thread each where they can be polled.
 //!
-//! Clients start servers with pipes or socket pairs, which the runtime can wait for. Files and terminals it cannot; they
-//! go through the runtime's blocking threads, at a price of several microseconds a message.
+//! Clients start servers with pipes or socket pairs, which the runtime can poll. It cannot poll files and terminals;
+//! those use the runtime's blocking threads, which cost several microseconds per message.
 
 use std::io;
 
@@ -32,9 +32,9 @@ mod unix {
         })
     }
 
-    /// The real stdout under a number of its own; number 1 becomes stderr.
+    /// The original stdout under a new descriptor; descriptor 1 becomes stderr.
     ///
-    /// A stray `println!` in a tool, a C library or a child process would otherwise break the protocol.
+    /// A stray `println!` in a tool, a C library or a child process would otherwise corrupt the protocol.
     pub(crate) fn stdout() -> io::Result<Output> {
         let own = duplicate(rustix::stdio::stdout())?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
@@ -45,13 +45,14 @@ mod unix {
         })
     }
 
-    /// A pipe that holds as much as an ordinary user may ask for. With the usual 64 KiB a message of a megabyte takes
-    /// sixteen turns between two processes, each with a wait. The system sets memory aside only for what is in it.
+    /// Raises the pipe size to the maximum for unprivileged users. With the default 64 KiB a message of a megabyte
+    /// takes sixteen context switches between the processes, each with a wait. The kernel allocates memory only for the
+    /// pipe's content.
     #[cfg(target_os = "linux")]
     fn widened(pipe: OwnedFd) -> OwnedFd {
         const WIDE: usize = 1024 * 1024;
         if rustix::pipe::fcntl_getpipe_size(&pipe).is_ok_and(|size| size < WIDE) {
-            // It stays as it is where the system refuses.
+            // Keep the current size if the system refuses.
             let _ = rustix::pipe::fcntl_setpipe_size(&pipe, WIDE);
         }
         pipe

@@ -1,4 +1,4 @@
-//! A request to a path of the program's own, seen from outside: logged, counted and recorded like any call.
+//! Tracing, metrics and audit log for custom routes, like for any call.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,28 +17,28 @@ use crate::server::Server;
 use crate::trace::{self, Trail};
 use crate::trust::{Caller, Effect};
 
-/// The pattern of the path that answered; few, where paths are without end.
+/// The matched route pattern; patterns are few, while paths are unbounded.
 #[derive(Debug, Clone)]
 struct Matched(Arc<str>);
 
-/// Dropped before its end is known, it counts as failed: its caller has gone.
+/// Recorded on drop. Dropped before its outcome is known, it counts as failed, because the caller has disconnected.
 struct Passage {
     server: Server,
     caller: Caller,
     trail: Trail,
-    /// What was asked for, until it is known which path that is.
+    /// The requested path, until the matched pattern is known.
     path: Arc<str>,
     matched: Option<Matched>,
     started: Instant,
     status: Option<StatusCode>,
 }
 
-/// Paths that are served here, or count their requests themselves.
+/// Paths served by the library, or counted by their handlers.
 pub(super) fn is_own(path: &str) -> bool {
     path == "/mcp" || path.starts_with("/mcp/") || matches!(path, "/health" | "/live" | "/ready" | "/metrics")
 }
 
-/// Leads a request to one of the program's own paths.
+/// Forwards a request to a custom route.
 pub(super) async fn pass(endpoint: &Endpoint, routes: Routes, request: Request, caller: Caller) -> Response {
     let trail = request.extensions().get().cloned().unwrap_or_else(Trail::new);
     let path = clip(request.uri().path());
@@ -64,7 +64,7 @@ pub(super) async fn pass(endpoint: &Endpoint, routes: Routes, request: Request, 
     response
 }
 
-/// A layer that tells which path answered.
+/// Layer that adds the matched pattern to the response.
 pub(super) async fn tell_pattern(request: Request, next: Next) -> Response {
     let pattern = request.extensions().get::<MatchedPath>().map(|path| Matched(path.as_str().into()));
     let mut response = next.run(request).await;
@@ -85,7 +85,7 @@ impl Drop for Passage {
         if let Some(Matched(pattern)) = &self.matched {
             self.server.metrics().count_path(pattern, took, outcome != AuditOutcome::Success);
         } else if self.status == Some(StatusCode::NOT_FOUND) {
-            // Nothing is there, so nothing was called.
+            // No such route, so there was no call.
             return;
         }
         self.server.audit().record(Ended {

@@ -1,21 +1,21 @@
-//! Who is at the other end of a socket in the file system.
+//! Peer credentials of Unix sockets (SO_PEERCRED).
 
 use std::io;
 
 use tokio::net::UnixStream;
 
-/// Who may call over a socket.
+/// Users that may connect to a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Peers {
-    /// The user this program runs as, and the one who may do everything anyway.
+    /// The user of this process, and root.
     OwnUser(u32),
-    /// Whoever can open the file: its mode decides.
+    /// Any user that can open the file: its mode decides.
     WhoeverOpens,
 }
 
 impl Peers {
     pub(super) fn own_user() -> io::Result<Peers> {
-        // As a peer of ours would be told.
+        // The uid as a peer would see it.
         Ok(Peers::OwnUser(UnixStream::pair()?.0.peer_cred()?.uid()))
     }
 

@@ -1,4 +1,4 @@
-//! The places for connections: so many in all, so many for one address, and one more by asking an idle one to leave.
+//! Connection limits: in total and per address; at the limit an idle connection is evicted.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -14,32 +14,32 @@ use super::turns::Turn;
 use crate::limits::Limits;
 use crate::server::Server;
 
-/// The places of one server, over all its HTTP listeners.
+/// The connection limiter of one server, over all its HTTP listeners.
 #[derive(Debug)]
 pub(super) struct Places {
     free: Arc<Semaphore>,
     most_per_address: usize,
     taken: Mutex<Taken>,
-    /// For those who get no place, and are told so.
+    /// Permits for rejection replies.
     pub(super) farewells: Semaphore,
 }
 
-/// A connection's place among those allowed, carried by its requests: a WebSocket keeps it after the upgrade.
+/// A connection's permit, carried by its requests: a WebSocket keeps it after the upgrade.
 #[derive(Debug, Clone)]
 pub(crate) struct Place(Arc<Held>);
 
-/// Somebody who wants a place.
+/// A connection that requests a permit.
 #[derive(Debug)]
 pub(super) struct Visitor {
     pub(super) server: Server,
     pub(super) from: IpAddr,
-    /// The listener waits for this when it stops.
+    /// The listener waits for this token on shutdown.
     pub(super) _open: TaskTrackerToken,
-    /// Asks the connection to end after what it is doing.
+    /// Asks the connection to close after its current request.
     pub(super) leave: CancellationToken,
 }
 
-/// Why there is no place.
+/// Why no permit was granted.
 #[derive(Debug)]
 pub(super) enum NoPlace {
     ForThisAddress,
@@ -55,10 +55,10 @@ struct Held {
     _permit: OwnedSemaphorePermit,
 }
 
-/// One more from an address, until it is dropped.
+/// Counts a connection of an address until dropped.
 #[derive(Debug)]
 struct Counted {
-    /// None for those who are not counted.
+    /// `None` for addresses that are not counted.
     whose: Option<IpAddr>,
     places: Arc<Places>,
 }
@@ -76,10 +76,10 @@ struct Seat {
     leave: CancellationToken,
 }
 
-/// How long an idle connection may take to leave. It has nothing to finish.
+/// Time for an idle connection to close. It has no request to finish.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Telling takes a moment. Beyond this many at once it is a flood, and connections are closed without a word.
+/// Maximum concurrent rejection replies. Beyond this it is a flood, and connections are closed without a reply.
 const MOST_FAREWELLS: usize = 64;
 
 impl Places {
@@ -92,7 +92,7 @@ impl Places {
         })
     }
 
-    /// A place, if one is free.
+    /// Acquires a permit, if one is free.
     pub(super) fn take(self: &Arc<Places>, visitor: Visitor) -> Result<Place, NoPlace> {
         let Some(counted) = self.count(visitor.from) else { return Err(NoPlace::ForThisAddress) };
         match self.free.clone().try_acquire_owned() {
@@ -101,7 +101,7 @@ impl Places {
         }
     }
 
-    /// A place that an idle connection leaves; none where all are busy.
+    /// Acquires the permit of an evicted idle connection; `None` if all are busy.
     pub(super) async fn make_room(self: &Arc<Places>, visitor: Visitor) -> Option<Place> {
         let counted = self.count(visitor.from)?;
         self.longest_idle()?.cancel();
@@ -120,7 +120,7 @@ impl Places {
         Place(Arc::new(Held { number, turn, visitor, counted, _permit: permit }))
     }
 
-    /// One more from an address; none where it has as many as it may.
+    /// Counts a connection of an address; `None` if the address is at its limit.
     fn count(self: &Arc<Places>, from: IpAddr) -> Option<Counted> {
         let whose = counted_as(from).filter(|_| self.most_per_address > 0);
         if let Some(whose) = whose {
@@ -134,7 +134,7 @@ impl Places {
         Some(Counted { whose, places: self.clone() })
     }
 
-    /// The connection that has waited longest for its next request, and was not asked to leave yet.
+    /// The connection that has been idle longest and was not asked to close yet.
     fn longest_idle(&self) -> Option<CancellationToken> {
         let taken = self.taken();
         let idle = taken.seats.values().filter(|seat| !seat.leave.is_cancelled());
@@ -142,7 +142,7 @@ impl Places {
         idle.min_by_key(|(since, _)| *since).map(|(_, leave)| leave.clone())
     }
 
-    /// Never held across a wait.
+    /// Never held across an await.
     fn taken(&self) -> MutexGuard<'_, Taken> {
         self.taken.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
@@ -182,8 +182,8 @@ impl Drop for Counted {
     }
 }
 
-/// What an address is counted as. Nobody on this machine is counted: a proxy brings the callers of a whole network. A
-/// network of IPv6 is one, since each of its members has more addresses than there are places.
+/// The unit an address is counted as. Loopback is not counted: a proxy forwards the callers of a whole network. An IPv6
+/// /64 network counts as one, since each host has more addresses than the limit.
 pub(super) fn counted_as(from: IpAddr) -> Option<IpAddr> {
     match from.to_canonical() {
         from if from.is_loopback() => None,

@@ -1,18 +1,18 @@
-//! Messages on their way to one peer: bounded in number and in bytes.
+//! Outgoing message queue of one peer, bounded in number and bytes.
 //!
-//! Counting messages alone would let a client that reads nothing pile up the largest answers there are. A message takes
-//! room for its bytes when it is queued and gives it back when it has been written.
+//! Counting messages alone would let a client that does not read accumulate the largest responses. A message takes a
+//! byte permit when it is queued and releases it when it has been written.
 
 use std::sync::{Arc, Mutex, OnceLock};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
-/// The end that queues. Clones share the room.
+/// The sending end. Clones share the capacity.
 #[derive(Debug, Clone)]
 pub(crate) struct Sender(Arc<Shared>);
 
-/// The end that takes, before there is anything to take. Most HTTP requests are answered without another word, so the
-/// queue itself (2 kB, three allocations) is made when the first message comes or somebody begins to wait for one.
+/// The receiving end before first use. Most HTTP requests are answered without further messages, so the queue (2 kB,
+/// three allocations) is created when the first message is sent or the receiver is opened.
 #[derive(Debug)]
 pub(crate) struct Unopened(Arc<Shared>);
 
@@ -20,7 +20,7 @@ pub(crate) struct Unopened(Arc<Shared>);
 struct Shared {
     max_messages: usize,
     max_bytes: usize,
-    /// None once it is certain that nobody will take messages.
+    /// `None` once the receiver was dropped unopened.
     made: OnceLock<Option<Made>>,
 }
 
@@ -31,7 +31,7 @@ struct Made {
     receiver: Mutex<Option<Receiver>>,
 }
 
-/// A message in the queue; dropping it gives its room back.
+/// A queued message; dropping it releases its capacity.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) bytes: Vec<u8>,
@@ -40,8 +40,7 @@ pub(crate) struct Queued {
 
 pub(crate) type Receiver = mpsc::Receiver<Queued>;
 
-/// A queue for so many messages that together have so many bytes. One message may be larger: it then has the queue to
-/// itself.
+/// Creates a queue limited in messages and total bytes. A single larger message is accepted when the queue is empty.
 pub(crate) fn queue(max_messages: usize, max_bytes: usize) -> (Sender, Unopened) {
     let max_bytes = max_bytes.clamp(1, u32::MAX as usize);
     let shared = Arc::new(Shared { max_messages, max_bytes, made: OnceLock::new() });
@@ -49,7 +48,7 @@ pub(crate) fn queue(max_messages: usize, max_bytes: usize) -> (Sender, Unopened)
 }
 
 impl Unopened {
-    /// Whether anything was ever queued.
+    /// Whether no message was ever queued.
     pub(crate) fn is_unused(&self) -> bool {
         self.0.made.get().is_none()
     }
@@ -59,7 +58,7 @@ impl Unopened {
     }
 }
 
-/// Nobody will take messages: what is sent from now on is refused, not kept.
+/// The receiver is gone: reject further messages instead of storing them.
 impl Drop for Unopened {
     fn drop(&mut self) {
         drop(self.0.made.get_or_init(|| None).as_ref().and_then(Made::take_receiver));
@@ -83,7 +82,7 @@ impl Made {
 }
 
 impl Sender {
-    /// Waits for room; false when nobody takes messages any more.
+    /// Waits for capacity; false when the receiver is gone.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> bool {
         let Some(made) = self.0.made() else { return false };
         let room = made.room.clone().acquire_many_owned(self.size(&bytes));
@@ -96,7 +95,7 @@ impl Sender {
         }
     }
 
-    /// Queues if there is room at once.
+    /// Queues if there is capacity; otherwise drops the message.
     pub(crate) fn offer(&self, bytes: Vec<u8>) {
         let Some(made) = self.0.made() else { return };
         if let Ok(room) = made.room.clone().try_acquire_many_owned(self.size(&bytes)) {

@@ -1,12 +1,12 @@
-//! How many requests a caller may send, and all of them together: a token bucket each, bounded in number (S-09).
+//! Rate limits: a token bucket per caller and a global one, bounded in number (S-09).
 //!
-//! A request is charged to its caller first. One that is refused there costs the others nothing, so a flood drains its
-//! own bucket and not the common one. How deep a caller may reach into the common bucket depends on how much it has left
-//! of its own: whoever sends as fast as it may finds it closed while it still serves those who send now and then. A
-//! caller that the common bucket refuses is not given its own token back, or a flood would look modest again.
+//! A request is charged to its caller first. A request rejected there costs the global bucket nothing, so a flood
+//! drains only its own bucket. The share of the global bucket available to a caller depends on how much of its own
+//! bucket is left: a caller at its limit is rejected while occasional callers are still served. A caller rejected by
+//! the global bucket does not get its own token back, otherwise a flood would look modest again.
 //!
-//! Instances may share what a caller may send (`spent.rs`). What others have spent is taken away here when it is known, a
-//! moment later, and nobody waits for that. The common bucket protects a process, so each has its own.
+//! Instances may share the usage of callers (`spent.rs`). Usage reported by other instances is subtracted here
+//! asynchronously; no request waits for it. The global bucket protects the process, so each instance has its own.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -16,22 +16,22 @@ use std::time::{Duration, Instant};
 use super::spent::Spent;
 use crate::error::Error;
 
-/// So many requests a second over time, and so many at once after a pause.
+/// Sustained requests per second, and burst size after idle time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RateLimit {
     pub per_second: u32,
     pub burst: u32,
 }
 
-/// One caller's allowance.
+/// One caller's token bucket.
 #[derive(Debug)]
 pub(crate) struct Bucket {
     own: Tokens,
-    /// What it shares with everybody else, if there is such a limit.
+    /// The global bucket, if configured.
     global: Option<Arc<Tokens>>,
 }
 
-/// Tokens that come back over time.
+/// A token bucket.
 #[derive(Debug)]
 struct Tokens {
     limit: RateLimit,
@@ -40,15 +40,15 @@ struct Tokens {
 
 #[derive(Debug, Clone, Copy)]
 struct Level {
-    /// Less than none where others have spent what was spent here as well.
+    /// Negative when several instances spent the same tokens.
     tokens: f64,
     at: Instant,
-    /// What was taken and not yet settled with others, and since when.
+    /// Tokens taken and not yet settled with other instances, and since when.
     untold: u64,
     since: Instant,
 }
 
-/// What is to be told of a bucket: so many were taken, the first of them so long ago.
+/// Usage to report: number of tokens, and age of the first of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Untold {
     pub(super) tokens: u64,
@@ -59,27 +59,27 @@ pub(super) struct Untold {
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
     global: Option<Arc<Tokens>>,
-    /// Where listeners have other limits, or the operator has changed one, a caller has a bucket for each.
+    /// If listeners have different limits, or the operator changed one, a caller has a bucket for each.
     callers: Mutex<HashMap<(Whose, RateLimit), Arc<Bucket>>>,
-    /// Holders that have called from an address before it ran out of guesses.
+    /// Token holders that called from an address before its guess limit was exhausted.
     met: Mutex<HashSet<(Arc<str>, IpAddr)>>,
 }
 
-/// Whom a request is charged to.
+/// The subject a request is charged to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) enum Whose {
-    /// Who has proved who they are, wherever they come from.
+    /// An authenticated caller, from any address.
     Holder(Arc<str>),
-    /// Everybody else behind one address.
+    /// All unauthenticated callers of one address.
     Address(IpAddr),
-    /// Those behind one address who have shown no token where one is asked for.
+    /// Callers of one address without a valid token where one is required.
     Guesser(IpAddr),
 }
 
-/// Past this, buckets that have filled up again are forgotten: they say nothing a new one would not.
+/// Above this, full buckets are evicted: they are equivalent to new ones.
 const MAX_BUCKETS: usize = 10_000;
 
-/// The part of the common bucket that a caller who has used up its own never gets.
+/// Fraction of the global bucket reserved from callers that used up their own.
 const RESERVED: f64 = 0.5;
 
 impl Tokens {
@@ -89,7 +89,7 @@ impl Tokens {
         Tokens { limit, level: Mutex::new(level) }
     }
 
-    /// The level at this moment.
+    /// Refills the bucket and returns its level.
     fn refilled(&self, now: Instant) -> MutexGuard<'_, Level> {
         let mut level = self.level.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let came = now.saturating_duration_since(level.at).as_secs_f64() * f64::from(self.limit.per_second);
@@ -98,7 +98,7 @@ impl Tokens {
         level
     }
 
-    /// Takes one token of those above `floor`, or says how long until there is one. Gives how many are left.
+    /// Takes one token above `floor` and returns how many are left, or the wait until one is available.
     fn take(&self, now: Instant, floor: f64) -> Result<f64, Duration> {
         let mut level = self.refilled(now);
         let missing = floor + 1.0 - level.tokens;
@@ -113,7 +113,7 @@ impl Tokens {
         Ok(level.tokens)
     }
 
-    /// What others have to hear of, or none if that is nothing and there is nothing to hear from them.
+    /// Unreported usage; `None` if there is none and the bucket is full.
     fn untold(&self, now: Instant) -> Option<Untold> {
         let level = self.refilled(now);
         match level.untold {
@@ -122,14 +122,14 @@ impl Tokens {
         }
     }
 
-    /// Takes away what others have spent. So many were told at `asked`, and all that anybody told will have come back
-    /// after `whole_in`, reckoned from then.
+    /// Subtracts the usage of other instances. `told` tokens were reported at `asked`; counted from then, all reported
+    /// usage is refilled after `whole_in`.
     ///
-    /// It never gives anything: nobody knows better what was taken here.
+    /// It never adds tokens: local usage is known best here.
     fn settle(&self, told: u64, asked: Instant, whole_in: Duration, now: Instant) {
         let mut level = self.refilled(now);
         level.untold = level.untold.saturating_sub(told);
-        // Those that are left came after.
+        // The remaining ones were taken later.
         level.since = asked;
         let most = f64::from(self.limit.burst);
         let missing = whole_in.saturating_sub(now.saturating_duration_since(asked)).as_secs_f64();
@@ -137,10 +137,10 @@ impl Tokens {
         level.tokens = level.tokens.min(left.max(-most));
     }
 
-    /// The tokens that are kept from a caller who has used this part of its own.
+    /// The tokens reserved from a caller that used this fraction of its own bucket.
     fn kept_from(&self, used: f64) -> f64 {
         let most = f64::from(self.limit.burst);
-        // One token must be above it, or that caller would never get any.
+        // Leave at least one token above the floor, or that caller would never get any.
         (most * used.min(RESERVED)).min(most - 1.0).max(0.0)
     }
 }
@@ -150,7 +150,7 @@ impl Bucket {
         Bucket { own: Tokens::new(limit), global }
     }
 
-    /// Takes one token, or refuses with the time to wait.
+    /// Takes one token, or fails with the time to wait.
     pub(crate) fn charge(&self) -> Result<(), Error> {
         self.charge_at(Instant::now())
     }
@@ -167,7 +167,7 @@ impl Bucket {
         self.own.refilled(now).tokens >= f64::from(self.own.limit.burst)
     }
 
-    /// So many that were taken before `asked` are not told again.
+    /// Marks tokens taken before `asked` as reported.
     pub(super) fn told(&self, told: u64, asked: Instant) {
         let mut level = self.own.refilled(Instant::now());
         level.untold = level.untold.saturating_sub(told);
@@ -180,13 +180,14 @@ impl Bucket {
 }
 
 impl Whose {
-    /// What it is called among instances; none for those of this machine, who are others on each.
+    /// The name shared among instances; `None` for loopback, which differs on each instance.
     fn among_instances(&self) -> Option<String> {
         match self {
             Whose::Holder(name) => Some(format!("holder {name}")),
             Whose::Address(address) if address.to_canonical().is_loopback() => None,
             Whose::Address(address) => Some(format!("address {address}")),
-            // Behind a balancer all have its address: guesses at one instance must not shut out strangers at all of them.
+            // Behind a load balancer all callers have its address: guesses at one instance must not lock out callers at
+            // all of them.
             Whose::Guesser(_) => None,
         }
     }
@@ -201,9 +202,9 @@ impl Buckets {
         }
     }
 
-    /// Whether a holder may come in from an address that may be guessing at tokens. While the address has something left
-    /// of its own, everybody may, and is remembered; when it has not, only who is remembered may, or a right guess would
-    /// be told from wrong ones however fast they come.
+    /// Whether a token holder may call from an address that may be guessing tokens. While the address has guesses left,
+    /// every holder is accepted and recorded; afterwards only recorded ones are, otherwise a correct guess could be
+    /// recognized at any rate.
     pub(crate) fn meets(&self, holder: &Arc<str>, address: IpAddr, limit: RateLimit) -> Result<(), Error> {
         let met = (holder.clone(), address);
         let mut all = self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -222,7 +223,7 @@ impl Buckets {
         Ok(())
     }
 
-    /// What all callers together may send. It is also the most that one may send who has no limit of its own.
+    /// The global limit. It is also the limit of callers without their own.
     pub(crate) fn global_limit(&self) -> Option<RateLimit> {
         self.global.as_ref().map(|global| global.limit)
     }
@@ -236,7 +237,7 @@ impl Buckets {
         if buckets.len() >= MAX_BUCKETS {
             let now = Instant::now();
             buckets.retain(|_, bucket| !bucket.is_full(now));
-            // All are in use: one begins anew rather than that there be more of them without end.
+            // All buckets are in use: evict one instead of growing without bound.
             if buckets.len() >= MAX_BUCKETS
                 && let Some(one) = buckets.keys().next().cloned()
             {
@@ -248,8 +249,8 @@ impl Buckets {
         bucket
     }
 
-    /// What callers have spent that others have not heard of, and who waits to hear of others. The number tells the
-    /// buckets of one HTTP server from those of the next.
+    /// Usage not yet reported to other instances, and callers that need an update from them. `number` distinguishes the
+    /// buckets of different HTTP servers.
     pub(super) fn spent(&self, number: usize, now: Instant) -> Vec<Spent> {
         let all: Vec<_> = {
             let buckets = self.callers.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -318,7 +319,7 @@ mod tests {
             }
             assert!(trickle.charge_at(now).is_ok(), "second {second}");
         }
-        // Nothing is lost for want of others: the flood has what they leave.
+        // No capacity is wasted: without competition the flood gets the rest.
         let now = start + SECOND * 100;
         assert!((0..100).filter(|_| flood.charge_at(now).is_ok()).count() >= 9);
     }
@@ -334,7 +335,7 @@ mod tests {
         }
     }
 
-    /// A bucket of 20 that fills in 2 seconds, from which so many were taken when it was made; and when that was.
+    /// A bucket of 20 that refills in 2 seconds, with `so_many` tokens taken at creation; and its creation time.
     fn taken(so_many: usize) -> (Bucket, Instant) {
         let bucket = bucket(10, 20, None);
         let start = bucket.own.level.lock().expect("unpoisoned").at;
@@ -342,7 +343,7 @@ mod tests {
         (bucket, start)
     }
 
-    /// How many are served at a moment.
+    /// Number of requests served at a time.
     fn served(bucket: &Bucket, now: Instant) -> usize {
         (0..100).take_while(|_| bucket.charge_at(now).is_ok()).count()
     }
@@ -351,7 +352,7 @@ mod tests {
     fn s09_a13_what_others_have_spent_is_taken_away() {
         let (bucket, start) = taken(5);
         assert_eq!(bucket.own.untold(start), Some(Untold { tokens: 5, age: Duration::ZERO }));
-        // Others have had ten.
+        // Other instances used ten.
         bucket.own.settle(5, start, Duration::from_millis(1500), start);
         assert_eq!(bucket.own.untold(start), Some(Untold { tokens: 0, age: Duration::ZERO }));
         assert_eq!(served(&bucket, start), 5);
@@ -364,7 +365,7 @@ mod tests {
         assert!((0..3).all(|_| bucket.charge_at(answered).is_ok()));
         bucket.own.settle(5, asked, Duration::from_millis(1500), answered);
         assert_eq!(bucket.own.untold(answered), Some(Untold { tokens: 3, age: SECOND / 10 }));
-        // One has come back since it was asked.
+        // One token was refilled since the report.
         assert_eq!(served(&bucket, answered), 20 - 15 - 3 + 1);
     }
 
@@ -390,12 +391,12 @@ mod tests {
         assert_eq!(served(&bucket, whole + SECOND), 20);
     }
 
-    /// So many requests a second come to instances in turn, which exchange what was spent every quarter of a second, each
-    /// in its own moment. How many are served in a minute.
+    /// Simulates requests distributed round-robin over instances that exchange their usage every quarter of a second,
+    /// each at its own offset. Returns the number of requests served in a minute.
     fn served_in_a_minute(instances: &[Bucket], per_second: u32) -> usize {
         let start = instances.iter().map(|bucket| bucket.own.level.lock().expect("unpoisoned").at).max();
         let start = start.expect("an instance");
-        // When all will have come back, in seconds from the start. Nobody has told anything yet.
+        // Time when all usage is refilled, in seconds from the start. Nothing has been reported yet.
         let mut whole = f64::NEG_INFINITY;
         let mut exchange = |bucket: &Bucket, now: Instant| {
             let Some(Untold { tokens, age }) = bucket.own.untold(now) else { return };

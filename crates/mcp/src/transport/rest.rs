@@ -1,4 +1,4 @@
-//! `POST /mcp/<method>`: the REST style of spec 000. The body is the params, the reply is the bare result.
+//! `POST /mcp/<method>`: the REST style of docs/spec. The body has the params, the reply is the bare result.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(crate) async fn call(
     }
 }
 
-/// The params in any of the forms clients send: bare, wrapped, or nothing at all (T-22…T-24).
+/// Parses the params in all supported forms: bare, wrapped, or empty (T-22…T-24).
 fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String, Value>, Error> {
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
@@ -111,7 +111,7 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     Ok(members)
 }
 
-/// An object no two of whose members have one name: of two, others may read the other.
+/// An object with unique member names: with duplicates, other parsers may use a different one.
 struct DifferentNames;
 
 impl<'de> serde::Deserialize<'de> for DifferentNames {

@@ -1,4 +1,4 @@
-//! The work of one POST, for a client that may go away, and the form its answer takes.
+//! In-flight POST requests and the form of their responses.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -18,15 +18,15 @@ use crate::reply::Answer;
 use crate::server::Server;
 use crate::session::Session;
 
-/// A request being worked on for a client that may go away.
+/// A request in progress for a client that may disconnect.
 ///
-/// A modern client that closes the stream has cancelled. A legacy client has not: its work goes on without it.
+/// A modern client that closes the stream has cancelled. A legacy client has not: its work continues.
 pub(crate) struct Running {
     work: Option<BoxFuture<'static, Answer>>,
-    /// Where the request can be cancelled while it runs.
+    /// The session in which the request can be cancelled.
     pub(super) registered: Option<(Arc<Session>, Id)>,
     pub(super) cancel: CancellationToken,
-    /// Who goes on with the work when the client is gone; nobody, if that means cancel.
+    /// The server that continues the work after a disconnect; `None` if a disconnect cancels it.
     detach: Option<Server>,
 }
 
@@ -56,7 +56,7 @@ impl Drop for Running {
             }
         };
         match (self.work.take(), &self.detach) {
-            // It can still be cancelled by name while it goes on.
+            // It can still be cancelled by id while it continues.
             (Some(work), Some(server)) => server.spawn(async move {
                 drop(work.await);
                 ended();
@@ -70,7 +70,7 @@ impl Drop for Running {
     }
 }
 
-/// What comes first decides the form: an answer is JSON, anything before it makes an event stream (T-12).
+/// The first output decides the form: a response is sent as JSON, an earlier message starts an event stream (T-12).
 pub(super) async fn reply(mut running: Running, outgoing: Unopened, server: &Server) -> Response {
     #[expect(clippy::large_enum_variant, reason = "it lives for one match")]
     enum First {

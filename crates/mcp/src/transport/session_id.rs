@@ -1,8 +1,8 @@
-//! The id of a legacy session that several instances share: all that is needed to go on with it elsewhere.
+//! Self-contained ids of legacy sessions, which any instance with the shared key can resume.
 //!
-//! Pure: no clock, no memory. An id is a few bytes that tell what `initialize` agreed on and when, and an HMAC over them
-//! and over the caller's name, in base64url. The name itself is not in it: who brings the id has to be the one it was
-//! given to, or the seal does not fit. Clients read nothing into it.
+//! No clock, no state. An id encodes the result of `initialize` and its time, with an HMAC over this and the caller's
+//! identity, in base64url. The identity is not included: only the caller that the id was issued to can present it,
+//! otherwise the HMAC does not match. The id is opaque to clients.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -14,33 +14,34 @@ use crate::seal::StateKey;
 use crate::session::Session;
 use crate::version::{Era, Version};
 
-/// What an id tells.
+/// The content of an id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SessionId {
-    /// Random; by this a session is told from others that agreed on the same.
+    /// Random; distinguishes sessions with otherwise equal content.
     pub(super) serial: [u8; 16],
     /// Seconds since 1970.
     pub(super) issued: u64,
     version: Version,
     log_level: LogLevel,
-    /// A bit for each of [`ClientFeature::ALL`]: what a server may ask of the client, without the details.
+    /// A bit for each of [`ClientFeature::ALL`]: features the server may use, without details.
     features: u8,
 }
 
-/// For so many seconds after it was issued an id is taken up by instances that do not hold its session.
+/// Seconds after issue in which instances that do not hold the session may resume it.
 pub(super) const LIFETIME: u64 = 24 * 3600;
 
-/// Clocks of instances may differ by this many seconds.
+/// Maximum clock skew between instances, in seconds.
 const SKEW: u64 = 300;
 
-/// The first byte of every id; another form gets another.
+/// Format version, the first byte of every id.
 const FORM: u8 = 1;
 const BODY: usize = 28;
 const SEAL: usize = 32;
-/// Characters of an id. Three bytes make four, so there is no padding, and one way alone to write each id.
+/// Length of an id in characters. The byte length is a multiple of three, so there is no padding and exactly one
+/// encoding.
 const TEXT: usize = (BODY + SEAL) / 3 * 4;
 
-/// Sets what is sealed here apart from all else under the same key: no other begins with these bytes.
+/// Domain separation: no other use of the key starts with these bytes.
 const PURPOSE: &[u8] = b"mcp-session-id\0";
 
 impl SessionId {
@@ -56,28 +57,28 @@ impl SessionId {
         }
     }
 
-    /// Visible ASCII, as the protocol wants it.
+    /// Encodes the id as visible ASCII, as the protocol requires.
     pub(super) fn write(&self, key: &StateKey, owner: &str) -> String {
         let body = self.body();
         let seal = mac(key, &body, owner).finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&body[..], &seal[..]].concat())
     }
 
-    /// Reads an id that this key sealed for this owner, not too long ago. All others are alike: nobody knows them.
+    /// Decodes an id sealed with this key for this owner, if not expired. All other ids count as unknown.
     pub(super) fn read(text: &str, key: &StateKey, owner: &str, now: u64) -> Option<SessionId> {
         if text.len() != TEXT {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
         let (body, seal) = bytes.split_first_chunk::<BODY>()?;
-        // Constant time: `verify_slice` does not stop at the first wrong byte.
+        // `verify_slice` compares in constant time.
         mac(key, body, owner).verify_slice(seal).ok()?;
         let id = SessionId::of_body(body)?;
         let fresh = id.issued <= now.saturating_add(SKEW) && now.saturating_sub(id.issued) < LIFETIME;
         fresh.then_some(id)
     }
 
-    /// A session as it was right after `initialize`.
+    /// A session in the state right after `initialize`.
     pub(super) fn session(&self) -> Session {
         let has = |place: &usize| self.features & 1 << place != 0;
         let features = (0..ClientFeature::ALL.len()).filter(has).map(|place| ClientFeature::ALL[place]);
@@ -89,14 +90,14 @@ impl SessionId {
 
     fn body(&self) -> [u8; BODY] {
         let mut body = [0; BODY];
-        // Versions are declared by age, so the number of each stays as it is.
+        // Versions are declared by age, so their numbers are stable.
         body[..4].copy_from_slice(&[FORM, self.version as u8, self.log_level as u8, self.features]);
         body[4..12].copy_from_slice(&self.issued.to_be_bytes());
         body[12..].copy_from_slice(&self.serial);
         body
     }
 
-    /// None for what another release may have written, and we would misread.
+    /// `None` for formats of other releases.
     fn of_body(body: &[u8; BODY]) -> Option<SessionId> {
         let ([form, version, log_level, features], rest) = body.split_first_chunk()?;
         let (issued, serial) = rest.split_first_chunk()?;
@@ -145,7 +146,7 @@ mod tests {
         }
     }
 
-    /// Any body, rightly sealed.
+    /// Any body with a valid HMAC.
     fn sealed(body: &[u8; BODY]) -> String {
         let seal = mac(&key(), body, "ann").finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&body[..], &seal[..]].concat())

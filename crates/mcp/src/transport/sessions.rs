@@ -1,17 +1,18 @@
-//! Legacy HTTP sessions: remembered for convenience, never needed, bounded in number and age (T-15).
+//! Legacy HTTP sessions: a convenience, never required for correctness, bounded in number and age (T-15).
 //!
-//! An instance on its own knows the sessions it holds, and no others. Instances that share a key give ids that tell what
-//! `initialize` agreed on ([`SessionId`]); one that gets such an id and does not hold its session takes it up as it was
-//! then, whether another instance opened it or it was forgotten here, by a restart, for want of room or unused for
-//! long. Nobody can tell here that a session is unused everywhere, so what ends an id is a day since it was issued; one
-//! that is held goes on after that too.
+//! A single instance knows only the sessions it holds. Instances with a shared key issue ids that encode the result of
+//! `initialize` ([`SessionId`]). An instance that gets such an id and does not hold the session resumes it in that
+//! state, whether another instance opened it or this one dropped it after a restart, an eviction or a long idle time.
+//! No instance can determine that a session is unused everywhere, so an id expires one day after its issue; a session
+//! in memory continues beyond that.
 //!
-//! What does not go along: subscriptions, a log level that was set later, streams, and requests in flight. To cancel one,
-//! or to answer what it asks, a client has to reach the instance that works on it. A stream opened anywhere is a new one.
+//! Not transferred: subscriptions, a log level set later, streams, and requests in flight. To cancel a request, or to
+//! answer its client requests, a client has to reach the instance that executes it. A stream opened elsewhere is a new
+//! one.
 //!
-//! A session that its client ends is over here for as long as its id could be taken up; as many ends are remembered as
-//! sessions. Other instances do not hear of it: there an id that its owner brings again within the day is taken up. It
-//! gives its owner nothing that a new session would not.
+//! A session terminated by its client stays terminated on this instance for as long as its id could be resumed; as many
+//! terminations are stored as sessions. Other instances are not notified: they resume an id that its owner presents
+//! within the day. This gives the owner nothing that a new session would not.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -34,20 +35,20 @@ pub(crate) struct Sessions {
 #[derive(Debug, Default)]
 struct Known {
     open: HashMap<String, Entry>,
-    /// Serials of those that their clients ended here, with the second they were issued.
+    /// Serials of sessions that their clients terminated here, with their issue time in seconds.
     ended: HashMap<[u8; 16], u64>,
 }
 
 #[derive(Debug)]
 struct Entry {
     session: Arc<Session>,
-    /// Whose it is; to others it does not exist.
+    /// The owner; for other callers the session does not exist.
     owner: Arc<str>,
     used: Instant,
 }
 
 impl Entry {
-    /// Whether a stream or a request goes on with it.
+    /// Whether a stream or a request is using it.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.session) > 1
     }
@@ -58,7 +59,7 @@ impl Sessions {
         Sessions { max, idle, keys, known: Mutex::default() }
     }
 
-    /// Remembers a session and names it. When full, the one unused for longest makes room.
+    /// Stores a session and returns its id. At the limit, evicts the least recently used one.
     pub(crate) fn add(&self, session: Arc<Session>, owner: Arc<str>) -> String {
         let id = match self.keys.shared() {
             None => random_id(),
@@ -73,7 +74,7 @@ impl Sessions {
             let mut known = self.lock();
             match known.open.get_mut(id) {
                 Some(entry) if entry.owner != *caller => return None,
-                // Whose id is good for another instance goes on here as it was, with what it has subscribed to.
+                // An idle session with a resumable id continues unchanged, including its subscriptions.
                 Some(entry) if entry.used.elapsed() < self.idle || self.read(id, caller).is_some() => {
                     entry.used = Instant::now();
                     return Some(entry.session.clone());
@@ -87,7 +88,7 @@ impl Sessions {
         if known.ended.contains_key(&brought.serial) {
             return None;
         }
-        // Another request may have been faster.
+        // A concurrent request may have resumed it already.
         if let Some(entry) = known.open.get(id) {
             return Some(entry.session.clone());
         }
@@ -96,7 +97,7 @@ impl Sessions {
         Some(session)
     }
 
-    /// Forgets a session and ends its stream of news.
+    /// Terminates a session and ends its notification stream.
     pub(crate) fn end(&self, id: &str, caller: &str) -> bool {
         let brought = self.read(id, caller);
         let mut known = self.lock();
@@ -112,7 +113,7 @@ impl Sessions {
         held.is_some() || is_news
     }
 
-    /// What the id of a session tells that other instances may have opened.
+    /// Decodes a session id that any instance with the shared key may have issued.
     fn read(&self, id: &str, caller: &str) -> Option<SessionId> {
         SessionId::read(id, &*self.keys.shared()?, caller, seal::now())
     }
@@ -132,7 +133,7 @@ impl Sessions {
         open.insert(id, Entry { session, owner, used: Instant::now() });
     }
 
-    /// False for one that has ended before.
+    /// Records a termination; false if it was recorded before.
     fn remember_end(&self, known: &mut Known, id: &SessionId) -> bool {
         let ended = &mut known.ended;
         if ended.len() >= self.max {
@@ -183,7 +184,7 @@ mod tests {
         let one = sessions.find(&id, &"ann".into()).expect("known");
         let other = sessions.find(&id, &"ann".into()).expect("known");
         assert!(Arc::ptr_eq(&one, &other), "a stream that is open is of the same session");
-        // Nor does it make room for others while somebody goes on with it.
+        // It is not evicted while it is in use.
         let second = open(&sessions);
         open(&sessions);
         assert!(Arc::ptr_eq(&one, &sessions.find(&id, &"ann".into()).expect("known")));

@@ -1,8 +1,8 @@
-//! Stopping: the first signal drains, the second ends at once.
+//! Shutdown on signals: the first drains, the second stops immediately.
 
 use crate::server::Server;
 
-/// Listens for SIGTERM and SIGINT from this call on; the future acts on them for as long as the program runs.
+/// Registers SIGTERM and SIGINT handlers now; the future handles the signals for the lifetime of the program.
 pub fn stop_on_signal(server: Server) -> impl Future<Output = ()> + Send {
     let mut signals = Signals::listen();
     async move {
@@ -18,7 +18,7 @@ pub fn stop_on_signal(server: Server) -> impl Future<Output = ()> + Send {
     }
 }
 
-/// The signals that ask for a stop. Where they cannot be listened for, they end the process as they always did.
+/// The termination signals. If handlers cannot be registered, the signals keep their default action.
 struct Signals {
     #[cfg(unix)]
     listeners: Option<(tokio::signal::unix::Signal, tokio::signal::unix::Signal)>,

@@ -1,4 +1,4 @@
-//! Drops a client that has stopped reading: a socket that takes no byte for too long fails the connection.
+//! Write deadline: closes a connection to a client that has stopped reading.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -8,11 +8,11 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose writes must make progress.
+/// A stream that fails when writes make no progress.
 pub(crate) struct WriteDeadline<S> {
     stream: S,
     limit: Duration,
-    /// Runs only while a write is stuck.
+    /// Runs only while a write is blocked.
     stuck: Option<Pin<Box<Sleep>>>,
 }
 
@@ -72,7 +72,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for WriteDeadline<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // Over TLS there is a last message to be sent.
+        // Over TLS a close_notify has to be sent.
         let shut = Pin::new(&mut self.stream).poll_shutdown(context);
         self.watch(context, shut)
     }

@@ -1,7 +1,8 @@
-//! What callers have spent on all instances: for each the moment when it will have come back, by the database's clock.
+//! Rate-limit usage shared by all instances (GCRA). Each row holds the time, by the database clock, at which the
+//! caller's allowance will be full again.
 //!
-//! A caller's row only means something while that moment is to come, or was a short while ago. So none has to be there,
-//! and those that are behind are swept.
+//! A row only matters while that time is in the future or only just past. A missing row is therefore valid, and old
+//! rows are swept.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,12 +14,12 @@ use super::Store;
 use crate::knowledge::hex;
 use crate::knowledge::store::Error;
 
-/// Callers in one statement, so that none takes long.
+/// Callers per statement, so that none takes long.
 const AT_ONCE: usize = 500;
 
-/// Adds up what was spent, and tells when it will have come back. Rows are locked in the order of callers, so that no two
-/// instances wait for each other. Who only wants to know writes nothing; a moment that nobody can have written since the
-/// clock was set back is passed over.
+/// Adds usage and returns when each allowance will be full again. Rows are locked in caller order, so that two
+/// instances do not deadlock. Callers without new usage are only read. A time too far in the future is ignored,
+/// because it was written before the clock was set back.
 const EXCHANGE: &str = "\
     WITH told AS ( \
         SELECT * FROM unnest($1::text[], $2::float8[], $3::float8[], $4::float8[]) AS told (caller, cost, age, most) \
@@ -37,14 +38,14 @@ const EXCHANGE: &str = "\
     SELECT caller, extract(epoch FROM whole - clock_timestamp())::float8 \
     FROM (SELECT * FROM added UNION ALL SELECT * FROM heard) AS all_callers";
 
-/// Rows that somebody is at are left to them: whoever waits for one could be waited for.
+/// Skips locked rows: waiting for one could cause a deadlock.
 const SWEEP: &str = "\
     DELETE FROM rates WHERE caller IN ( \
         SELECT caller FROM rates WHERE whole < clock_timestamp() - interval '1 minute' FOR UPDATE SKIP LOCKED)";
 
 impl Store {
-    /// Adds what was spent here to what was spent elsewhere, and settles each with the sum. Whoever has spent most is told
-    /// first, in case there is no time for all.
+    /// Adds local usage to the usage of all instances and updates each local limiter with the sum. The callers with
+    /// the highest usage come first, in case there is not enough time for all.
     pub(in crate::knowledge) async fn exchange_rates(&self, mut spent: Vec<Spent>) -> Result<(), Error> {
         spent.sort_by_key(|one| one.cost);
         while !spent.is_empty() {
@@ -71,13 +72,13 @@ impl Store {
         Ok(())
     }
 
-    /// Forgets callers whose allowance has long been whole.
+    /// Deletes callers with an allowance that has long been full.
     pub(in crate::knowledge) async fn sweep_rates(&self) -> Result<u64, Error> {
         self.plain().await?.execute(SWEEP, &[]).await
     }
 }
 
-/// The name of a caller may be long, may have zeros in it, and is no business of those who read the database.
+/// Hashes the caller name: it may be long, may contain NUL, and should not be visible in the database.
 fn known_as(caller: &str) -> String {
     hex(&Sha256::digest(caller))
 }

@@ -1,5 +1,5 @@
-//! A document made ready to be written: its words read, its vectors in half precision. That takes the processor, and no
-//! database; so nobody waits for it in front of a lock.
+//! A document prepared for insertion: analyzed terms and half-precision vectors. This is CPU-bound and needs no
+//! database, so it is done before any lock is taken.
 
 use corbie_index::{Chunk, apart};
 use pgvector::HalfVector;
@@ -12,12 +12,12 @@ use crate::knowledge::filter;
 use crate::knowledge::named::Named;
 use crate::knowledge::store::Error;
 
-/// A document with its words and vectors as they are written.
+/// A document with its terms and vectors in stored form.
 pub(super) struct Ready {
     pub(super) new: NewDocument,
-    /// What its chunks are known by.
+    /// Public IDs of its chunks.
     pub(super) ids: Vec<ChunkId>,
-    /// When it was added, where that was not now.
+    /// When the document was added, if not now.
     pub(super) date_added: Option<i64>,
     pub(super) dimensions: usize,
     pub(super) vectors: Vec<Vec<HalfVector>>,
@@ -67,7 +67,7 @@ impl Ready {
     }
 }
 
-/// A direction has no length, so that what a half cannot hold is none either.
+/// Normalizes the vector first: only the direction matters, and a unit vector does not overflow half precision.
 fn halves(vector: &[f32]) -> HalfVector {
     let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
     let scale = if length > 0.0 { 1.0 / length } else { 0.0 };
@@ -75,7 +75,7 @@ fn halves(vector: &[f32]) -> HalfVector {
     HalfVector::from_f32_slice(&unit)
 }
 
-/// The words of chunks that are to be written.
+/// Analyzes the terms of new chunks.
 fn read(filename: &str, title: Option<&str>, chunks: &[NewChunk]) -> apart::Read {
     let named = Named::of(filename, title);
     let chunks = chunks.iter().enumerate().map(|(ordinal, chunk)| Chunk {

@@ -1,4 +1,4 @@
-//! Other keys for the chunks of a document under another name: they are found by other words now.
+//! Re-keys the chunks of a renamed document: the file name is part of the indexed text, so their terms change.
 
 use corbie_index::{Chunk, Document, apart};
 
@@ -7,10 +7,10 @@ use super::{aside, postings, rows};
 use crate::knowledge::named::Named;
 use crate::knowledge::store::Error;
 
-/// The pieces of so many chunks are moved by one statement.
+/// Number of chunks per statement.
 const AT_ONCE: i32 = 100;
 
-/// Gives what a document says another number, and writes its words anew.
+/// Assigns a new content version to a document and rewrites its postings.
 pub(super) async fn renew(
     session: &Session,
     base: i64,
@@ -19,7 +19,7 @@ pub(super) async fn renew(
     filename: &str,
     title: Option<&str>,
 ) -> Result<(), Error> {
-    // The words of a large document take a while to be read.
+    // Analyzing a large document takes a while.
     session.batch("SET LOCAL idle_in_transaction_session_timeout = '120s'").await?;
     let new: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
     let sql = "SELECT ordinal, text, path FROM chunks WHERE writing = $1 ORDER BY ordinal";
@@ -33,7 +33,8 @@ pub(super) async fn renew(
     let count = rows::count(chunks.len())?;
     let words = aside(move || apart::words(&Document { key: 0, added: 0, facets: Vec::new(), chunks })).await?;
     session.execute("UPDATE pages SET writing = $2 WHERE writing = $1", &[&writing, &new]).await?;
-    // Each vector finds its neighbours anew, so that many at once would take too long for one statement.
+    // Every moved vector searches its neighbours in the HNSW index again, so moving all in one statement would take
+    // too long.
     for from in (0..count).step_by(AT_ONCE as usize) {
         for table in ["chunks", "vectors"] {
             let sql = format!(
@@ -45,7 +46,7 @@ pub(super) async fn renew(
     let sql = "UPDATE writings SET dead = $2 WHERE key = $1";
     session.execute(sql, &[&writing, &rows::now()]).await?;
     postings::write(session, base, new, &words).await?;
-    // Another name may be shorter or longer.
+    // The new name may be shorter or longer.
     let length = rows::signed(words.sums.length);
     let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
                SELECT base, 0, 0, 0, 0, $2 - length, '{}', $3 FROM documents WHERE key = $1";

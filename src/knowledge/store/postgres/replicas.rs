@@ -1,9 +1,9 @@
-//! Databases that follow the primary, and are searched in turn.
+//! Read replicas for searches, used round-robin.
 //!
-//! One is searched only while it is known to be fit: it answers, it is a copy of this very database, and it is not far
-//! behind. That is looked at every few seconds, and until the first look is over the primary is searched. How far behind
-//! one is, the heartbeat of this instance tells, which the primary has written and the replica has read: both times are of
-//! the primary's clock, and something is written every two seconds, so that one that has stopped to follow is seen too.
+//! A replica is used only while it is known to be healthy: it answers, it is a copy of this database, and its lag is
+//! small. This is checked every few seconds; until the first check is complete, searches use the primary. The lag is
+//! measured by this instance's heartbeat as stored on the primary and as replicated: both times come from the
+//! primary's clock. A heartbeat is written every two seconds, so stopped replication is detected too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Weak};
@@ -20,17 +20,17 @@ use super::{CONNECTIONS, Shared, Store, rows};
 use crate::knowledge::store::Error;
 use crate::locked::locked;
 
-/// So long one that failed is left alone: a machine that is gone says nothing, and everybody would wait for it.
+/// How long a failed replica is not used: a dead machine does not answer, and every search would wait for it.
 const REST: Duration = Duration::from_secs(10);
-/// One that lets a search wait for longer has failed; a machine that is gone says nothing.
+/// Timeout of a search on a replica; a dead machine does not answer.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// One that is so far behind is not searched.
+/// Maximum lag of a replica in use.
 const BEHIND: Duration = Duration::from_secs(30);
-/// Between two looks at all of them, and how long one may take.
+/// Interval between two checks of all replicas, and the timeout of a check.
 const LOOK: Duration = Duration::from_secs(3);
 const LONGEST_LOOK: Duration = Duration::from_secs(6);
 
-/// All of them, and whose turn it is.
+/// All replicas, and the round-robin position.
 #[derive(Debug)]
 pub(super) struct Replicas {
     all: Vec<Replica>,
@@ -47,37 +47,37 @@ pub(super) struct Replica {
 #[derive(Debug)]
 struct Known {
     fitness: Fitness,
-    /// Not asked before this.
+    /// Not used before this time.
     rests: Option<Instant>,
 }
 
 /// Whether a replica can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fitness {
-    /// Nobody has looked yet.
+    /// Not checked yet.
     Unknown,
     Fit,
-    /// A sentence that says why not.
+    /// A sentence with the reason.
     Unfit(String),
 }
 
-/// When this instance last gave a sign of life, and when it began, as the primary knows it, in milliseconds.
+/// Start and last heartbeat of this instance according to the primary, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 struct Sign {
     started: i64,
     beat: i64,
 }
 
-/// A session for all that a search reads: everything is of one moment of one database.
+/// A session for all reads of a search, on one snapshot of one database.
 #[derive(Debug)]
 pub(super) struct Reading<'r> {
     session: Session,
-    /// None where it is the primary.
+    /// None for the primary.
     replica: Option<&'r Replica>,
 }
 
 impl Store {
-    /// Reads for a search: from a replica where there is one that is fit, and otherwise from the primary.
+    /// Starts a read for a search, on a healthy replica if there is one, otherwise on the primary.
     pub(super) async fn searching(&self) -> Result<Reading<'_>, Error> {
         match self.0.replicas.reading().await {
             Some(reading) => Ok(reading),
@@ -85,8 +85,8 @@ impl Store {
         }
     }
 
-    /// Reads from the primary in the place of a replica that failed in the middle of a search, whatever with. What the
-    /// primary has failed with is told as it is.
+    /// Falls back to the primary after any error of a replica during a search. An error of the primary is returned
+    /// unchanged.
     pub(super) async fn instead(&self, of: Reading<'_>, error: Error) -> Result<Reading<'_>, Error> {
         let Some(replica) = of.replica else { return Err(error) };
         replica.rest(&error);
@@ -100,12 +100,12 @@ impl Reading<'_> {
         &self.session
     }
 
-    /// Whether what is read may be older than what the primary has.
+    /// Whether the data may be older than on the primary.
     pub(super) fn is_replica(&self) -> bool {
         self.replica.is_some()
     }
 
-    /// Waits for what is read here; not long for a replica, as there is somebody else to ask.
+    /// Waits for a read. On a replica the timeout is short, because the primary is the fallback.
     pub(super) async fn in_time<T>(&self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         match self.is_replica() {
             true => timeout(PATIENCE, read).await.unwrap_or_else(|_| Err(silent())),
@@ -113,7 +113,7 @@ impl Reading<'_> {
         }
     }
 
-    /// Gives the connection back. All was read by now, so that nobody minds if that fails.
+    /// Releases the connection. All data has been read, so an error does not matter.
     pub(super) async fn end(self) {
         let _ = self.session.leave().await;
     }
@@ -136,7 +136,7 @@ impl Replicas {
         self.all.iter().any(Replica::is_fit)
     }
 
-    /// Reads from the next one that is fit and answers; none where none does.
+    /// Starts a read on the next healthy replica that answers, if any.
     async fn reading(&self) -> Option<Reading<'_>> {
         let first = self.turn.fetch_add(1, Ordering::Relaxed);
         for at in 0..self.all.len() {
@@ -154,12 +154,12 @@ impl Replicas {
     }
 }
 
-/// Looks at all replicas for as long as the store is open.
+/// Checks all replicas as long as the store is open.
 pub(super) async fn look_after(store: Weak<Shared>) {
     loop {
         let Some(shared) = store.upgrade() else { return };
         let primary = timeout(LONGEST_LOOK, sign(&shared.primary, shared.instance.id())).await;
-        // A primary that is away tells nothing about those who follow it.
+        // Without the primary the lag cannot be measured.
         let primary = primary.ok().and_then(Result::ok).flatten();
         let id = shared.instance.id();
         join_all(shared.replicas.all.iter().map(|replica| replica.look(&shared.history, id, primary))).await;
@@ -168,7 +168,7 @@ pub(super) async fn look_after(store: Weak<Shared>) {
     }
 }
 
-/// The sign of life of this instance on the primary; none where it has been forgotten there.
+/// The heartbeat of this instance on the primary; None if its row was deleted.
 async fn sign(pool: &Pool, id: Uuid) -> Result<Option<Sign>, Error> {
     let sql = "SELECT (extract(epoch FROM started) * 1000)::bigint, (extract(epoch FROM beat) * 1000)::bigint \
                FROM instances WHERE name = $1";
@@ -192,7 +192,7 @@ impl Replica {
         self.note(judge(history, primary, asked));
     }
 
-    /// Which database it follows, and what it has last seen of this instance.
+    /// The ID of the replicated database, and the replicated heartbeat of this instance.
     async fn seen(&self, id: Uuid) -> Result<(Option<String>, Option<i64>), Error> {
         let session = Session::plain(&self.pool).await?;
         let told = session.row("SELECT to_regclass('corbie.meta')::text", &[]).await?;
@@ -205,7 +205,7 @@ impl Replica {
         Ok((rows::get(&row, 0)?, rows::get(&row, 1)?))
     }
 
-    /// Each change is told once.
+    /// Logs each change once.
     fn note(&self, fitness: Fitness) {
         let before = std::mem::replace(&mut locked(&self.known).fitness, fitness.clone());
         match &fitness {
@@ -221,7 +221,7 @@ impl Replica {
     }
 }
 
-/// What follows from a look at a replica.
+/// Evaluates a check of a replica.
 fn judge(history: &str, primary: Option<Sign>, asked: Result<(Option<String>, Option<i64>), Error>) -> Fitness {
     let (told, beat) = match asked {
         Ok(seen) => seen,

@@ -1,4 +1,4 @@
-//! Rows to values and back.
+//! Conversion between rows and values.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use crate::knowledge::document::{BaseName, Document, DocumentId, Origin, Status}
 use crate::knowledge::store::{Error, ProcessingStatus};
 use crate::knowledge::task::TaskKind;
 
-/// Enums stand as words, so that tables can be read by people.
+/// Enums are stored as words, so that the tables are readable.
 pub(super) trait Word: Sized + Copy + 'static {
     const WORDS: &'static [(Self, &'static str)];
 
@@ -54,32 +54,32 @@ impl Word for ProcessingStatus {
     ];
 }
 
-/// A column of a row.
+/// Reads a column.
 pub(super) fn get<'r, T: FromSql<'r>>(row: &'r Row, column: usize) -> Result<T, Error> {
     row.try_get(column).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// A column with a number that is never negative.
+/// Reads a non-negative 64-bit column.
 pub(super) fn number(row: &Row, column: usize) -> Result<u64, Error> {
     u64::try_from(get::<i64>(row, column)?).map_err(|_| Error::unreadable("number"))
 }
 
-/// The same, of half the size.
+/// Reads a non-negative 32-bit column.
 pub(super) fn small(row: &Row, column: usize) -> Result<u32, Error> {
     u32::try_from(get::<i32>(row, column)?).map_err(|_| Error::unreadable("number"))
 }
 
-/// A number as a column has it.
+/// Converts a number for a 64-bit column.
 pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The same for a column of half the size.
+/// Converts a number for a 32-bit column.
 pub(super) fn count(number: usize) -> Result<i32, Error> {
     i32::try_from(number).map_err(|_| Error::Internal("too many of something".to_owned()))
 }
 
-/// A column that holds a word.
+/// Reads an enum column.
 pub(super) fn word<T: Word>(row: &Row, column: usize) -> Result<T, Error> {
     T::read(get(row, column)?)
 }
@@ -88,31 +88,31 @@ pub(super) fn base_name(row: &Row, column: usize) -> Result<BaseName, Error> {
     get::<&str>(row, column)?.parse().map_err(|_| Error::unreadable("name of a base"))
 }
 
-/// A column that holds JSON as text.
+/// Reads a text column with JSON.
 pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row, column: usize) -> Result<T, Error> {
     serde_json::from_str(get(row, column)?).map_err(|error| Error::Corrupt(error.to_string()))
 }
 
-/// A value as JSON.
+/// Serializes a value to JSON.
 pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// Text as PostgreSQL can keep it, which knows no zeros.
+/// Replaces NUL, which PostgreSQL text cannot contain.
 pub(super) fn text(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
-/// The columns of [`document`], of `documents AS d`, `bases AS b` and `models AS m`.
+/// Columns for [`document`], from `documents AS d`, `bases AS b` and `models AS m`.
 pub(super) const DOCUMENT: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
      d.date_added, d.updated, d.status, d.method, d.metadata, m.name, d.page_count, d.chunk_count, d.vector_count, d.warning, \
      d.writing";
 
-/// Where they stand.
+/// The FROM clause for these columns.
 pub(super) const DOCUMENTS: &str =
     "documents AS d JOIN bases AS b ON b.key = d.base JOIN models AS m ON m.key = d.model";
 
-/// A document, and the number of what it says.
+/// Reads a document and its content version.
 pub(super) fn document(row: &Row) -> Result<(Document, i64), Error> {
     let sha256: &[u8] = get(row, 9)?;
     let document = Document {
@@ -144,13 +144,13 @@ pub(super) fn metadata(row: &Row, column: usize) -> Result<Map<String, Value>, E
     json(row, column)
 }
 
-/// The key of a base, if there is one of that name.
+/// The key of a base, if it exists.
 pub(super) async fn base(session: &Session, name: &BaseName) -> Result<Option<i64>, Error> {
     let row = session.maybe("SELECT key FROM bases WHERE name = $1", &[&name.as_str()]).await?;
     row.map(|row| get(&row, 0)).transpose()
 }
 
-/// The key of a base, which is made where there is none.
+/// The key of a base; creates it if it does not exist.
 pub(super) async fn known_base(session: &Session, name: &BaseName) -> Result<i64, Error> {
     if let Some(key) = base(session, name).await? {
         return Ok(key);
@@ -166,7 +166,7 @@ pub(super) fn now() -> i64 {
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// About how many rows a table in partitions has: as many as were there when somebody last counted them.
+/// Estimated number of rows of a partitioned table, as of its last ANALYZE or VACUUM.
 pub(super) async fn about_how_many(session: &Session, table: &str) -> Result<u64, Error> {
     let sql = format!(
         "SELECT coalesce(sum(greatest(c.reltuples, 0)), 0)::bigint FROM pg_inherits AS i \

@@ -1,26 +1,26 @@
-//! Brings the tables of a database up to date.
+//! Schema migrations.
 //!
-//! All of corbie's tables stand in a schema of their own, `corbie`, beside whatever else the database has. Whoever starts
-//! first makes them, under a lock that others wait for.
+//! All tables are in the schema `corbie`, separate from any other content of the database. The first instance to start
+//! creates them under a lock that other instances wait for.
 
 use super::rows;
 use super::session::Session;
 use crate::knowledge::store::Error;
 
-/// Each brings the tables from one version to the next. What was released is never changed.
+/// Each migration upgrades the tables by one version. Released migrations are never changed.
 const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001_first.sql"), include_str!("migrations/0002_shared.sql")];
 
-/// The version that this program knows.
+/// The schema version of this program.
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
 
-/// The oldest extension with scans that go on until enough is found.
+/// The oldest pgvector version with iterative index scans.
 const LEAST_EXTENSION: (u32, u32) = (0, 8);
 const LEAST_SERVER: i32 = 150_000;
 
-/// Any number that nobody else locks.
+/// Arbitrary key of the advisory lock for migrations.
 const LOCK: i64 = 0x636f_7262_6965;
 
-/// Makes or mends the tables. Needs no more rights than to look, where they are as they should be.
+/// Creates or upgrades the tables. Needs only read privileges if they are up to date.
 pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
     suits(&session).await?;
     if version(&session).await? == Some(VERSION) {
@@ -29,7 +29,7 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
     }
     session.batch("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
     session.unhurried(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
-    // Somebody else may have done it meanwhile.
+    // Another instance may have migrated while this one waited for the lock.
     let found = version(&session).await?.unwrap_or(0);
     if found > VERSION {
         return Err(Error::Newer { found: found.into(), known: VERSION.into() });
@@ -45,7 +45,7 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
     session.commit().await
 }
 
-/// What the first migration stands on.
+/// Prerequisites of the first migration.
 async fn begun(session: Session, found: i32) -> Result<Session, Error> {
     if found > 0 {
         extension_suits(&session).await?;
@@ -61,13 +61,13 @@ async fn begun(session: Session, found: i32) -> Result<Session, Error> {
     if session.maybe("SELECT 1 FROM pg_namespace WHERE nspname = 'corbie'", &[]).await?.is_none() {
         session.batch("CREATE SCHEMA corbie").await?;
     }
-    // Prepared for the whole transaction: the schema was not there when the connection began.
+    // Set for this transaction, because the schema did not exist when the connection was opened.
     session.batch("SET LOCAL search_path = corbie, public").await?;
     extension_suits(&session).await?;
     Ok(session)
 }
 
-/// The version of the tables; none where there are none.
+/// The schema version; None if there are no tables.
 pub(super) async fn version(session: &Session) -> Result<Option<i32>, Error> {
     if session.row("SELECT to_regclass('corbie.meta')::text", &[]).await?.get::<_, Option<String>>(0).is_none() {
         return Ok(None);
@@ -81,7 +81,7 @@ pub(super) async fn version(session: &Session) -> Result<Option<i32>, Error> {
     }
 }
 
-/// What this database is called in the whole world; made with its tables.
+/// A globally unique ID of this database, created with its tables.
 pub(super) async fn history(session: &Session) -> Result<String, Error> {
     let new = uuid::Uuid::new_v4().to_string();
     let sql = "INSERT INTO meta (name, value) VALUES ('history', $1) ON CONFLICT (name) DO NOTHING";
@@ -89,7 +89,7 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
     Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
 }
 
-/// Why this program does not start on a database, where its server or its pgvector is the reason.
+/// Why the server or its pgvector is not supported, if so.
 pub(super) async fn unsuited(session: &Session, has_extension: bool) -> Result<Option<String>, Error> {
     let mut suited = suits(session).await;
     if suited.is_ok() && has_extension {

@@ -1,8 +1,7 @@
-//! Looks for passages in the database: lists of words and neighbours of a direction, weighed here by the rules of the index.
+//! Hybrid search in the database: posting lists and nearest neighbours, scored here with the rules of the index.
 //!
-//! All of a search sees one database as it was at one moment. It takes four messages there and back, and two more where a
-//! word may be misspelt: what the base holds; lists and neighbours; how near those are that only words have found; the
-//! chunks themselves.
+//! A search reads one snapshot. It takes four round trips, and two more if a word may be misspelled: the corpus
+//! statistics; posting lists and neighbours; the similarity of chunks that only the lexical search found; the chunks.
 
 mod allowed;
 mod held;
@@ -25,18 +24,18 @@ use crate::knowledge::store::Error;
 use allowed::Allowed;
 use held::Held;
 
-/// What is looked for in a base.
+/// A search query.
 #[derive(Debug, Clone, Copy)]
 pub struct Sought<'a> {
     pub text: &'a str,
     pub vector: Option<&'a [f32]>,
     pub filter: Option<&'a Filter>,
-    /// So many are wanted.
+    /// Number of results.
     pub top: usize,
 }
 
 impl Store {
-    /// The best chunks of a base with their relevance, best first; none where it holds nothing.
+    /// The best chunks of a base with their relevance, best first; empty if the base is empty.
     pub async fn find(
         &self,
         base: &BaseName,
@@ -56,7 +55,8 @@ impl Store {
         Ok(found)
     }
 
-    /// The vector part of a search alone, and how long that took: for measures. Chunks are told by their writing and place.
+    /// Only the vector part of a search, with its duration, for benchmarks. Chunks are identified by content version
+    /// and ordinal.
     #[doc(hidden)]
     pub async fn nearest_alone(
         &self,
@@ -79,7 +79,7 @@ impl Store {
     }
 }
 
-/// Hits, and what their readers want to know of them.
+/// Runs a search and loads the chunks of its hits.
 async fn find(
     session: &Session,
     base: &BaseName,

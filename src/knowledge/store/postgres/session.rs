@@ -1,7 +1,8 @@
-//! A connection that was taken for one piece of work.
+//! A pooled connection, checked out for one unit of work.
 //!
-//! A transaction that is not brought to its end takes its connection with it: the server then rolls back, and nobody gets a
-//! connection in the middle of something. The same goes for a statement that nobody waited for. So whatever fails, or is dropped, leaves nothing half done.
+//! A transaction that is neither committed nor rolled back closes its connection: the server then rolls it back, and
+//! the pool never hands out a connection in the middle of a transaction. The same applies to a statement with an
+//! abandoned response. An error or a dropped future therefore never leaves partial work behind.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +15,7 @@ use tokio_postgres::{Row, Statement};
 use super::failure;
 use crate::knowledge::store::Error;
 
-/// One connection, alone ours until it is given back.
+/// A connection in exclusive use until it is returned to the pool.
 #[derive(Debug)]
 pub(super) struct Session {
     connection: Option<Object>,
@@ -23,35 +24,35 @@ pub(super) struct Session {
     asked: AtomicUsize,
 }
 
-/// What a statement is given.
+/// Parameters of a statement.
 pub(super) type Given<'a> = &'a [&'a (dyn ToSql + Sync)];
 
-/// A server that says nothing for so long is away; it ends statements itself before that.
+/// A server that does not answer for this long is considered unavailable; its own statement timeout is shorter.
 const SILENCE: Duration = Duration::from_secs(40);
-/// Nobody works at what begins a transaction.
+/// Timeout of BEGIN, which takes no locks.
 const BEGIN: Duration = Duration::from_secs(10);
-/// So many connections may be found dead, one after the other, as after a restart of the server.
+/// Maximum number of dead connections to skip in sequence, as after a restart of the server.
 const DEAD: usize = 64;
 
 impl Session {
-    /// For single statements.
+    /// A session for single statements.
     pub(super) async fn plain(pool: &Pool) -> Result<Session, Error> {
         let connection = pool.get().await.map_err(failure::of_pool)?;
         Ok(Session { connection: Some(connection), is_open: false, asked: AtomicUsize::new(0) })
     }
 
-    /// Reads, all as it was at one moment.
+    /// Begins a read-only transaction on one snapshot.
     pub(super) async fn reading(pool: &Pool) -> Result<Session, Error> {
         Session::begin(pool, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
     }
 
-    /// Writes, which are seen by nobody before [`commit`](Session::commit).
+    /// Begins a write transaction. Its changes are invisible until [`commit`](Session::commit).
     pub(super) async fn writing(pool: &Pool) -> Result<Session, Error> {
         Session::begin(pool, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await
     }
 
-    /// Connections that lay in the pool may be dead; nothing has been done on them, so that others can be tried. Those who
-    /// are silent are waited for once: the others would be as silent.
+    /// Pooled connections may be dead; no work has been done on them, so another one is tried. All attempts share one
+    /// timeout: if one connection hangs, the rest would hang too.
     async fn begin(pool: &Pool, how: &str) -> Result<Session, Error> {
         let (mut tried, mut left) = (0, BEGIN);
         loop {
@@ -67,14 +68,14 @@ impl Session {
         }
     }
 
-    /// Keeps what was written.
+    /// Commits the transaction.
     pub(super) async fn commit(mut self) -> Result<(), Error> {
         self.batch("COMMIT").await?;
         self.is_open = false;
         Ok(())
     }
 
-    /// Ends what has written nothing that counts, and keeps the connection.
+    /// Rolls back a transaction without relevant writes, and returns the connection to the pool.
     pub(super) async fn leave(mut self) -> Result<(), Error> {
         self.batch("ROLLBACK").await?;
         self.is_open = false;
@@ -86,7 +87,7 @@ impl Session {
         self.run(&statement, given).await
     }
 
-    /// The same for what may take longer, on both sides.
+    /// The same with a longer timeout. The caller raises the server's timeout.
     pub(super) async fn rows_within(&self, sql: &str, given: Given<'_>, most: Duration) -> Result<Vec<Row>, Error> {
         let statement = self.prepared(sql).await?;
         self.within(most, self.connection()?.query(&statement, given)).await
@@ -100,38 +101,38 @@ impl Session {
         Ok(self.rows(sql, given).await?.into_iter().next())
     }
 
-    /// How many rows a statement has changed.
+    /// Executes a statement and returns the number of changed rows.
     pub(super) async fn execute(&self, sql: &str, given: Given<'_>) -> Result<u64, Error> {
         let statement = self.prepared(sql).await?;
         self.in_time(self.connection()?.execute(&statement, given)).await
     }
 
-    /// Statements without values.
+    /// Executes statements without parameters.
     pub(super) async fn batch(&self, sql: &str) -> Result<(), Error> {
         self.in_time(self.connection()?.batch_execute(sql)).await
     }
 
-    /// Statements that may take as long as they take.
+    /// Executes statements without a timeout.
     pub(super) async fn unhurried(&self, sql: &str) -> Result<(), Error> {
         self.connection()?.batch_execute(sql).await.map_err(failure::of)
     }
 
-    /// The one row of such a statement.
+    /// Queries a single row without a timeout.
     pub(super) async fn unhurried_row(&self, sql: &str) -> Result<Row, Error> {
         self.connection()?.query_one(sql, &[]).await.map_err(failure::of)
     }
 
-    /// A statement that stays prepared for as long as the connection lives.
+    /// Prepares a statement, cached for the lifetime of the connection.
     pub(super) async fn prepared(&self, sql: &str) -> Result<Statement, Error> {
         self.in_time(self.connection()?.prepare_cached(sql)).await
     }
 
-    /// The rows of a prepared statement. Several at once go in one message to the server.
+    /// Runs a prepared statement. Concurrent calls are pipelined.
     pub(super) async fn run(&self, statement: &Statement, given: Given<'_>) -> Result<Vec<Row>, Error> {
         self.in_time(self.connection()?.query(statement, given)).await
     }
 
-    /// Waits for the server, and not for ever. A connection that has not answered is nobody's any more.
+    /// Waits for the server with a timeout. A connection that has not answered is not reused.
     async fn in_time<T>(&self, answer: impl Future<Output = Result<T, tokio_postgres::Error>>) -> Result<T, Error> {
         self.within(SILENCE, answer).await
     }
@@ -147,7 +148,7 @@ impl Session {
         answer.map_err(failure::of)
     }
 
-    /// The driver's own client, for what is not asked and answered in one.
+    /// The driver's client, for operations such as COPY that are not a simple request and response.
     pub(super) fn connection(&self) -> Result<&Object, Error> {
         self.connection.as_ref().ok_or(Error::Closed)
     }

@@ -1,7 +1,6 @@
-//! What a base holds in all.
+//! Corpus statistics of a base.
 //!
-//! Each write adds a row with what it changed, as a row that all writers of a base had to change would have them wait for
-//! each other.
+//! Each write appends a row with its changes. A single row per base would serialize all writers of the base.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +12,10 @@ use super::{Store, rows};
 use crate::knowledge::document::{BaseName, Millis, Totals};
 use crate::knowledge::store::Error;
 
-/// So many rows of a base are left alone.
+/// Number of rows per base that are not compacted.
 const MANY: i64 = 64;
 
-/// What one document adds.
+/// The share of one document.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Added {
     pub(super) chunks: i64,
@@ -42,12 +41,12 @@ impl Store {
         })
     }
 
-    /// Whether a base has no documents, as searches see it.
+    /// Whether a base has no documents, as seen by searches.
     pub async fn is_empty(&self, base: &BaseName) -> Result<bool, Error> {
         let reading = self.searching().await?;
         let told = reading.in_time(is_empty(reading.session(), base)).await;
         match told {
-            // A replica may not have heard yet of what is there.
+            // A replica may lag behind the primary.
             Ok(true) if reading.is_replica() => {
                 reading.end().await;
                 let told = async { is_empty(&self.plain().await?, base).await };
@@ -72,7 +71,7 @@ impl Store {
         rows.iter().map(|row| rows::base_name(row, 0)).collect()
     }
 
-    /// How many documents and chunks each base has, the largest first; at most a thousand.
+    /// Number of documents and chunks per base, largest first; at most a thousand bases.
     pub(in crate::knowledge) async fn held(&self) -> Result<Vec<(BaseName, usize, usize)>, Error> {
         let sql = "SELECT b.name, sum(s.documents)::bigint, sum(s.chunks)::bigint FROM sums AS s JOIN bases AS b ON b.key = s.base \
                    GROUP BY b.name HAVING sum(s.documents) > 0 ORDER BY 3 DESC, 1 LIMIT 1000";
@@ -84,7 +83,7 @@ impl Store {
         held.collect()
     }
 
-    /// Joins the rows of bases that have many.
+    /// Compacts the rows of bases with many rows.
     pub(super) async fn join_sums(&self) -> Result<(), Error> {
         let session = self.writing().await?;
         let crowded = "SELECT base FROM sums GROUP BY base HAVING count(*) > $1 LIMIT 16";
@@ -108,7 +107,7 @@ async fn is_empty(session: &Session, base: &BaseName) -> Result<bool, Error> {
     rows::get(&session.row(sql, &[&base.as_str()]).await?, 0)
 }
 
-/// Adds what a document holds.
+/// Adds the share of a document.
 pub(super) async fn add(session: &Session, base: i64, added: &Added, now: Millis) -> Result<(), Error> {
     let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
                VALUES ($1, 1, $2, $3, $4, $5, $6, $7)";
@@ -117,7 +116,7 @@ pub(super) async fn add(session: &Session, base: i64, added: &Added, now: Millis
     Ok(())
 }
 
-/// Says that something about a base has changed, if nothing about its sums.
+/// Records that a base has changed without a change of its totals.
 pub(super) async fn touch(session: &Session, base: i64, now: Millis) -> Result<(), Error> {
     let sql = "INSERT INTO sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
                VALUES ($1, 0, 0, 0, 0, 0, '{}', $2)";
@@ -125,16 +124,16 @@ pub(super) async fn touch(session: &Session, base: i64, now: Millis) -> Result<(
     Ok(())
 }
 
-/// Languages and chunks in them, as a column has them.
+/// Number of chunks per language, as stored.
 pub(super) fn languages(sums: &apart::Sums) -> Value {
     let spoken: BTreeMap<String, u64> =
         sums.languages.iter().map(|(number, chunks)| (number.to_string(), *chunks)).collect();
     serde_json::to_value(spoken).unwrap_or_default()
 }
 
-/// What a search must know of a base before it looks for anything: its sums, and how many vectors it has.
+/// Statistics that a search needs before it starts, and the number of vectors.
 pub(super) const WEIGHED: &str = "SELECT coalesce(sum(chunks), 0)::bigint, coalesce(sum(vectors), 0)::bigint, \
      coalesce(sum(length), 0)::bigint, coalesce(sum(documents), 0)::bigint FROM sums WHERE base = $1";
-/// And its languages.
+/// Number of chunks per language.
 pub(super) const SPOKEN: &str = "SELECT l.key::int, sum(l.value::bigint)::bigint FROM sums, jsonb_each_text(languages) AS l \
      WHERE base = $1 GROUP BY 1";

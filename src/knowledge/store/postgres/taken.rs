@@ -1,6 +1,6 @@
-//! What is in the way of a document: another that says the same, or that stands at the same place.
+//! Uniqueness checks: another document with the same content, or at the same path.
 //!
-//! Whoever looks has taken locks for both before, so that what was not there does not come about meanwhile.
+//! The caller locks content and path first, so no conflicting document can appear after the check.
 
 use sha2::{Digest, Sha256};
 
@@ -10,14 +10,14 @@ use super::session::Session;
 use crate::knowledge::document::{DocumentId, Origin};
 use crate::knowledge::store::Error;
 
-/// The document that is replaced.
+/// The document to replace.
 pub(super) struct Before {
     pub(super) key: i64,
     pub(super) origin: Origin,
     pub(super) writing: i64,
 }
 
-/// Has others wait who write the same, or to the same place: what is looked for next cannot come about meanwhile.
+/// Locks content and path against concurrent writers (advisory locks), so the following checks stay valid.
 pub(super) async fn lock(
     session: &Session,
     base: i64,
@@ -41,7 +41,7 @@ pub(super) async fn lock(
     Ok(())
 }
 
-/// The document that is replaced, which nobody else changes from here on.
+/// Loads and locks the document to replace.
 pub(super) async fn before(session: &Session, base: i64, id: DocumentId) -> Result<Option<Before>, Error> {
     let sql = "SELECT key, origin, writing FROM documents WHERE base = $1 AND id = $2 FOR UPDATE";
     let row = session.maybe(sql, &[&base, &id.0]).await?;
@@ -57,7 +57,7 @@ pub(super) async fn same_content(session: &Session, base: i64, sha256: &[u8; 32]
     row.map(|row| Ok(DocumentId(rows::get(&row, 0)?))).transpose()
 }
 
-/// Another document of the base that has a path.
+/// Another document of the base with this path.
 pub(super) async fn at_path(session: &Session, base: i64, path: &str, own: i64) -> Result<Option<DocumentId>, Error> {
     let sql = "SELECT id FROM documents WHERE base = $1 AND md5(path) = md5($2) AND path = $2 AND key <> $3";
     let row = session.maybe(sql, &[&base, &rows::text(path), &own]).await?;

@@ -1,7 +1,7 @@
-//! How tasks end.
+//! Completion, failure and cancellation of tasks.
 //!
-//! What users have written stands in requests as JSON, which may name a zero; the server's own functions for JSON refuse
-//! that. So requests are read here.
+//! Requests contain user input as JSON, which may contain an escaped NUL; the server's JSON functions reject it.
+//! Requests are therefore parsed here.
 
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -11,15 +11,15 @@ use super::{Store, imported, rows, watched};
 use crate::knowledge::store::Error;
 use crate::knowledge::task::{Outcome, TaskEnd, TaskId, Work};
 
-/// What is asked of a task that ends: its request, if it may name an upload.
+/// The request of a task, if it may refer to an upload.
 const UPLOADING: &str = "CASE WHEN kind = 'add' AND strpos(request, '\"uploaded\"') > 0 THEN request END";
 
-/// What is kept of a request when nothing is.
+/// Replacement for a request that is not retained.
 const NOTHING: &str = "{}";
 
 impl Store {
-    /// Ends a task of this instance; everybody may cancel one. False if it has ended already, is not there, or is with
-    /// somebody else.
+    /// Ends a task of this instance; any instance may cancel a task. Returns false if the task has already ended, does
+    /// not exist, or belongs to another instance.
     pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
         let (me, now, end) = (self.me(), rows::now(), &end);
         self.write_surely(|session, is_again| async move {
@@ -31,12 +31,12 @@ impl Store {
         .await
     }
 
-    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    /// Cancels a task in any instance. Returns false if it has already ended or does not exist.
     pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
         self.end_task(TaskEnd::cancelled(id)).await
     }
 
-    /// Cancels a task; where it has failed, its document is not listed any more.
+    /// Cancels a task. If it has failed, its document is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         let me = self.me();
         self.write_surely(|session, _| async move {
@@ -50,7 +50,7 @@ impl Store {
     }
 }
 
-/// Ends the task that a write ends.
+/// Ends the task of a write, if the write ends one.
 pub(super) async fn end_with(session: &Session, me: Uuid, work: &Work, now: i64) -> Result<(), Error> {
     if let Work::Ends(end) = work {
         end_one(session, me, end, now).await?;
@@ -58,7 +58,7 @@ pub(super) async fn end_with(session: &Session, me: Uuid, work: &Work, now: i64)
     Ok(())
 }
 
-/// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
+/// Ends a task. Only its owner may complete or fail it; any instance may cancel it.
 async fn end_one(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result<bool, Error> {
     let runner = match end.outcome {
         Outcome::Cancelled => None,
@@ -86,13 +86,14 @@ async fn end_one(session: &Session, me: Uuid, end: &TaskEnd, now: i64) -> Result
     Ok(true)
 }
 
-/// Whether a task ended so, at that very moment: then it was an attempt of ours that ended it.
+/// Whether the task ended with this outcome at this timestamp, that is, by an earlier attempt of ours.
 pub(super) async fn has_ended(session: &Session, end: &TaskEnd, now: i64) -> Result<bool, Error> {
     let sql = "SELECT 1 FROM tasks WHERE id = $1 AND state = $2 AND ended = $3";
     Ok(session.maybe(sql, &[&end.task.0, &word(&end.outcome), &now]).await?.is_some())
 }
 
-/// Cancels all tasks of a base, and has those that failed listed no more. Whose they are, in the order of their rows.
+/// Cancels all tasks of a base and hides failed tasks from the document list. Returns the cancelled tasks in row
+/// order.
 pub(super) async fn cancel_all(session: &Session, base: i64, now: i64) -> Result<Vec<TaskId>, Error> {
     let sql = format!(
         "SELECT key, id, {UPLOADING}, state = 'failed' FROM tasks \
@@ -119,8 +120,8 @@ pub(super) async fn cancel_all(session: &Session, base: i64, now: i64) -> Result
     Ok(ids)
 }
 
-/// What is kept of the request of a task that has ended. Nobody needs it any more, and it may be large; only where an upload
-/// lies is kept, which goes with its task.
+/// The part of the request to retain after the task has ended. The request may be large and is no longer needed; only
+/// the path of an upload is retained, because the upload is deleted with its task.
 fn left_of(request: Option<&str>) -> String {
     let request: Value = request.and_then(|request| serde_json::from_str(request).ok()).unwrap_or_default();
     let add = &request["add"];
@@ -130,13 +131,13 @@ fn left_of(request: Option<&str>) -> String {
     }
 }
 
-/// The same of a result that is written.
+/// The same for a serialized result.
 pub(super) fn brief_of(result: &str) -> Result<String, Error> {
     let result: Value = serde_json::from_str(result).map_err(|error| Error::Corrupt(error.to_string()))?;
     rows::to_json(&brief(&result))
 }
 
-/// A result without what became of each file: an import tells of ten thousand, and a list may have two hundred imports.
+/// A result without its per-file outcomes: an import may list ten thousand files, and a task list two hundred imports.
 fn brief(result: &Value) -> Value {
     match result {
         Value::Object(members) => Value::Object(
@@ -146,7 +147,7 @@ fn brief(result: &Value) -> Value {
     }
 }
 
-/// The word for an end.
+/// The stored word for an outcome.
 fn word(outcome: &Outcome) -> &'static str {
     match outcome {
         Outcome::Completed(_) => "completed",

@@ -1,4 +1,4 @@
-//! The latest tasks, for those who look at all of them: without what each was asked, and without what became of each file.
+//! List of the latest tasks, without requests and per-file results.
 
 use super::Store;
 use super::task_rows::{self, TASKS};
@@ -7,7 +7,7 @@ use crate::knowledge::store::{Error, TaskList};
 use crate::knowledge::task::Task;
 
 impl Store {
-    /// Tasks, the last one first, with an empty `request` and without the files of their results.
+    /// Tasks, newest first, with an empty `request` and without the files of their results.
     pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
         let TaskList { bases, active, limit } = list;
         let only = if active { "AND t.state IN ('queued', 'running')" } else { "" };

@@ -1,4 +1,4 @@
-//! Rows of tasks to tasks, as they are told.
+//! Conversion of rows to tasks.
 
 use tokio_postgres::Row;
 use uuid::Uuid;
@@ -8,12 +8,12 @@ use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::Error;
 use crate::knowledge::task::{Progress, Task, TaskId, TaskState};
 
-/// The columns of [`read`], of `tasks AS t` and `bases AS b`. `$1` is this instance.
+/// Columns for [`read`], from `tasks AS t` and `bases AS b`. `$1` is this instance.
 pub(super) fn whole() -> String {
     columns("t.request", "t.result")
 }
 
-/// The same with something else in the place of what may be large.
+/// The same columns with replacements for the large ones.
 pub(super) fn columns(request: &str, result: &str) -> String {
     let lives = instance::lives("$1");
     format!(
@@ -23,10 +23,10 @@ pub(super) fn columns(request: &str, result: &str) -> String {
     )
 }
 
-/// Where they stand.
+/// The FROM clause for these columns.
 pub(super) const TASKS: &str = "tasks AS t JOIN bases AS b ON b.key = t.base";
 
-/// A task as its row has it.
+/// A task as stored.
 pub(super) fn read(row: &Row) -> Result<Task, Error> {
     let state = match rows::get(row, 9)? {
         "queued" => TaskState::Queued,
@@ -63,7 +63,7 @@ pub(super) fn read(row: &Row) -> Result<Task, Error> {
     })
 }
 
-/// A task as it is told. What stands in its row was written by an instance that may have ended since.
+/// A task as reported to callers. The instance that wrote the row may have died since.
 pub(super) fn told(row: &Row) -> Result<Task, Error> {
     let (task, lives) = (read(row)?, rows::get::<bool>(row, 23)?);
     match task.state.is_finished() || lives {
@@ -72,12 +72,12 @@ pub(super) fn told(row: &Row) -> Result<Task, Error> {
     }
 }
 
-/// The number of a task.
+/// The key of a task.
 pub(super) fn key(row: &Row) -> Result<i64, Error> {
     rows::get(row, 24)
 }
 
-/// Tasks in the order in which they were taken on.
+/// Tasks in the order in which they were added.
 pub(super) fn oldest_first(rows: &[Row]) -> Result<Vec<Task>, Error> {
     let keyed = rows.iter().map(|row| Ok((key(row)?, read(row)?)));
     let mut tasks = keyed.collect::<Result<Vec<_>, Error>>()?;

@@ -1,10 +1,10 @@
-//! Tasks, and whose they are.
+//! Tasks and their ownership.
 //!
-//! A task belongs to the instance that took it on. When that one has ended, whatever the reason, another may adopt it;
-//! which instances live, their heartbeats tell (see `instance`).
+//! A task belongs to the instance that accepted it. When that instance ends, for any reason, another instance may
+//! adopt the task. Heartbeats show which instances are alive (see `instance`).
 //!
-//! The row of a task is the first lock of all that is written for it. So whoever cancels it or takes it over waits for a
-//! write that is being made, and no write is made afterwards.
+//! The task row is the first lock of every write for the task. A transaction that cancels or adopts the task therefore
+//! waits for a running write, and no write follows.
 
 use std::collections::HashMap;
 
@@ -21,22 +21,22 @@ use crate::knowledge::store::{Error, Options, Whose};
 use crate::knowledge::task::{NewTask, Progress, Task, TaskId, Unfinished, Work};
 
 impl Store {
-    /// Takes on a task; this instance is to do it.
+    /// Adds a task that this instance will run.
     pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
         let (me, options, request) = (self.me(), &self.0.options, rows::to_json(&task.request)?);
         let request = request.as_str();
         let added = self.write_surely(|session, _| add(session, me, task, request, options)).await;
-        // Where nobody knows, and it is there after all, this instance takes it up.
+        // If the outcome is unknown and the row exists after all, this instance adopts the task later.
         if let Err(Error::Away(_) | Error::Busy) = &added {
             self.0.doubt.note_taken(task.id.0);
         }
         let key = added?;
-        // The bound is passed by a hundredth at most.
+        // The limit is exceeded by one percent at most.
         let often = rows::signed(options.max_finished / 100).max(1);
         if key.is_some_and(|key| key % often == 0)
             && let Err(error) = self.forget_beyond(options.max_finished).await
         {
-            // The task is taken on all the same.
+            // The task has been added in any case.
             tracing::debug!(%error, "finished tasks are not forgotten yet");
         }
         Ok(())
@@ -56,7 +56,7 @@ impl Store {
             .collect()
     }
 
-    /// The latest tasks, of one base or of all, the last one first.
+    /// The latest tasks of one base or of all, newest first.
     pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
         let sql = format!(
             "SELECT {} FROM {TASKS} WHERE $2::text IS NULL OR b.name = $2 ORDER BY t.key DESC LIMIT $3",
@@ -66,7 +66,7 @@ impl Store {
         self.ask(&sql, &[&self.me(), &base, &i64::from(limit)]).await?.iter().map(task_rows::told).collect()
     }
 
-    /// How many tasks are being worked on, by whatever instance, and how many wait.
+    /// Number of running tasks (in any instance) and of queued tasks.
     pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
         let lives = instance::lives("$1");
         let sql = format!(
@@ -83,7 +83,7 @@ impl Store {
         Ok(unfinished)
     }
 
-    /// The last task that was to bring a document, if it is not forgotten; one that did, or was cancelled, is not meant.
+    /// The last task for a document, if it is still retained. Completed and cancelled tasks are not considered.
     pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
         let sql = format!(
             "SELECT {} FROM {TASKS} WHERE t.document = $2 AND b.name = $3 AND t.state IN ('queued', 'running', 'failed') \
@@ -93,10 +93,11 @@ impl Store {
         self.ask(&sql, &[&self.me(), &id.0, &base.as_str()]).await?.first().map(task_rows::read).transpose()
     }
 
-    /// Begins a task of this instance. False if it is not there to be begun: cancelled, or with somebody else.
+    /// Starts a task of this instance. Returns false if it cannot start: it was cancelled, or another instance owns
+    /// it.
     pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
         let me = self.me();
-        // One that was asked for before, and whose answer never came, may have begun then.
+        // An earlier call without an acknowledgement may have started the task.
         let before = self.0.doubt.begun(id);
         let (now, is_doubtful) = (before.unwrap_or_else(rows::now), before.is_some());
         let begin = |session, is_again| start(session, me, id, now, is_again || is_doubtful);
@@ -105,11 +106,12 @@ impl Store {
         begun
     }
 
-    /// Tells how far a running task of this instance is. Each call is a write; now and then is enough.
+    /// Records the progress of a running task of this instance. Each call is a write, so callers should throttle it.
     pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
         let Progress { step, done, total, share } = progress;
         let [done, total, share] = [done, total, share].map(|number| i32::try_from(number).unwrap_or(i32::MAX));
-        // While a document is written for it, the row is locked, and nobody waits here: the next call tells more.
+        // The row is locked while a document is written for the task. This statement skips it; the next call catches
+        // up.
         let sql = "WITH mine AS (SELECT key FROM tasks WHERE id = $1 AND state = 'running' AND runner = $2), \
                    free AS (SELECT t.key FROM tasks AS t JOIN mine ON mine.key = t.key FOR UPDATE OF t SKIP LOCKED), \
                    noted AS (UPDATE tasks AS t SET step = $3, done = $4, total = $5, updated = $6, share = $7 FROM free \
@@ -125,8 +127,8 @@ impl Store {
     }
 }
 
-/// A write for a task must not happen if that was cancelled or taken over meanwhile. From here to its end, nobody else does
-/// so. The first lock of every write that has a task.
+/// Fails if the task of a write was cancelled or adopted by another instance, and locks it until the end of the
+/// transaction. The first lock of every write for a task.
 pub(super) async fn must_go_on(session: &Session, me: Uuid, work: &Work) -> Result<(), Error> {
     let id = match work {
         Work::Alone => return Ok(()),
@@ -137,10 +139,10 @@ pub(super) async fn must_go_on(session: &Session, me: Uuid, work: &Work) -> Resu
     session.maybe(sql, &[&id.0, &me]).await?.map(|_| ()).ok_or(Error::Cancelled)
 }
 
-/// The number of a task that was taken on now; none if it was before. Ids are random, so a row of that id was written by an
-/// attempt whose end nobody heard of. It may be with somebody else by now, who goes on with it.
+/// Returns the key of the new task; None if it already existed. IDs are random, so a row with this ID comes from an
+/// attempt with a lost acknowledgement. Another instance may have adopted it and continues it.
 ///
-/// Several that are added at once may pass the bound by a few: they do not see each other, and none waits.
+/// Concurrent inserts may exceed the limit slightly: they do not see each other, and none waits.
 async fn add(
     session: Session,
     me: Uuid,
@@ -177,8 +179,8 @@ async fn add(
     Ok(key)
 }
 
-/// A task is begun once. Where an attempt before this one may have done it, a task that began at that very moment, and is
-/// ours, is the one.
+/// A task starts only once. If an earlier attempt may have started it, a task of this instance with this exact start
+/// time counts as started.
 async fn start(session: Session, me: Uuid, id: TaskId, now: i64, is_again: bool) -> Result<bool, Error> {
     let sql = "UPDATE tasks SET state = 'running', started = $3, updated = $3, attempts = attempts + 1, step = '', done = 0, \
                total = 0, share = 0 WHERE id = $1 AND state = 'queued' AND runner = $2";

@@ -1,11 +1,11 @@
-//! The text of a document, all of it as it was at one moment.
+//! Text of a document, read from one snapshot.
 
 use super::session::Session;
 use super::{Store, rows};
 use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Page, PlacedChunk};
 use crate::knowledge::store::{Error, Wanted};
 
-/// How much of a chunk is told where nobody knows where it stands; enough to find it on its page.
+/// Number of characters to return of a chunk without known spans; enough to find it on its page.
 const BEGINNING: u32 = 200;
 
 impl Store {
@@ -45,14 +45,14 @@ impl Store {
     }
 }
 
-/// A document, and the number of what it says.
+/// A document and its content version.
 async fn document(session: &Session, base: &BaseName, id: DocumentId) -> Result<Option<(Document, i64)>, Error> {
     let (columns, tables) = (rows::DOCUMENT, rows::DOCUMENTS);
     let sql = format!("SELECT {columns} FROM {tables} WHERE b.name = $1 AND d.id = $2");
     session.maybe(&sql, &[&base.as_str(), &id.0]).await?.as_ref().map(rows::document).transpose()
 }
 
-/// Pages until there is enough; what is too much does not leave the server.
+/// Pages up to the size limit. The server applies the limit, so no excess data is transferred.
 async fn pages(session: &Session, writing: i64, wanted: Wanted) -> Result<Vec<Page>, Error> {
     let sql = "SELECT number, label, text FROM (SELECT number, label, text, \
                sum(octet_length(text)) OVER (ORDER BY number ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before \
@@ -65,7 +65,7 @@ async fn pages(session: &Session, writing: i64, wanted: Wanted) -> Result<Vec<Pa
     rows.iter().map(page).collect()
 }
 
-/// A chunk may repeat what stands on the page before its own, so those of the page after the last are looked at too.
+/// A chunk may repeat text from the page before it, so chunks of the page after the last one are included.
 async fn chunks(session: &Session, writing: i64, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
     let sql = format!(
         "SELECT id, ordinal, page_first, page_last, stretches, CASE stretches WHEN '[]' THEN left(text, {BEGINNING}) END \

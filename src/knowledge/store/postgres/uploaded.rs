@@ -1,4 +1,4 @@
-//! Files that came with a request, in pieces: whichever instance took one, every one can read it.
+//! Uploaded files stored in pieces, so that every instance can read a file that one instance received.
 
 use std::path::Path;
 
@@ -8,11 +8,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use super::{Store, rows};
 use crate::knowledge::store::{Error, KeptUpload};
 
-/// The most bytes of a piece.
+/// Maximum number of bytes per piece.
 const PIECE: usize = 1 << 20;
 
 impl Store {
-    /// Keeps a file under the name of its folder, which no other has.
+    /// Stores a file under its unique folder name.
     pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
         let mut file = File::open(path).await.map_err(Error::io(path))?;
         let session = self.writing().await?;
@@ -33,7 +33,7 @@ impl Store {
         session.commit().await
     }
 
-    /// Writes a file that is kept to a path where there is none. False if there is no such file.
+    /// Writes a stored file to a path that does not exist yet. Returns false if there is no such file.
     pub async fn bring_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
         let session = self.reading().await?;
         let Some(row) = session.maybe("SELECT size_bytes FROM uploads WHERE folder = $1", &[&folder]).await? else {
@@ -58,12 +58,12 @@ impl Store {
         }
     }
 
-    /// Forgets a file. It may be gone already.
+    /// Deletes a file. It may already be deleted.
     pub async fn drop_upload(&self, folder: &str) -> Result<(), Error> {
         self.ask("DELETE FROM uploads WHERE folder = $1", &[&folder]).await.map(drop)
     }
 
-    /// All files that are kept.
+    /// All stored files.
     pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
         let sql = "SELECT folder, size_bytes, extract(epoch FROM now() - created)::bigint FROM uploads";
         let kept = self.ask(sql, &[]).await?;

@@ -1,4 +1,4 @@
-//! Which uploads tasks name: those that wait to be read, and those that nobody will read again.
+//! Uploads that tasks reference: pending ones, and ones that are no longer needed.
 
 use std::collections::HashSet;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::{Store, rows};
 use crate::knowledge::store::{Error, Uploads};
 
-/// Requests of tasks that have not ended, and may be for an upload.
+/// Requests of unfinished tasks that may refer to an upload.
 const WANTED: &str = "SELECT request FROM tasks WHERE state IN ('queued', 'running') AND kind = 'add' \
      AND strpos(request, '\"uploaded\"') > 0";
-/// What is left of requests that were for one.
+/// Retained parts of requests that referred to an upload.
 const DONE: &str = "SELECT request FROM tasks WHERE state IN ('completed', 'cancelled') AND request <> '{}'";
 
 impl Store {
-    /// The uploads that tasks name, as they all were at one moment.
+    /// The uploads that tasks reference, from one snapshot.
     pub async fn uploads(&self) -> Result<Uploads, Error> {
         let session = self.reading().await?;
         let (mut wanted, mut done) = (HashSet::new(), HashSet::new());

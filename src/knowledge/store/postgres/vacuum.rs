@@ -1,8 +1,8 @@
-//! Gives the room of lists back that were joined.
+//! VACUUM of the postings table after merges.
 //!
-//! Every join leaves the rows of the lists it has read. PostgreSQL's own cleaner comes once a minute at most, and while many
-//! documents are moved in, that is too seldom: the table and its indexes would grow to several times what they hold, and
-//! never shrink. So whoever joins cleans up after itself, when it has left much.
+//! Every merge leaves the rows of its source lists as dead rows. Autovacuum runs once a minute at most, which is not
+//! enough during a bulk import: the table and its indexes would grow to several times their content and never shrink.
+//! The instance therefore runs VACUUM after its merges have left many dead rows.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -11,16 +11,16 @@ use super::address::Address;
 use super::{Shared, Store, failure, rows};
 use crate::knowledge::store::Error;
 
-/// Rows that were left behind since the last time, and whether somebody is at it.
+/// Number of dead rows since the last VACUUM, and whether one is running.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     rows: AtomicU64,
     is_cleaning: AtomicBool,
 }
 
-/// Fewer are left to PostgreSQL.
+/// Minimum number of dead rows; fewer are left to autovacuum.
 const MUCH: u64 = 200_000;
-/// Cleaning goes through all indexes; so what was left has to be worth it, as one part of so many of what is there.
+/// VACUUM scans all indexes, so the dead rows must be at least one in this many of all rows.
 const SHARE: u64 = 5;
 
 impl Left {
@@ -30,7 +30,7 @@ impl Left {
 }
 
 impl Store {
-    /// Cleans up aside, if much was left.
+    /// Starts VACUUM in the background if there are many dead rows.
     pub(super) async fn clean_postings(&self) -> Result<(), Error> {
         let left = &self.0.left;
         let rows = left.rows.load(Ordering::Relaxed);
@@ -55,8 +55,8 @@ async fn clean(store: Weak<Shared>, address: Address, rows: u64) {
     shared.left.is_cleaning.store(false, Ordering::Relaxed);
 }
 
-/// Others read and write meanwhile. It takes as long as it takes, and is no part of a transaction, so that it has a
-/// connection of its own. A table that ends earlier would be locked for a moment, which is not worth it: it is filled again.
+/// Reads and writes continue during VACUUM. It has no time limit and cannot run in a transaction, so it uses a
+/// dedicated connection. Truncating the table would lock it briefly, which is not worth it because it fills up again.
 async fn vacuum(address: &Address) -> Result<(), Error> {
     let (client, _said) = address.alone().await?;
     client.batch_execute("SET statement_timeout = 0").await.map_err(failure::of)?;

@@ -1,9 +1,9 @@
-//! What is remembered of the files of watched folders, over the end of the process.
+//! Persistent state of the files in watched folders.
 //!
-//! Several instances may follow the same folder, and users remove and clear meanwhile. So a row is changed only by who
-//! knows how it is now: see [`Turn`].
+//! Several instances may watch the same folder while users remove documents and clear bases. Rows are therefore
+//! changed by compare-and-swap: see [`Turn`].
 //!
-//! These rows are the last that a write locks, several always in the order of their index: `md5(path)`.
+//! These rows are the last ones that a write locks, always in index order: `md5(path)`.
 
 use std::collections::HashMap;
 
@@ -16,18 +16,18 @@ use crate::knowledge::document::{BaseName, DocumentId};
 use crate::knowledge::store::{Error, Look, Place, Standing, Turn, Watched};
 use crate::knowledge::task::TaskId;
 
-/// The columns of [`read`], of `watched AS w`.
+/// Columns for [`read`], from `watched AS w`.
 const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.inode, w.changed, w.state, w.task, w.document";
 
 impl Store {
-    /// The files of watched folders that are remembered for a base.
+    /// The stored files of watched folders of a base.
     pub async fn watched(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         let sql = format!("SELECT {WATCHED} FROM watched AS w JOIN bases AS b ON b.key = w.base WHERE b.name = $1");
         self.ask(&sql, &[&base.as_str()]).await?.iter().map(read).collect()
     }
 
-    /// Documents of watched folders whose files nobody remembers, as after a repair or from an older version: as files that
-    /// are settled. How those looked is not known, nor the device, which is 0.
+    /// Documents of watched folders without a stored file row, as after a repair or from an older version. They are
+    /// returned as settled files. Their size and time are unknown, and so is the device, which is 0.
     pub async fn unremembered(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         let sql = "SELECT d.path, d.size_bytes, d.id FROM documents AS d JOIN bases AS b ON b.key = d.base \
                    WHERE b.name = $1 AND d.origin = 'watched' AND d.path IS NOT NULL AND NOT EXISTS (SELECT 1 \
@@ -45,11 +45,11 @@ impl Store {
         self.ask(sql, &[&base.as_str()]).await?.iter().map(stray).collect()
     }
 
-    /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
+    /// Updates rows and returns which updates applied. The rest were changed concurrently and are left unchanged.
     pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
         let session = self.writing().await?;
         let base = rows::known_base(&session, base).await?;
-        // Who makes new rows does so alone; a row that is not there yet cannot be locked.
+        // Serializes inserts, because a row that does not exist yet cannot be locked.
         let alone = "SELECT pg_advisory_xact_lock(hashtextextended('corbie: watched', $1))";
         session.rows(alone, &[&base]).await?;
         let mut known = known(&session, base, &turns).await?;
@@ -69,7 +69,7 @@ impl Store {
         Ok(made)
     }
 
-    /// Forgets files that are gone.
+    /// Removes the rows of deleted files.
     pub async fn forget_watched(&self, base: &BaseName, paths: Vec<String>) -> Result<(), Error> {
         let sql = "WITH gone AS (SELECT w.base, w.path FROM bases AS b, unnest($2::text[]) AS p, watched AS w \
                    WHERE b.name = $1 AND w.base = b.key AND md5(w.path) = md5(p) AND w.path = p \
@@ -80,7 +80,7 @@ impl Store {
         Ok(())
     }
 
-    /// Has tasks that failed listed no more among the documents: their files are tried again, by other tasks.
+    /// Hides failed tasks from the document list because other tasks retry their files.
     pub async fn forget_attempts(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
         let sql = "WITH failed AS (SELECT key FROM tasks WHERE id = ANY($1) AND state = 'failed' ORDER BY key FOR UPDATE) \
                    UPDATE tasks AS t SET document = NULL FROM failed WHERE t.key = failed.key";
@@ -89,7 +89,7 @@ impl Store {
         Ok(())
     }
 
-    /// Which folder a path was, when it last had files in it.
+    /// Identity of the folder at a path when it last contained files.
     pub async fn watched_folder(&self, path: &str) -> Result<Option<Place>, Error> {
         let sql = "SELECT device, inode FROM watched_folders WHERE md5(path) = md5($1) AND path = $1";
         let place = |row: &Row| Ok(Place { device: unsigned(row, 0)?, inode: unsigned(row, 1)? });
@@ -105,22 +105,22 @@ impl Store {
     }
 }
 
-/// A user wants a base to be empty: what waits does not come before it changes.
+/// The user cleared the base: pending files are not added before they change.
 pub(super) async fn settle_base(session: &Session, base: i64) -> Result<(), Error> {
     settle(session, "w.base = $1", "state = 'settled', task = NULL, document = NULL", &[&base]).await
 }
 
-/// A user does not want what a task would have brought.
+/// The user does not want the document of this task.
 pub(super) async fn settle_task(session: &Session, task: TaskId) -> Result<(), Error> {
     settle(session, "w.task = $1", "state = 'settled', task = NULL, document = NULL", &[&task.0]).await
 }
 
-/// A document is removed: its files have none any more, and that is no damage.
+/// The document was removed: clears the reference in its files. This is not an inconsistency.
 pub(super) async fn leave_document(session: &Session, document: DocumentId) -> Result<(), Error> {
     settle(session, "w.document = $1", "document = NULL", &[&document.0]).await
 }
 
-/// Changes rows that a condition holds for, after they were locked in their order.
+/// Updates the rows that match a condition, after locking them in index order.
 async fn settle(session: &Session, condition: &str, change: &str, given: Given<'_>) -> Result<(), Error> {
     let sql = format!(
         "WITH meant AS (SELECT w.base, md5(w.path) AS path FROM watched AS w WHERE {condition} \
@@ -131,7 +131,7 @@ async fn settle(session: &Session, condition: &str, change: &str, given: Given<'
     Ok(())
 }
 
-/// The rows that are to be changed, locked, by their paths.
+/// Locks and returns the rows to update, by path.
 async fn known(session: &Session, base: i64, turns: &[Turn]) -> Result<HashMap<String, Watched>, Error> {
     let sql = format!(
         "SELECT {WATCHED} FROM watched AS w WHERE w.base = $1 \
@@ -142,7 +142,7 @@ async fn known(session: &Session, base: i64, turns: &[Turn]) -> Result<HashMap<S
     rows.iter().map(|row| read(row).map(|watched| (watched.path.clone(), watched))).collect()
 }
 
-/// Writes rows as they are now.
+/// Writes the new rows.
 async fn write(session: &Session, base: i64, all: &[&Watched]) -> Result<(), Error> {
     let sql = "INSERT INTO watched (base, path, modified, size_bytes, device, inode, changed, state, task, document) \
                SELECT $1::bigint, n.* FROM unnest($2::text[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
@@ -189,7 +189,7 @@ fn read(row: &Row) -> Result<Watched, Error> {
     })
 }
 
-/// PostgreSQL has signed numbers only, and these may take all their bits.
+/// PostgreSQL has only signed integers, and these values use all 64 bits.
 pub(super) fn unsigned(row: &Row, column: usize) -> Result<u64, Error> {
     rows::get::<i64>(row, column).map(i64::cast_unsigned)
 }

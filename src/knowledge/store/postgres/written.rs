@@ -1,4 +1,4 @@
-//! The rows of a document.
+//! Inserts the rows of a document.
 
 use tokio_postgres::types::{ToSql, Type};
 use uuid::Uuid;
@@ -12,7 +12,7 @@ use super::{models, postings, rows, sums};
 use crate::knowledge::document::{DocumentId, Origin};
 use crate::knowledge::store::Error;
 
-/// Writes a document that nothing is in the way of; its key, its id, and the number of what it says.
+/// Writes a document after the uniqueness checks. Returns its key, its ID and its content version.
 pub(super) async fn write(
     session: &Session,
     base: i64,
@@ -32,7 +32,7 @@ pub(super) async fn write(
     Ok((key, id, writing))
 }
 
-/// The row of the document itself; its key and its id.
+/// Writes the document row and returns its key and ID.
 #[allow(clippy::too_many_arguments, reason = "each is a column")]
 async fn write_row(
     session: &Session,
@@ -149,7 +149,7 @@ async fn write_vectors(session: &Session, ready: &Ready, base: i64, writing: i64
     if ready.dimensions == 0 {
         return Ok(());
     }
-    // Which number the type has is not the same in every database.
+    // The OID of the type differs between databases.
     let direction = session.prepared("SELECT direction FROM vectors LIMIT 0").await?.columns()[0].type_().clone();
     let columns = [
         ("writing", Type::INT8),

@@ -1,4 +1,4 @@
-//! Copies of a store: made while it is in use, and put back in its place.
+//! Online backup and restore.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,21 +13,21 @@ use crate::knowledge::date;
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::{Error, Report};
 
-/// Pages that are copied at a time; writers get their turn in between.
+/// Pages copied per step; writers run between two steps.
 const STEP: i32 = 256;
 /// How long a copy waits for a lock.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
-    /// Copies the store into a new file that only the user can read, while it is in use. Nothing is ever overwritten, and
-    /// nothing is left behind if it fails.
+    /// Copies the store into a new file that only the user can read, while the store is in use. Never overwrites a
+    /// file, and leaves no file behind on failure.
     pub async fn backup(&self, to: &Path) -> Result<(), Error> {
         let to = to.to_owned();
         self.read(move |source| write(source, &to)).await
     }
 
-    /// Puts a backup in the place of a store that nobody has open. The backup is checked first; the store there was is
-    /// kept beside it, under the name that is returned, if there was one.
+    /// Replaces a store that no process has open by a backup. The backup is checked first. An existing store is
+    /// renamed; its new name is returned.
     pub fn restore(folder: &Path, from: &Path) -> Result<Option<PathBuf>, Error> {
         let files = Files::of(folder);
         files.create_folders()?;
@@ -45,13 +45,13 @@ impl Store {
     }
 }
 
-/// Copies what one transaction sees into a new file.
+/// Copies the snapshot of one transaction into a new file.
 pub(super) fn write(source: &Connection, to: &Path) -> Result<(), Error> {
     files::create_private(to)?;
     copy(source, to).inspect_err(|_| discard(to))
 }
 
-/// Opens a backup if there is nothing wrong with it.
+/// Opens a backup if it passes all checks.
 pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
     let metadata = std::fs::metadata(from).map_err(Error::io(from))?;
     if !metadata.is_file() {
@@ -65,7 +65,7 @@ pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
     {
         return Err(Error::Foreign);
     }
-    // What a check looks at has stood there since the first version.
+    // The check uses only tables and columns that exist since the first schema version.
     let Report { problems, .. } = check::check(&source);
     match problems.into_iter().next() {
         Some(problem) => Err(Error::Corrupt(format!("the backup: {problem}"))),
@@ -73,7 +73,7 @@ pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
     }
 }
 
-/// Copies a whole database into an empty file, down to the disk. The copy needs no file beside it.
+/// Copies a whole database into an empty file and syncs it to disk. The copy is a single file without a WAL.
 fn copy(source: &Connection, to: &Path) -> Result<(), Error> {
     let mut target = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
     target.busy_timeout(PATIENCE)?;
@@ -84,7 +84,7 @@ fn copy(source: &Connection, to: &Path) -> Result<(), Error> {
     to.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), files::sync)
 }
 
-/// Brings a copy up to date, with a history of its own.
+/// Migrates a copy to the current schema and assigns a new history ID.
 fn begin_history(new: &Path) -> Result<(), Error> {
     let mut connection = connection::writer(new, PATIENCE)?;
     schema::migrate(&mut connection)?;
@@ -93,20 +93,20 @@ fn begin_history(new: &Path) -> Result<(), Error> {
     connection.close().map_err(|(_, error)| error.into())
 }
 
-/// Puts a finished file in the place of the database, which is kept beside it under another name. At every moment there is
-/// one or the other.
+/// Replaces the database by a finished file and preserves the old one under another name. At every moment one of the
+/// two exists under the database's name.
 pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<PathBuf>, Error> {
     let database = &files.database;
     files::sync(new)?;
     let aside = database.exists().then(|| dated(files, why));
     if let Some(aside) = &aside {
-        // A sound database takes its log in as it is opened and closed.
+        // Opening and closing an intact database checkpoints its WAL.
         let _ =
             connection::writer(database, PATIENCE).map(|connection| super::clear::shrink_log(&connection, PATIENCE));
         if std::fs::hard_link(database, aside).is_err() {
             std::fs::copy(database, aside).map_err(Error::io(aside))?;
         }
-        // A log that is left belongs to the old file, and would spoil the new one.
+        // A remaining WAL belongs to the old file and would corrupt the new one.
         for ending in ["-wal", "-shm"] {
             let log = Files::beside(database, ending);
             if log.exists() {
@@ -119,24 +119,24 @@ pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<Pat
     Ok(aside)
 }
 
-/// A name beside the database that nothing has.
+/// An unused file name next to the database.
 pub(super) fn unused(files: &Files, why: &str) -> PathBuf {
     Files::beside(&files.database, &format!(".{why}-{}", DocumentId::random()))
 }
 
-/// A name beside the database for what is kept, with the day and the time, so that people know which one it is.
+/// A file name next to the database for the preserved file, with date and time.
 fn dated(files: &Files, why: &str) -> PathBuf {
-    // Not every system takes a colon in a name.
+    // Some systems do not allow a colon in a file name.
     let name = format!(".{why}-{}", date::shown(date::now()).replace(':', "-"));
     let first = Files::beside(&files.database, &name);
     let more = (2..).map(|number| Files::beside(&files.database, &format!("{name}-{number}")));
     std::iter::once(first.clone()).chain(more).find(|path| !path.exists()).unwrap_or(first)
 }
 
-/// Removes a copy that came to nothing.
+/// Removes a failed copy.
 pub(super) fn discard(copy: &Path) {
     for ending in ["", "-wal", "-shm", "-journal"] {
-        // Most of them are not there.
+        // Most of these files do not exist.
         let _ = std::fs::remove_file(Files::beside(copy, ending));
     }
 }

@@ -1,4 +1,4 @@
-//! What was written, in order, for those who keep something derived from it.
+//! Change log, in commit order, for consumers with derived data such as indexes.
 
 use rusqlite::{Connection, params};
 
@@ -11,57 +11,57 @@ use crate::knowledge::store::Error;
 pub struct Change {
     pub sequence: u64,
     pub base: BaseName,
-    /// None where a whole base was cleared.
+    /// None if a whole base was cleared.
     pub document: Option<u64>,
     pub kind: ChangeKind,
 }
 
-/// What happened to a document.
+/// Kind of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ChangeKind {
-    /// It is there, with other chunks than before if it was: other text, or another name.
+    /// The document was inserted, or its chunks were replaced because its text or name changed.
     Put,
     Removed,
-    /// What is said about it has changed; its chunks have not.
+    /// The metadata has changed; the chunks have not.
     Described,
-    /// All documents of the base are gone.
+    /// All documents of the base were removed.
     Cleared,
 }
 
-/// What was written since.
+/// The changes since a sequence number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Changes {
-    /// In order; empty if nothing was.
+    /// In order; empty if there were none.
     Known(Vec<Change>),
-    /// So long ago that it is not known any more; begin anew.
+    /// The changes are no longer retained; the consumer must rebuild.
     TooOld,
 }
 
 impl Store {
-    /// The number of the last change; 0 where there was none.
+    /// Sequence number of the last change; 0 if there is none.
     pub async fn sequence(&self) -> Result<u64, Error> {
         self.read(|transaction| last(transaction)).await
     }
 
-    /// What was written after the change with this number, in this [`history`](Store::history).
+    /// The changes after this sequence number, in this [`history`](Store::history).
     pub async fn changes_since(&self, sequence: u64) -> Result<Changes, Error> {
         self.read(move |transaction| since(transaction, sequence)).await
     }
 
-    /// The number of the last change, whoever made it. A few microseconds if there was none since the last call, so it
-    /// may be asked before every search.
+    /// Sequence number of the last change by any process. Takes a few microseconds if there was no change since the
+    /// last call, so it may be called before every search.
     pub fn last_change(&self) -> Result<u64, Error> {
         self.watch().look()
     }
 }
 
-/// A connection that notices commits of others.
+/// A connection that detects commits of other connections.
 #[derive(Debug)]
 pub(super) struct Watch {
     connection: Connection,
-    /// SQLite's own mark, which is another one after every commit of another connection.
+    /// SQLite's `data_version`, which differs after every commit of another connection.
     mark: i64,
-    /// The last change that was seen.
+    /// Sequence number of the last detected change.
     seen: u64,
 }
 
@@ -85,7 +85,7 @@ impl Watch {
     }
 }
 
-/// Notes a change in the transaction that makes it, and forgets those before the last ones.
+/// Appends a change in the transaction that makes it, and prunes old changes.
 pub(super) fn note(
     connection: &Connection,
     pen: &Pen,

@@ -1,4 +1,4 @@
-//! Whether what is in the file is what should be.
+//! Consistency check of the database file.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -9,32 +9,32 @@ use super::files::Files;
 use super::{Store, connection, schema, vectors};
 use crate::knowledge::store::{Error, Report};
 
-/// What a glance came to, where nothing was found wrong.
+/// Result of a quick check that found no problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Glance {
     Whole,
-    /// Its time was over before its end.
+    /// The time limit was reached.
     Unfinished,
 }
 
-/// How long a glance waits for other processes.
+/// How long a quick check waits for other processes.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// So many steps of SQLite are between two looks at the clock: a page of a file is one, and so is an instruction.
+/// Number of SQLite steps between two checks of the deadline; a step is a page or a VM instruction.
 const STEPS: i32 = 100;
-/// More problems than this say nothing new.
+/// Maximum number of reported problems; more would add no information.
 const PROBLEMS: usize = 100;
 
 type Look = fn(&Connection, &mut Report) -> Result<(), Error>;
 
 impl Store {
-    /// Reads the whole file and says what is wrong with it. Others may go on meanwhile.
+    /// Reads the whole file and reports problems. Other processes may use the store concurrently.
     pub async fn check(&self) -> Result<Report, Error> {
         self.read(|transaction| Ok(check(transaction))).await
     }
 }
 
-/// Whether the database of a folder can be opened, and its pages hang together. Changes nothing, and is quicker than
-/// [`Store::check`]; waits for the disk. When `limit` is over, SQLite leaves off by itself.
+/// Quick check: whether the database of a folder can be opened and its pages are consistent. Changes nothing, is
+/// faster than [`Store::check`], and blocks on disk I/O. SQLite stops when `limit` is reached.
 pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
     let mut connection = connection::reader(&Files::of(folder).database, PATIENCE)?;
     schema::version(&connection)?;
@@ -48,7 +48,7 @@ pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
     }
 }
 
-/// A page that cannot be read is a problem like any other.
+/// An unreadable page is reported like any other problem.
 pub(super) fn check(connection: &Connection) -> Report {
     let mut report = Report::default();
     let looks: [Look; 5] = [integrity, references, counts, codes, amounts];
@@ -61,7 +61,7 @@ pub(super) fn check(connection: &Connection) -> Report {
     report
 }
 
-/// Whether SQLite finds nothing wrong with pages, indexes and types.
+/// Whether SQLite finds no problem with pages, indexes and types.
 pub(super) fn is_well_formed(connection: &Connection) -> bool {
     let mut report = Report::default();
     integrity(connection, &mut report).is_ok() && report.is_sound()
@@ -79,7 +79,7 @@ fn integrity(connection: &Connection, report: &mut Report) -> Result<(), Error> 
     Ok(())
 }
 
-/// Chunks have their documents, vectors their chunks.
+/// Foreign keys: chunks have their documents, vectors their chunks.
 fn references(connection: &Connection, report: &mut Report) -> Result<(), Error> {
     let mut statement = connection.prepare("PRAGMA foreign_key_check")?;
     let mut rows = statement.query([])?;
@@ -92,7 +92,7 @@ fn references(connection: &Connection, report: &mut Report) -> Result<(), Error>
     Ok(())
 }
 
-/// Documents whose counts are not those of their rows, and which they are. The parts of repairs too.
+/// Documents with counts that differ from their rows, and the actual counts. Repair uses it too.
 pub(super) const MISCOUNTED: &str = "SELECT * FROM (SELECT d.key AS key, d.filename AS filename, \
      (SELECT count(*) FROM pages AS p WHERE p.document = d.key) AS pages, \
      (SELECT count(*) FROM chunks AS c WHERE c.document = d.key) AS chunks, \
@@ -114,7 +114,7 @@ fn counts(connection: &Connection, report: &mut Report) -> Result<(), Error> {
     Ok(())
 }
 
-/// Vectors can be read, and those of a document have the same length.
+/// Vectors can be decoded, and all vectors of a document have the same length.
 fn codes(connection: &Connection, report: &mut Report) -> Result<(), Error> {
     let mut statement = connection.prepare(
         "SELECT v.chunk, c.document, v.dimensions, v.windows, v.codes FROM vectors AS v JOIN chunks AS c ON c.key = v.chunk \

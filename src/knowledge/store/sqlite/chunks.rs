@@ -1,4 +1,4 @@
-//! Chunks that were found, with what their readers want to know; and other keys for those that are found by other words.
+//! Loads chunks by key or ID, and re-keys the chunks of renamed documents.
 
 use rusqlite::{Connection, OptionalExtension};
 
@@ -7,13 +7,13 @@ use crate::knowledge::document::{ChunkId, FoundChunk};
 use crate::knowledge::store::Error;
 
 impl Store {
-    /// Chunks by their keys, in that order, as they all were at one moment. Those that are gone are left out.
+    /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks are omitted.
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
         let keys = keys.to_vec();
         self.read(move |transaction| find(transaction, &keys)).await
     }
 
-    /// One by the id that callers know.
+    /// Returns a chunk by its public ID.
     pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached("SELECT key FROM chunks WHERE id = ?1")?;
@@ -57,15 +57,14 @@ fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error>
     Ok(found)
 }
 
-/// Gives the chunks of a document keys that nothing had before. What was indexed for the old keys stays true of them, and
-/// is of no use.
+/// Assigns new, never used keys to the chunks of a document. Index entries for the old keys become obsolete.
 pub(super) fn renew(connection: &Connection, document: u64) -> Result<(), Error> {
     let last: i64 = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'")?
         .query_row([], |row| row.get(0))
         .optional()?
         .unwrap_or_default();
-    // Vectors and chunks refer to each other again when both have moved.
+    // The foreign keys hold again once both tables are updated.
     connection.pragma_update(None, "defer_foreign_keys", true)?;
     let moved = "?2 + 1 + (SELECT ordinal FROM chunks WHERE key = chunk)";
     let theirs = "chunk IN (SELECT key FROM chunks WHERE document = ?1)";

@@ -1,4 +1,4 @@
-//! Empties a base, and gives space back to the disk.
+//! Clears a base and returns space to the file system.
 
 use std::time::Duration;
 
@@ -10,20 +10,20 @@ use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Cleared, Error};
 use crate::knowledge::task::TaskId;
 
-/// How long the log waits for readers before it is left to shrink later.
+/// How long a checkpoint waits for readers before it is postponed.
 const READERS: Duration = Duration::from_secs(1);
 
-/// So many pages are written anew in memory.
+/// With fewer used pages than this, a full VACUUM is cheaper.
 const LITTLE: u64 = 2048;
 
 impl Store {
-    /// Removes all documents of a base and cancels its tasks, in one transaction, and gives the space back. Failed tasks
-    /// are no longer listed among its documents, and files of watched folders wait until they change.
+    /// Removes all documents of a base and cancels its tasks in one transaction, then frees the space. Failed tasks
+    /// are no longer listed among its documents, and files of watched folders are not added again until they change.
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         let (base, pen, files) = (base.clone(), self.pen(), self.0.files.clone());
         let patience = self.0.options.busy_timeout;
         let work = move |connection: &mut Connection| {
-            // What was written lately stands in the log; it counts when it is where it stays.
+            // Recent writes are still in the WAL; the checkpoint makes the size before and after comparable.
             shrink_log(connection, patience);
             let before = files.size();
             let unchecked = Unchecked::new(connection)?;
@@ -40,7 +40,7 @@ impl Store {
     }
 }
 
-/// A connection that does not look at what refers to what. A table that something refers to could only be emptied row by row.
+/// A connection with foreign keys disabled. With them, a referenced table could only be emptied row by row.
 struct Unchecked<'a>(&'a mut Connection);
 
 impl Unchecked<'_> {
@@ -75,7 +75,7 @@ fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cl
         transaction.query_row(counted, [key], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
     if documents > 0 {
         rows::written_base(transaction, base, now)?;
-        // Whole tables are emptied page by page; row by row, most of the file would be written once more.
+        // SQLite empties a whole table page by page; row by row, it would rewrite most of the file.
         let others = transaction.prepare("SELECT 1 FROM documents WHERE base <> ?1")?.exists([key])?;
         let theirs = if others { " WHERE document IN (SELECT key FROM documents WHERE base = ?1)" } else { "" };
         let vectors = if others { format!(" WHERE chunk IN (SELECT key FROM chunks{theirs})") } else { String::new() };
@@ -89,16 +89,18 @@ fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cl
     Ok(Cleared { documents, chunks, vectors, freed_bytes: 0, cancelled_tasks })
 }
 
-/// Gives free pages back after a removal. It has been committed; if this fails, the space is used by what comes next.
+/// Frees unused pages after a removal. The removal is already committed; on failure, later writes reuse the space.
 pub(super) fn give_back(connection: &Connection, patience: Duration) {
     vacuum(connection);
-    // What was removed stands in the log until that is emptied. Where somebody reads, a later removal or the end does it.
+    // Removed data stays in the WAL until it is truncated. If a reader prevents it, a later removal or closing does
+    // it.
     let _ = connection.busy_timeout(Duration::ZERO);
     let _ = checkpoint(connection, "TRUNCATE");
     let _ = connection.busy_timeout(patience);
 }
 
-/// Cuts free pages off the file. Where little is left, that is written anew at once; else one page is moved at a time.
+/// Truncates free pages at the end of the file. If few pages are in use, a full VACUUM rewrites them; otherwise pages
+/// are moved one at a time.
 fn vacuum(connection: &Connection) {
     let pages = |pragma| connection.pragma_query_value(None, pragma, |row| row.get::<_, u64>(0));
     let vacuum = || -> rusqlite::Result<()> {
@@ -116,7 +118,7 @@ fn vacuum(connection: &Connection) {
     }
 }
 
-/// Writes the log back and empties its file, unless somebody reads from it for long.
+/// Checkpoints and truncates the WAL, unless a reader blocks it for too long.
 pub(super) fn shrink_log(connection: &Connection, patience: Duration) {
     let shrink = || -> rusqlite::Result<()> {
         connection.busy_timeout(READERS.min(patience))?;

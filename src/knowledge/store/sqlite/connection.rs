@@ -1,4 +1,4 @@
-//! A connection to the database, set up the same way everywhere.
+//! Connection setup.
 
 use std::path::Path;
 use std::time::Duration;
@@ -8,21 +8,21 @@ use rusqlite::{Connection, OpenFlags};
 use super::listing;
 use crate::knowledge::store::Error;
 
-/// Tells our files from those of other programs: "corb".
+/// Application ID of our files: "corb".
 pub(super) const APPLICATION: i32 = 0x636f_7262;
-/// Rows of two kilobytes leave less of a page empty than with SQLite's 4 KiB.
+/// Page size. Rows of two kilobytes waste less space than with SQLite's default of 4 KiB.
 const PAGE: u32 = 8192;
-/// The log is cut to this once it has been written back.
+/// The WAL is truncated to this size after a checkpoint.
 const LOG: u32 = 4 << 20;
 
-/// What it keeps of the file, in KiB. More would only make the program larger the longer it runs: what is read often is in the
-/// index, and the system keeps the file.
+/// Page cache in KiB. A larger cache would only increase memory use: the index holds the hot data, and the operating
+/// system caches the file.
 const CACHE: i32 = 4 << 10;
 
-/// A connection that writes. The file must be there, if only empty.
+/// Opens a connection for writing. The file must exist; it may be empty.
 pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = open(path, patience)?;
-    // These count before there is anything. Later they would only write, also to a file that is damaged.
+    // These settings only apply to an empty database. Later they would only cause writes, even to a damaged file.
     let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     if pages == 0 {
         connection.pragma_update(None, "page_size", PAGE)?;
@@ -30,7 +30,7 @@ pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Erro
     }
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "journal_size_limit", LOG)?;
-    // A commit that was acknowledged is on the disk, also on systems that need to be asked twice.
+    // An acknowledged commit is on disk, also on systems that need `fullfsync`.
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.pragma_update(None, "fullfsync", "ON")?;
     connection.pragma_update(None, "foreign_keys", "ON")?;
@@ -39,7 +39,7 @@ pub(super) fn writer(path: &Path, patience: Duration) -> Result<Connection, Erro
     Ok(connection)
 }
 
-/// A connection that only reads.
+/// Opens a connection for reading.
 pub(super) fn reader(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = open(path, patience)?;
     connection.pragma_update(None, "query_only", "ON")?;
@@ -47,8 +47,7 @@ pub(super) fn reader(path: &Path, patience: Duration) -> Result<Connection, Erro
     Ok(connection)
 }
 
-/// A connection that reads what it can of a damaged file. SQLite goes on where a file is shorter than it says only for those
-/// who may change its schema.
+/// Opens a connection for salvaging a damaged file. SQLite reads a truncated file only if the schema is writable.
 pub(super) fn salvager(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = bare(path, patience)?;
     connection.pragma_update(None, "writable_schema", "ON")?;
@@ -59,7 +58,7 @@ pub(super) fn salvager(path: &Path, patience: Duration) -> Result<Connection, Er
 fn open(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let connection = bare(path, patience)?;
     connection.set_prepared_statement_cache_capacity(64);
-    // Nothing of a document is written to a temporary folder, and nothing in a file is run.
+    // No document content is written to a temporary folder, and no code in the schema is run.
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "trusted_schema", "OFF")?;
     connection.pragma_update(None, "cell_size_check", "ON")?;
@@ -67,7 +66,8 @@ fn open(path: &Path, patience: Duration) -> Result<Connection, Error> {
 }
 
 fn bare(path: &Path, patience: Duration) -> Result<Connection, Error> {
-    // One thread at a time uses a connection, so SQLite need not guard it; it never makes a file, that would not be private.
+    // Only one thread uses a connection at a time, so SQLite needs no mutex. SQLite does not create the file, because
+    // it would not be private.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience)?;

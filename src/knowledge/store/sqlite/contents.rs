@@ -1,4 +1,4 @@
-//! What stands in a store, down to the last byte and in few words, so that a copy can be compared with what it is of.
+//! Content digest of a store, for comparing it with a copy.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use super::files::Files;
 use super::{Store, backup, connection, schema, share};
 use crate::knowledge::store::Error;
 
-/// Everything in a store at one moment.
+/// Digests of all tables at one moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contents {
     tables: Vec<Table>,
 }
 
-/// One table. Its columns are kept: a later version adds some, which say nothing about what was copied.
+/// One table. The column names are stored because a later version may add columns that the copy does not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Table {
     name: String,
@@ -25,17 +25,17 @@ struct Table {
     digest: [u8; 32],
 }
 
-/// What a restored store has of its own: the history that its numbers belong to.
+/// Table that differs in a restored store: it holds the history ID.
 const OWN: &str = "meta";
 
 impl Store {
-    /// Copies the store of a folder as [`Store::backup`] does, and tells what is in the copy, as it stood in the store. It is
-    /// not opened for that, so it stays of the version it is of.
+    /// Copies the store of a folder like [`Store::backup`] and returns the digest of its contents. The store is not
+    /// migrated, so its schema version does not change.
     pub fn copy_and_tell(folder: &Path, to: &Path) -> Result<Contents, Error> {
         let files = Files::of(folder);
         let _in_use = share(&files)?;
         let mut connection = connection::reader(&files.database, backup::PATIENCE)?;
-        // Both in one transaction: others may write meanwhile.
+        // Both in one transaction, because other processes may write concurrently.
         let source = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
         schema::version(&source)?;
         let contents = Contents::of(&source)?;
@@ -43,17 +43,17 @@ impl Store {
         Ok(contents)
     }
 
-    /// What is in a backup, if there is nothing wrong with it.
+    /// Digest of a backup, if it passes all checks.
     pub fn contents_of(backup: &Path) -> Result<Contents, Error> {
         Contents::of(&backup::sound(backup)?)
     }
 
-    /// In which tables this store has something else, in sentences.
+    /// The tables that differ from this store, one sentence each.
     pub async fn differences(&self, other: Contents) -> Result<Vec<String>, Error> {
         self.read(move |here| other.differences(here)).await
     }
 
-    /// Chunks from all over the store, at most so many.
+    /// Chunk keys sampled evenly from the whole store, at most this many.
     pub async fn samples(&self, most: u64) -> Result<Vec<u64>, Error> {
         self.read(move |here: &Transaction<'_>| {
             let all: u64 = here.query_row("SELECT count(*) FROM chunks", [], |row| row.get(0))?;
@@ -89,7 +89,7 @@ impl Contents {
         Ok(differences)
     }
 
-    /// A word for all of it.
+    /// A single digest of everything, as hex.
     pub fn digest(&self) -> String {
         let mut all = Sha256::new();
         self.tables.iter().for_each(|table| all.update(table.digest));
@@ -114,7 +114,7 @@ impl Table {
     }
 }
 
-/// Each value with its kind and its length, so that no two rows read the same.
+/// Hashes each value with its type and length, so that different rows never hash the same bytes.
 fn add(digest: &mut Sha256, value: ValueRef<'_>) {
     let mut bytes = |kind: u8, bytes: &[u8]| {
         digest.update([kind]);

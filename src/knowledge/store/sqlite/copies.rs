@@ -1,7 +1,7 @@
-//! What else says the same as a document.
+//! Duplicates: other files with the same content as a document.
 //!
-//! A document is kept once, however many files say the same. Each of them was acknowledged, so that what they say must not
-//! be gone when one of them says something else.
+//! A document is stored once, however many files have its content. Each of these files was acknowledged, so the
+//! content must not disappear when one of the files changes.
 
 use rusqlite::params;
 
@@ -9,11 +9,12 @@ use super::Store;
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::Error;
 
-/// So many are remembered of one document.
+/// Maximum number of duplicates per document.
 const MOST: u32 = 100;
 
 impl Store {
-    /// Notes that a document is also that of the file at a path, or of an upload. A document that is gone has none.
+    /// Records that a file at a path, or an upload, has the same content as a document. Does nothing if the document
+    /// was removed.
     pub async fn note_copy(&self, id: DocumentId, path: Option<String>) -> Result<(), Error> {
         self.write(move |transaction, _| {
             let mut statement = transaction.prepare_cached(
@@ -26,7 +27,7 @@ impl Store {
         .await
     }
 
-    /// The other paths of a document, and none for an upload.
+    /// Returns the other paths of a document; None represents an upload.
     pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(

@@ -1,4 +1,4 @@
-//! One document: what is known of it, its pages, what is said about it, and its end.
+//! Lookup, metadata update and removal of single documents, and totals of a base.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ impl Store {
         self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
     }
 
-    /// The document that says the same, byte for byte. The first of them if there are several.
+    /// Returns the document with identical content (same SHA-256). Returns the first one if there are several.
     pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
         let base = base.clone();
         self.read(move |transaction| find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))).await
@@ -28,8 +28,8 @@ impl Store {
         self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
     }
 
-    /// Changes what is said about a document, and where it stands if there is a path. None if there is no such document;
-    /// then the task goes on. A path that another document has is not taken from it.
+    /// Updates the metadata of a document, and its path if there is a new one. Returns None if the document does not
+    /// exist; the task then continues. A path that belongs to another document is not taken over.
     pub async fn describe_document(
         &self,
         base: &BaseName,
@@ -43,8 +43,9 @@ impl Store {
             .await
     }
 
-    /// Makes a document of a watched folder the user's, who has added the same: it does not go with the watched file. None if
-    /// there is no such document; then the task goes on. A path that another document has is not taken from it.
+    /// Turns a document of a watched folder into a user document because a user added the same file. It then survives
+    /// the removal of the watched file. Returns None if the document does not exist; the task then continues. A path
+    /// that belongs to another document is not taken over.
     pub async fn claim_document(
         &self,
         base: &BaseName,
@@ -56,13 +57,13 @@ impl Store {
         self.write(move |transaction, pen| self::claim(transaction, pen, &base, id, &claim, &work)).await
     }
 
-    /// Removes a document with everything that belongs to it, and gives its space back. None if there is none.
+    /// Removes a document with all its data and frees the space. Returns None if it does not exist.
     pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
         self.remove_where(base, id, None).await
     }
 
-    /// The same for one of a watched folder, if it still stands at a path: its file may have been found elsewhere meanwhile,
-    /// or a user may have added it.
+    /// Removes a document of a watched folder, but only if it is still at this path: the file may have been found
+    /// elsewhere in the meantime, or a user may have added the document.
     pub async fn remove_watched_document(
         &self,
         base: &BaseName,
@@ -91,7 +92,7 @@ impl Store {
         self.0.writer.run(work).await
     }
 
-    /// What a base holds in all.
+    /// Totals of a base.
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -114,7 +115,7 @@ impl Store {
         .await
     }
 
-    /// All bases that anything was ever written to, by name.
+    /// All bases that were ever written to, sorted by name.
     pub async fn bases(&self) -> Result<Vec<BaseName>, Error> {
         self.read(|transaction| {
             let mut statement = transaction.prepare_cached("SELECT name FROM bases ORDER BY name")?;
@@ -125,7 +126,7 @@ impl Store {
     }
 }
 
-/// The first document of the base `?1` that a condition holds for.
+/// The first document of the base `?1` that matches a condition.
 pub(super) fn find(
     connection: &Connection,
     condition: &str,
@@ -186,8 +187,7 @@ fn claim(
     find(connection, "d.id = ?2", (base, id))
 }
 
-/// Notes that other things are said about a document. Its chunks are found by the name of their file, so under another
-/// name they are other chunks.
+/// Records a metadata change. The file name is part of the indexed text, so a new name requires new chunk keys.
 fn note_described(
     connection: &Connection,
     pen: &Pen,
@@ -206,7 +206,7 @@ fn note_described(
     Ok(())
 }
 
-/// A path, unless another document of the base has it.
+/// Returns the path unless another document of the base has it.
 fn free_path<'p>(
     connection: &Connection,
     base: i64,

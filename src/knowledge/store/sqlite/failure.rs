@@ -1,4 +1,4 @@
-//! What SQLite's failures mean.
+//! Maps SQLite errors to store errors.
 
 use rusqlite::{ErrorCode, ffi};
 

@@ -1,7 +1,7 @@
-//! The files of a store, and who may read them.
+//! Files of a store and their permissions.
 //!
-//! None of SQLite's files is ever opened by anything else while a store is open in this process: closing it would give up
-//! the locks that SQLite has on it, as POSIX has it. They are looked at by their names alone.
+//! While a store is open, this process never opens SQLite's files by other means: closing such a handle would release
+//! SQLite's POSIX locks. It only reads their metadata by name.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::knowledge::store::Error;
 use crate::private_folder::private_folder;
 
-/// Where everything stands.
+/// Paths of a store.
 #[derive(Debug, Clone)]
 pub(super) struct Files {
     pub(super) folder: PathBuf,
@@ -24,13 +24,13 @@ impl Files {
         Files { folder: folder.to_owned(), database: folder.join(DATABASE), instances: folder.join("instances") }
     }
 
-    /// Makes the folders, private to the user.
+    /// Creates the folders, private to the user.
     pub(super) fn create_folders(&self) -> Result<(), Error> {
         private_folder(&self.instances).map_err(Error::io(&self.instances))
     }
 
-    /// Makes an empty database that only the user can read, before anything is written to it, and whose name outlives a loss
-    /// of power. One that is there is made private.
+    /// Creates an empty database that only the user can read, before any data is written, and syncs its directory
+    /// entry. An existing database is made private.
     pub(super) fn make_database(&self) -> Result<(), Error> {
         match create_private(&self.database) {
             Err(Error::Exists(_)) => return tighten(&self.database),
@@ -40,30 +40,30 @@ impl Files {
         self.folder.parent().filter(|parent| !parent.as_os_str().is_empty()).map_or(Ok(()), sync)
     }
 
-    /// What stands beside a database: its log, and the index of that.
+    /// The path of a companion file of a database, such as its WAL.
     pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
         name.push(ending);
         name.into()
     }
 
-    /// How many bytes the database takes on the disk, its log included.
+    /// Size of the database on disk in bytes, including the WAL.
     pub(super) fn size(&self) -> u64 {
         let log = Files::beside(&self.database, "-wal");
         [&self.database, &log].into_iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
     }
 
-    /// Held by all who have the store open, and alone by whoever replaces its file.
+    /// Lock file: shared while the store is open, exclusive while its file is replaced.
     pub(super) fn in_use(&self) -> Result<File, Error> {
         lock_file(&self.folder.join("in-use.lock"))
     }
 
-    /// Held by whoever makes the database, or brings it up to date.
+    /// Lock file for creating or migrating the database.
     pub(super) fn setting_up(&self) -> Result<File, Error> {
         lock_file(&self.folder.join("setup.lock"))
     }
 
-    /// Nobody else may have the store open.
+    /// Locks the store exclusively. Fails if another process has it open.
     pub(super) fn alone(&self) -> Result<File, Error> {
         let lock = self.in_use()?;
         match lock.try_lock() {
@@ -74,12 +74,12 @@ impl Files {
     }
 }
 
-/// Makes an empty file that only the user can read, where there is none.
+/// Creates an empty file that only the user can read. Fails if the file exists.
 pub(super) fn create_private(path: &Path) -> Result<(), Error> {
     options().create_new(true).open(path).map(drop).map_err(Error::io(path))
 }
 
-/// Writes what has been written to a file, or a folder, down to the disk.
+/// Syncs a file or folder to disk.
 pub(super) fn sync(path: &Path) -> Result<(), Error> {
     File::open(path).and_then(|file| file.sync_all()).map_err(Error::io(path))
 }

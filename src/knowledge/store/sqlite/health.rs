@@ -1,4 +1,4 @@
-//! Whether the store works, measured when it is asked.
+//! Health of the store, measured on demand.
 
 use std::fs;
 use std::io::Write;
@@ -7,7 +7,8 @@ use std::path::Path;
 use super::Store;
 use crate::knowledge::store::{Error, Health, Trouble};
 
-/// Which file it is, whatever its name. One that was deleted answers as long as it is open, and is lost all the same.
+/// Identity of a file (device and inode), independent of its name. A deleted file still answers while it is open, but
+/// its data is lost.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Identity(Option<(u64, u64)>);
 
@@ -18,7 +19,7 @@ impl Store {
         measured.map_err(|error| Error::Internal(error.to_string()))
     }
 
-    /// Touches the disk for some microseconds.
+    /// Accesses the disk for some microseconds.
     pub fn known_health(&self) -> Health {
         let answers = |connection: &rusqlite::Connection| {
             connection.query_row("SELECT count(*) FROM bases", [], |row| row.get::<_, i64>(0)).is_ok()
@@ -34,22 +35,22 @@ impl Store {
         Health { connected, accessible: accessible(&self.0.files.folder) }
     }
 
-    /// A file needs nothing.
+    /// No-op: a file needs no periodic maintenance.
     pub async fn look_after(&self) -> Result<(), Error> {
         Ok(())
     }
 }
 
-/// The least room that lets anything be written.
+/// Minimum free space in bytes for writing.
 const ROOM: usize = 64 << 10;
 
-/// Asking for permissions says little about full disks and read-only ones, so a file is written; it has no name.
+/// Permission bits do not reveal a full or read-only disk, so the check writes an anonymous temporary file.
 fn accessible(folder: &Path) -> Result<(), String> {
     let attempt = fs::read_dir(folder).and_then(|_| tempfile::tempfile_in(folder)?.write_all(&[0; ROOM]));
     attempt.map_err(|error| format!("Storage directory not accessible: {}", reason(&error)))
 }
 
-/// What the operating system says, without its number.
+/// The message of the operating system without its error number.
 fn reason(error: &std::io::Error) -> String {
     let text = error.to_string();
     let end = text.find(" (os error").or_else(|| text.find(" at path")).unwrap_or(text.len());

@@ -1,7 +1,7 @@
-//! What an unfinished import has stored.
+//! Import checkpoint: the documents that an unfinished import has stored.
 //!
-//! After a restart an import begins again, and finds what it stored before as if it had always been there. These rows tell
-//! it apart. They go with the end of the task.
+//! After a restart, an import starts from the beginning and finds the documents that it stored before. These rows
+//! distinguish them from documents that existed before the import. They are deleted when the task ends.
 
 use std::collections::HashMap;
 
@@ -13,7 +13,7 @@ use crate::knowledge::store::Error;
 use crate::knowledge::task::{TaskId, Work};
 
 impl Store {
-    /// The documents that an unfinished import has stored, and whether they took the place of others.
+    /// The documents that an unfinished import has stored, and whether each replaced an existing document.
     pub async fn imported(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(
@@ -26,10 +26,11 @@ impl Store {
     }
 }
 
-/// Notes a document that was stored as a part of a task. The task gets further, so it is not one that only ends processes.
+/// Records a document that was stored as part of a task. The task makes progress, so its attempt counter is reset: it
+/// is not a task that only crashes processes.
 pub(super) fn note(connection: &Connection, work: &Work, document: DocumentId, replaced: bool) -> Result<(), Error> {
     let Work::PartOf(task) = work else { return Ok(()) };
-    // What it brought and then brought anew was not there before.
+    // A document that the same import stored twice keeps its first entry.
     connection
         .prepare_cached("INSERT OR IGNORE INTO imported SELECT key, ?2, ?3 FROM tasks WHERE id = ?1")?
         .execute(params![task, document, replaced])?;
@@ -37,7 +38,7 @@ pub(super) fn note(connection: &Connection, work: &Work, document: DocumentId, r
     Ok(())
 }
 
-/// Forgets what a task has stored, as it has ended.
+/// Deletes the checkpoint of a task that has ended.
 pub(super) fn forget(connection: &Connection, task: TaskId) -> Result<(), Error> {
     let sql = "DELETE FROM imported WHERE task = (SELECT key FROM tasks WHERE id = ?1)";
     connection.prepare_cached(sql)?.execute([task])?;

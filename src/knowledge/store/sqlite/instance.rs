@@ -1,7 +1,7 @@
-//! Which process is which, and which of them still live.
+//! Registry of processes and their liveness.
 //!
-//! Each open store holds a lock on a file with its name. The operating system gives the lock back however the process
-//! ends, so a name whose file is gone or free belongs to nobody.
+//! Each open store holds a lock on a file with its instance name. The operating system releases the lock however the
+//! process ends, so an instance with a missing or unlocked file is dead.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::files::Files;
 use crate::knowledge::store::Error;
 
-/// This process, for the others.
+/// This process, as other processes see it.
 #[derive(Debug)]
 pub(super) struct Instance {
     name: String,
@@ -20,7 +20,8 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    /// Takes a name. The file gets its name when it is locked, so that nobody ever sees it free.
+    /// Registers a new instance. The file is locked before it gets its final name, so no process ever sees it
+    /// unlocked.
     pub(super) fn take(files: &Files) -> Result<Instance, Error> {
         let name = Uuid::new_v4().to_string();
         let path = lock_path(files, &name);
@@ -39,27 +40,28 @@ impl Instance {
 
 impl Drop for Instance {
     fn drop(&mut self) {
-        // A file that stays is free as soon as this process has ended.
+        // A remaining file is unlocked as soon as this process ends.
         let _ = fs::remove_file(&self.path);
     }
 }
 
-/// Which processes live, as seen by one of them.
+/// Liveness of processes, as seen by one of them.
 #[derive(Debug)]
 pub(super) struct Living {
     pub(super) files: Files,
-    /// The one that looks.
+    /// The process that checks.
     pub(super) instance: String,
 }
 
 impl Living {
-    /// Whether there is a process, and it lives.
+    /// Whether the task has a runner and the runner is alive.
     pub(super) fn has(&self, runner: Option<&str>) -> bool {
         runner.is_some_and(|name| name == self.instance || lives(&self.files, name))
     }
 }
 
-/// Whether a process lives. What cannot be told counts as living: two that do the same work are worse than a wait.
+/// Whether a process is alive. If this cannot be determined, it counts as alive: running a task twice is worse than
+/// waiting.
 fn lives(files: &Files, name: &str) -> bool {
     let path = lock_path(files, name);
     match File::open(&path) {
@@ -68,12 +70,12 @@ fn lives(files: &Files, name: &str) -> bool {
     }
 }
 
-/// Removes the files of processes that have ended.
+/// Removes the files of dead processes.
 pub(super) fn forget_the_dead(files: &Files) {
     let Ok(entries) = fs::read_dir(&files.instances) else { return };
     for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_lock(path)) {
         if File::open(&path).is_ok_and(|file| is_free(&file)) {
-            // Somebody else may have been faster.
+            // Another process may have removed it first.
             let _ = fs::remove_file(&path);
         }
     }
@@ -87,7 +89,7 @@ fn is_lock(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "lock")
 }
 
-/// Names come out of the database; only those that we have given become paths.
+/// Names come from the database; only UUIDs, as assigned by us, become paths.
 fn lock_path(files: &Files, name: &str) -> PathBuf {
     let name = name.parse::<Uuid>().unwrap_or_default();
     files.instances.join(format!("{name}.lock"))

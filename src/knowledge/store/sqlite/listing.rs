@@ -1,4 +1,4 @@
-//! The documents of a base, page by page, with those that are still to come or have failed.
+//! Document list with paging, including queued and failed tasks.
 
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
@@ -9,7 +9,7 @@ use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Error, Listed, ListedDocument, Listing, Only, Order, Sort};
 
 impl Store {
-    /// A part of the list of documents. Tasks that wait, run or have failed are in it until their document is.
+    /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
     pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -25,7 +25,7 @@ impl Store {
     }
 }
 
-/// Makes what a list is narrowed by known to a connection. SQLite's own `LIKE` knows the case of English letters alone.
+/// Registers the SQL function for the name filter. SQLite's `LIKE` ignores case only for ASCII.
 pub(super) fn prepare(connection: &Connection) -> Result<(), Error> {
     let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC | FunctionFlags::SQLITE_DIRECTONLY;
     connection.create_scalar_function("has_in_lower_case", 2, flags, |context| {
@@ -40,10 +40,10 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many characters of a title are looked at; nobody writes longer ones, but metadata may be anything.
+/// Number of title characters to search. Real titles are shorter, but metadata may contain anything.
 const LONGEST_TITLE: u32 = 1000;
 
-/// Documents of the base `?1`, and its tasks that have one to come, and not yet.
+/// Documents of the base `?1`, and its tasks with a document that does not exist yet.
 fn listed() -> String {
     format!(
         "SELECT id, filename, path, title, format, size_bytes, date_added, page_count, chunk_count, status, method, warning, \
@@ -60,11 +60,11 @@ fn listed() -> String {
     )
 }
 
-/// Where a document stands whose task stands there.
+/// Document status for a task state.
 const COMING: &str = "CASE t.state WHEN 'queued' THEN 'pending' WHEN 'running' THEN 'processing' ELSE 'failed' END";
 
 fn total(connection: &Connection, base: i64, only: &Only) -> Result<u64, Error> {
-    // Nothing is looked at where everything counts.
+    // Without a filter, counting does not need to read the rows.
     if only.is_all() {
         let sql = "SELECT (SELECT count(*) FROM documents WHERE base = ?1) + (SELECT count(*) FROM tasks AS t \
                    WHERE t.base = ?1 AND t.state IN ('queued', 'running', 'failed') AND t.document IS NOT NULL \
@@ -86,7 +86,7 @@ fn page(connection: &Connection, base: i64, listing: &Listing) -> Result<Vec<Lis
         Order::Ascending => "ASC",
         Order::Descending => "DESC",
     };
-    // Equal ones keep their order from page to page.
+    // The key breaks ties, so the order is stable across pages.
     let sql = format!("{} ORDER BY {by} {order}, key {order}, id {order} LIMIT ?5 OFFSET ?6", listed());
     let mut statement = connection.prepare_cached(&sql)?;
     let Listing { only, limit, offset, .. } = listing;

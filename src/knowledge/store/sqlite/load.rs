@@ -1,4 +1,4 @@
-//! Everything that an index is made of, one document at a time.
+//! Export of documents for building an index, one at a time.
 
 use std::ops::ControlFlow;
 
@@ -9,11 +9,11 @@ use super::{Store, changes, rows, vectors};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::store::Error;
 
-/// A document with all that is searched.
+/// A document with all searchable data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedDocument {
     pub about: LiveDocument,
-    /// The same as `about.chunks`, with what they say.
+    /// The chunks of `about.chunks` with their content.
     pub chunks: Vec<LoadedChunk>,
 }
 
@@ -22,11 +22,11 @@ pub struct LoadedChunk {
     pub key: u64,
     pub text: String,
     pub path: Vec<String>,
-    /// One for each window; see [`FAITHFUL`](super::FAITHFUL).
+    /// One per window; see [`FAITHFUL`](super::FAITHFUL).
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// What a search must know of a document before it looks at any text.
+/// The data of a document that a search needs before it reads any text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LiveDocument {
     pub key: u64,
@@ -38,22 +38,23 @@ pub struct LiveDocument {
     pub date_added: Millis,
     pub metadata: Map<String, Value>,
     pub model: String,
-    /// The keys of its chunks, in their order.
+    /// The keys of its chunks, in order.
     pub chunks: Vec<u64>,
 }
 
-/// All documents there are, at one moment.
+/// All documents of one snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Live {
-    /// The last change that is in it.
+    /// The last change that is included.
     pub sequence: u64,
     pub documents: Vec<LiveDocument>,
 }
 
 impl Store {
-    /// Hands out documents with their chunks and vectors, in the order of their keys: all, or those of a base, or those of
-    /// some keys, of which some may be gone. In a thread where `with` may wait, one document in memory at a time, until
-    /// `with` has had enough. All are as they were at one moment; tells the last change that is in it.
+    /// Passes documents with their chunks and vectors to `with`, in key order: all documents, those of a base, or the
+    /// ones with the given keys, some of which may be removed. Runs on a thread where `with` may block and holds one
+    /// document in memory at a time, until `with` breaks. All documents come from one snapshot; returns the last
+    /// change that it includes.
     pub async fn load(
         &self,
         base: Option<&BaseName>,
@@ -117,7 +118,7 @@ fn chunk(row: &Row<'_>) -> Result<LoadedChunk, Error> {
     Ok(LoadedChunk { key: row.get(0)?, text: row.get(1)?, path: rows::json(row, 2)?, vectors: vectors(row, 3)? })
 }
 
-/// The vectors of a chunk, of three columns from this one on: `dimensions`, `windows` and `codes`.
+/// The vectors of a chunk, from three columns starting at `first`: `dimensions`, `windows` and `codes`.
 pub(super) fn vectors(row: &Row<'_>, first: usize) -> Result<Vec<Vec<f32>>, Error> {
     let unreadable = || Error::unreadable("vectors");
     match row.get_ref(first + 2)?.as_blob_or_null().map_err(|_| unreadable())? {
@@ -126,7 +127,7 @@ pub(super) fn vectors(row: &Row<'_>, first: usize) -> Result<Vec<Vec<f32>>, Erro
     }
 }
 
-/// The columns of [`live_document`].
+/// Columns for [`live_document`].
 const LIVE: &str = "d.key, d.id, b.name, d.filename, d.title, d.format, d.date_added, d.metadata, d.model";
 
 fn live_document(row: &Row<'_>) -> rusqlite::Result<LiveDocument> {
@@ -144,7 +145,7 @@ fn live_document(row: &Row<'_>) -> rusqlite::Result<LiveDocument> {
     })
 }
 
-/// The keys of chunks stand in the index over documents, so that no text is read.
+/// Reads the chunk keys from a covering index, so no text is read.
 fn live(connection: &Connection) -> Result<Vec<LiveDocument>, Error> {
     let mut documents = connection.prepare_cached(&format!(
         "SELECT {LIVE} FROM documents AS d JOIN bases AS b ON b.key = d.base ORDER BY d.key"

@@ -1,4 +1,4 @@
-//! Which documents a damaged store has lost, so that they can be added again.
+//! Reports the documents that a damaged store has lost, so that they can be added again.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,32 +8,32 @@ use rusqlite::{Connection, Transaction};
 use super::check::MISCOUNTED;
 use crate::knowledge::store::Error;
 
-/// What is gone.
+/// Lost data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Loss {
-    /// Documents of which something is missing; they are `partial` now.
+    /// Documents with missing parts; their status is now `partial`.
     pub incomplete: Vec<LostDocument>,
-    /// Documents that are not there any more.
+    /// Documents that were lost completely.
     pub lost: Vec<LostDocument>,
-    /// How many more are not there any more, whose names cannot be read.
+    /// Number of further lost documents with unreadable names.
     pub unnamed: u64,
 }
 
-/// A document as people know it.
+/// Name and path of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LostDocument {
     pub filename: String,
     pub path: Option<String>,
 }
 
-/// The paths of documents by their keys.
+/// Document paths by key.
 pub(super) type Paths = BTreeMap<i64, String>;
 
-/// Documents that have fewer pages, chunks or vectors than they say.
+/// Condition for documents with fewer pages, chunks or vectors than recorded.
 pub(super) const SHORT: &str = "m.chunks < m.chunk_count OR m.vectors < m.vector_count OR m.pages < m.page_count";
 
-/// The paths that an index knows. It stands on other pages than the documents, and tells what stood on theirs; it is read
-/// from both ends, as one of its own pages may be damaged.
+/// Reads paths from an index. It is stored on other pages than the table, so it may survive damage to the table. It is
+/// read from both ends, because its own pages may be damaged too.
 pub(super) fn indexed(source: &Connection) -> Paths {
     let mut paths = Paths::new();
     for order in ["ASC", "DESC"] {
@@ -48,7 +48,7 @@ pub(super) fn indexed(source: &Connection) -> Paths {
     paths
 }
 
-/// The documents whose base is gone, or of which only pages and chunks are left. Asked before those are removed.
+/// Documents that lost their base, or with only pages and chunks left. Must run before these are removed.
 pub(super) fn lost(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
     let mut loss = Loss::default();
     let mut baseless = transaction
@@ -68,7 +68,7 @@ pub(super) fn lost(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss,
     Ok(loss)
 }
 
-/// The documents of which something is missing. Asked before they are made to say what they have.
+/// Documents with missing parts. Must run before their counts are corrected.
 pub(super) fn incomplete(transaction: &Transaction<'_>) -> Result<Vec<LostDocument>, Error> {
     let sql = format!(
         "SELECT d.filename, d.path FROM ({MISCOUNTED}) AS m JOIN documents AS d ON d.key = m.key WHERE {SHORT} ORDER BY d.key"

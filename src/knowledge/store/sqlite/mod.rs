@@ -1,11 +1,11 @@
-//! A store in one SQLite file.
+//! SQLite store in a single file.
 //!
-//! The file is the only truth. Whatever else there is, such as an index, is derived from it and follows its
-//! [changes](Store::changes_since). Several processes may have the same store open; each sees whole documents only.
+//! The file is the single source of truth. All other data, such as an index, is derived from it and follows its
+//! [changes](Store::changes_since). Several processes may have the same store open; each sees only complete documents.
 //!
-//! Writes are done by one thread of each process, in transactions that take SQLite's lock at their beginning and are on
-//! the disk when they are answered. Reads happen beside them, on other connections. A future that is dropped leaves
-//! nothing half done: its transaction is made as a whole, or not at all.
+//! In each process one thread does all writes, in transactions that take SQLite's write lock at the start and are on
+//! disk when they are acknowledged. Reads run concurrently on other connections. A dropped future leaves no partial
+//! work: its transaction runs completely or not at all.
 
 mod backup;
 mod changes;
@@ -64,11 +64,12 @@ use writer::Writer;
 use super::{Error, Options};
 use crate::locked::locked;
 
-/// A knowledge base's store. Cheap to clone; all clones are the same.
+/// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Store(Arc<Shared>);
 
-/// Parts are given up in this order: connections, the name of this process, and last the lock that others respect.
+/// Fields are dropped in this order: connections, the instance registration, and last the lock that other processes
+/// check.
 #[derive(Debug)]
 struct Shared {
     files: Files,
@@ -83,8 +84,8 @@ struct Shared {
 }
 
 impl Store {
-    /// Opens the store of a folder, and makes it where there is none. Waits for files, so it belongs to the start of a
-    /// program.
+    /// Opens the store of a folder and creates it if it does not exist. Blocks on file I/O, so call it at program
+    /// start.
     pub fn open(folder: &Path, options: Options) -> Result<Store, Error> {
         let files = Files::of(folder);
         files.create_folders()?;
@@ -92,7 +93,7 @@ impl Store {
         Store::open_with(files, in_use, options)
     }
 
-    /// The same with the lock that others respect.
+    /// The same with a lock that is already held.
     fn open_with(files: Files, in_use: File, options: Options) -> Result<Store, Error> {
         let in_use = Arc::new(in_use);
         let setting_up = files.setting_up()?;
@@ -122,38 +123,38 @@ impl Store {
         })))
     }
 
-    /// Whether there is a store in a folder.
+    /// Whether a folder contains a store.
     pub fn exists(folder: &Path) -> bool {
         Files::of(folder).database.exists()
     }
 
-    /// The name of this process among those that share the store. It lives as long as the store is open here.
+    /// Name of this process among all processes that share the store. It is valid as long as the store is open here.
     pub fn instance(&self) -> &str {
         self.0.instance.name()
     }
 
-    /// What the numbers of changes belong to. A restored or salvaged store has another one, and whatever was derived from
-    /// the one before is to be made anew.
+    /// ID of the history that change sequence numbers belong to. A restored or salvaged store has a new one, and data
+    /// derived from the previous one must be rebuilt.
     pub fn history(&self) -> &str {
         &self.0.history
     }
 
-    /// Where the store's files are.
+    /// Folder of the store's files.
     pub fn folder(&self) -> &Path {
         &self.0.files.folder
     }
 
-    /// How many bytes the store of a folder takes on the disk, whether it is open or not.
+    /// Size of the store of a folder on disk in bytes, whether it is open or not.
     pub fn size_in(folder: &Path) -> u64 {
         Files::of(folder).size()
     }
 
-    /// How many bytes the store takes on the disk.
+    /// Size of the store on disk in bytes.
     pub fn known_size(&self) -> u64 {
         self.0.files.size()
     }
 
-    /// Reads in one transaction.
+    /// Runs a read transaction.
     async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
@@ -161,7 +162,7 @@ impl Store {
         self.0.readers.read(work).await
     }
 
-    /// Writes in one transaction.
+    /// Runs a write transaction.
     async fn write<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>, &Pen) -> Result<T, Error> + Send + 'static,
@@ -183,17 +184,17 @@ impl Store {
     }
 }
 
-/// How long the connection waits that is asked where nothing may wait. Only the recovery of a log ever makes it.
+/// Busy timeout of the connection for calls that must not block. Only WAL recovery makes it wait.
 const WATCH: Duration = Duration::from_millis(100);
 
-/// What a write must know about who writes.
+/// Context of a write.
 #[derive(Debug, Clone)]
 struct Pen {
     instance: String,
     changes: u64,
 }
 
-/// Says that the store is open here. Fails while its file is being replaced.
+/// Takes the shared lock of an open store. Fails while its file is being replaced.
 fn share(files: &Files) -> Result<File, Error> {
     let lock = files.in_use()?;
     match lock.try_lock_shared() {

@@ -1,4 +1,4 @@
-//! What a move reads and writes: everything, with what callers hold on to.
+//! Migration I/O: reads and writes complete records with their public IDs.
 
 use std::path::Path;
 
@@ -13,8 +13,8 @@ use crate::knowledge::store::moved::{Base, Brought, EndedTask, Folder, Whole, Wh
 use crate::knowledge::store::{Error, Options, Place};
 
 impl Store {
-    /// Opens the store of a folder as [`Store::open`] does, and keeps all others out for as long as it is open here. Fails
-    /// where somebody has it open.
+    /// Opens the store of a folder like [`Store::open`], but exclusively for as long as it is open. Fails if another
+    /// process has it open.
     pub fn open_alone(folder: &Path, options: Options) -> Result<Store, Error> {
         let files = Files::of(folder);
         files.create_folders()?;
@@ -99,7 +99,7 @@ impl Store {
     }
 }
 
-/// A document with its vectors as they are written.
+/// A document with encoded vectors.
 struct Moving {
     ready: Ready,
     copies: Vec<String>,
@@ -134,7 +134,7 @@ fn whole(connection: &Connection, id: DocumentId) -> Result<Option<Whole>, Error
         "SELECT {} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE d.id = ?1",
         rows::DOCUMENT
     ))?;
-    // What is said about it stands in that column.
+    // Column 14 is the metadata.
     let read = |row: &Row<'_>| Ok((rows::document(row)?, row.get(14)?));
     let Some((document, metadata)) = documents.query_row([id], read).optional()? else { return Ok(None) };
     let copies = connection

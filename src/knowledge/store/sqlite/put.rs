@@ -1,4 +1,4 @@
-//! Writes a document with all that belongs to it, or nothing.
+//! Inserts or replaces a document with all its data in one transaction.
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
@@ -9,28 +9,29 @@ use crate::knowledge::store::Error;
 use crate::knowledge::task::Work;
 
 impl Store {
-    /// Writes a document, its pages, chunks and vectors, the change, and the end of its task in one transaction. One that
-    /// [replaces](NewDocument::replaces) another keeps that one's id and date; everything else is swapped.
+    /// Writes a document, its pages, chunks and vectors, the change record and the end of its task in one transaction.
+    /// A document that [replaces](NewDocument::replaces) another keeps the old ID and date; everything else is
+    /// replaced.
     ///
-    /// Where another document is in the way, nothing is written, and the task goes on.
+    /// If another document conflicts, the call writes nothing and the task continues.
     pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
-        // Vectors are made ready here, so that nobody waits for it in front of the lock.
+        // Vectors are encoded before the write lock is taken.
         let encoded = tokio::task::spawn_blocking(move || Ready::of(new)).await;
         let ready = encoded.map_err(|error| Error::Internal(error.to_string()))??;
         self.write(move |transaction, pen| put(transaction, pen, &ready, &work)).await
     }
 }
 
-/// A document with its vectors as they are written.
+/// A document with encoded vectors.
 pub(super) struct Ready {
     pub(super) new: NewDocument,
-    /// What its chunks are known by.
+    /// Public IDs of its chunks.
     pub(super) ids: Vec<ChunkId>,
     pub(super) vectors: Vec<vectors::Encoded>,
     pub(super) metadata: String,
 }
 
-/// The document that is replaced.
+/// The document to replace.
 struct Before {
     key: u64,
     id: DocumentId,
@@ -75,7 +76,7 @@ fn put(connection: &Connection, pen: &Pen, ready: &Ready, work: &Work) -> Result
         Some(before) => empty(connection, before.key)?,
         None => insert(connection, base, id, now)?,
     };
-    // What a user has added stays the user's when a watched folder brings its next version.
+    // A document that a user added stays a user document when a watched folder provides its next version.
     let origin = match (&before, new.origin) {
         (Some(before), Origin::Watched) => before.origin,
         (_, origin) => origin,
@@ -115,14 +116,14 @@ fn other_at_path(
     Ok(statement.query_row((base, path, own), |row| row.get(0)).optional()?)
 }
 
-/// Takes away what is swapped.
+/// Deletes the content to replace.
 fn empty(connection: &Connection, key: u64) -> Result<u64, Error> {
     connection.prepare_cached("DELETE FROM chunks WHERE document = ?1")?.execute([key])?;
     connection.prepare_cached("DELETE FROM pages WHERE document = ?1")?.execute([key])?;
     Ok(key)
 }
 
-/// A row with nothing in it yet but what stays.
+/// Inserts a row with only the permanent columns set.
 pub(super) fn insert(connection: &Connection, base: i64, id: DocumentId, now: i64) -> Result<u64, Error> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO documents (id, base, date_added, filename, origin, format, size_bytes, sha256, updated, status, method, \
@@ -171,7 +172,7 @@ pub(super) fn insert_pages(connection: &Connection, document: u64, ready: &Ready
     Ok(())
 }
 
-/// The keys that the chunks got. They are neighbours: nobody else inserts any meanwhile.
+/// Returns the keys of the inserted chunks. They are consecutive, because no other transaction inserts concurrently.
 pub(super) fn insert_chunks(
     connection: &Connection,
     document: u64,

@@ -1,6 +1,6 @@
-//! A few connections that read, each in a thread where waiting is allowed.
+//! Pool of read connections, used on blocking threads.
 //!
-//! Each reads what was committed when its transaction began: a document is there with all its chunks, or not at all.
+//! Each read sees the snapshot at the start of its transaction: a document with all its chunks, or none of it.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -14,14 +14,14 @@ use super::connection;
 use crate::knowledge::store::{Error, Options};
 use crate::locked::locked;
 
-/// The connections. Made when they are needed, and used again.
+/// The pool. Connections are opened on demand and reused.
 #[derive(Debug, Clone)]
 pub(super) struct Readers {
     database: PathBuf,
     patience: Duration,
     room: Arc<Semaphore>,
     idle: Arc<Mutex<Vec<Connection>>>,
-    /// A read that is still going on keeps others from replacing the file.
+    /// A running read prevents other processes from replacing the file.
     _in_use: Arc<File>,
 }
 
@@ -31,7 +31,7 @@ impl Readers {
         Readers { database, patience: options.busy_timeout, room, idle: Arc::default(), _in_use: in_use }
     }
 
-    /// Reads in one transaction.
+    /// Runs a read transaction.
     pub(super) async fn read<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
@@ -48,7 +48,7 @@ impl Readers {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
             let found = work(&transaction);
             drop(transaction);
-            // One that failed may have met a damaged page, and is not used again.
+            // A failed connection may have hit a damaged page and is not reused.
             if found.is_ok() {
                 locked(&readers.idle).push(connection);
             }

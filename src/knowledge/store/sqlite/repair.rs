@@ -1,8 +1,8 @@
-//! Mends a store that is damaged.
+//! Repair of a damaged store.
 //!
-//! Where only rows do not agree, in its place: what belongs to nothing is removed, counts are corrected. A file whose pages
-//! or indexes are damaged is never written to: it is set aside, and everything that can be read is copied into a new one,
-//! which gets new indexes by that.
+//! If only rows are inconsistent, the file is repaired in place: orphaned rows are removed and counts corrected. A
+//! file with damaged pages or indexes is never written to. It is preserved under another name, and all readable data
+//! is copied into a new file, which also rebuilds the indexes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -15,29 +15,29 @@ use super::loss::{self, Loss, Paths, SHORT};
 use super::{Store, backup, connection, salvage, schema, writer};
 use crate::knowledge::store::Error;
 
-/// What a repair has done.
+/// Result of a repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Repaired {
-    /// What was wrong; nothing if the store was sound.
+    /// The problems found; empty if the store was consistent.
     pub problems: Vec<String>,
-    /// Where the damaged file is now, if it had to be replaced.
+    /// New path of the damaged file, if it had to be replaced.
     pub set_aside: Option<PathBuf>,
-    /// Documents that are there afterwards.
+    /// Number of documents after the repair.
     pub documents: u64,
     pub chunks: u64,
-    /// Documents that are not what they were, or are gone.
+    /// Documents that were damaged or lost.
     pub loss: Loss,
-    /// Nothing of the file could be read, so that nobody knows what is lost. What is there now is empty.
+    /// The file was completely unreadable, so the extent of the loss is unknown. The new store is empty.
     pub unreadable: bool,
 }
 
-/// Said of documents that have lost something.
+/// Warning for documents that have lost data.
 pub(super) const LOST: &str = "Some of it was lost when the store was damaged; add it again";
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
 impl Store {
-    /// Repairs the store of a folder, which nobody may have open meanwhile. A file that has to be replaced is kept.
+    /// Repairs the store of a folder. No process may have it open. A replaced file is preserved.
     pub fn repair(folder: &Path) -> Result<Repaired, Error> {
         let files = Files::of(folder);
         files.create_folders()?;
@@ -63,17 +63,17 @@ impl Store {
     }
 }
 
-/// What is wrong with a store that can be opened.
+/// Problems of a store that can be opened.
 struct Found {
     problems: Vec<String>,
-    /// Only rows do not agree.
+    /// Only rows are inconsistent.
     well_formed: bool,
 }
 
-/// What a damaged file gave.
+/// Result of salvaging a damaged file.
 struct Rebuilt {
     loss: Loss,
-    /// Nothing.
+    /// The file was unreadable.
     unreadable: bool,
 }
 
@@ -84,14 +84,14 @@ fn examine(files: &Files) -> Result<Found, Error> {
     Ok(Found { well_formed: check::is_well_formed(&connection), problems })
 }
 
-/// Mends a store in its place. Tells which documents have lost something.
+/// Repairs a store in place. Returns the documents that have lost data.
 fn mend(files: &Files) -> Result<Loss, Error> {
     let mut connection = connection::writer(&files.database, PATIENCE)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
     writer::transact(&mut connection, |transaction| mend_rows(transaction, &Paths::new()))
 }
 
-/// Removes what belongs to nothing, and makes documents say what they have. `paths` are those of documents there were.
+/// Removes orphaned rows and corrects the counts of documents. `paths` are the paths of all documents that existed.
 fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
     let lost = loss::lost(transaction, paths)?;
     transaction.execute_batch(
@@ -118,7 +118,7 @@ fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error
     Ok(Loss { incomplete, ..lost })
 }
 
-/// Vectors that cannot be read are removed; their chunks are still found by their words.
+/// Removes vectors that cannot be decoded; the lexical search still finds their chunks.
 fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
     let mut statement = transaction.prepare("SELECT chunk, dimensions, windows, codes FROM vectors")?;
     let mut rows = statement.query([])?;
@@ -135,13 +135,13 @@ fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Copies what can be read into a new file. Tells which documents have lost something.
+/// Copies all readable data into a new file. Returns the documents that have lost data.
 fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
     let mut target = connection::writer(new, PATIENCE)?;
     schema::migrate(&mut target)?;
     target.pragma_update(None, "foreign_keys", "OFF")?;
     let rebuilt = writer::transact(&mut target, |transaction| {
-        // A file of which not even the beginning can be read has nothing to give.
+        // If even the file header is unreadable, no data can be salvaged.
         let (mut paths, mut unreadable) = (Paths::new(), true);
         if let Ok(source) = connection::salvager(&files.database, PATIENCE) {
             salvage::salvage(&source, transaction)?;
@@ -155,7 +155,7 @@ fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
     Ok(rebuilt)
 }
 
-/// Whether the list of tables can be read, without which nothing is found in a file.
+/// Whether the schema table is readable; without it no data can be found in the file.
 fn has_tables(source: &Connection) -> bool {
     let count = source.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get::<_, i64>(0));
     count.is_ok_and(|tables| tables > 0)

@@ -1,4 +1,4 @@
-//! Rows to values and back.
+//! Conversion between rows and values.
 
 use std::fmt::Display;
 
@@ -12,7 +12,7 @@ use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Origin
 use crate::knowledge::store::{Error, ProcessingStatus};
 use crate::knowledge::task::{TaskId, TaskKind};
 
-/// Enums stand as words, so that a file can be read by people.
+/// Enums are stored as words, so that the file is readable.
 macro_rules! words {
     ($type:ty { $($variant:path = $word:literal),+ $(,)? }) => {
         impl ToSql for $type {
@@ -50,7 +50,7 @@ words!(ChangeKind {
     ChangeKind::Cleared = "cleared",
 });
 
-/// Ids stand as their sixteen bytes.
+/// IDs are stored as sixteen bytes.
 macro_rules! ids {
     ($($type:ident),+) => {
         $(
@@ -83,7 +83,7 @@ impl FromSql for BaseName {
     }
 }
 
-/// The columns of [`document`], of `documents AS d JOIN bases AS b`.
+/// Columns for [`document`], from `documents AS d JOIN bases AS b`.
 pub(super) const DOCUMENT: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
      d.date_added, d.updated, d.status, d.method, d.metadata, d.model, d.page_count, d.chunk_count, d.vector_count, d.warning";
 
@@ -116,7 +116,7 @@ pub(super) fn metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Map<Str
     json(row, column)
 }
 
-/// A column that holds JSON.
+/// Reads a column with JSON.
 pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| {
@@ -124,18 +124,18 @@ pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize)
     })
 }
 
-/// A value as JSON.
+/// Serializes a value to JSON.
 pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
     serde_json::to_string(value).map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// The key of a base, if anything was ever written to it.
+/// The key of a base, if it was ever written to.
 pub(super) fn base(connection: &Connection, name: &BaseName) -> Result<Option<i64>, Error> {
     let mut statement = connection.prepare_cached("SELECT key FROM bases WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
-/// The key of a base that must be there, but that nothing changes about.
+/// The key of a base; creates it if necessary, without marking it as changed.
 pub(super) fn known_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
     connection
         .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
@@ -143,7 +143,7 @@ pub(super) fn known_base(connection: &Connection, name: &BaseName, now: i64) -> 
     base(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
 }
 
-/// The key of a base that is written to now.
+/// The key of a base; creates it if necessary and marks it as changed.
 pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
     let mut statement = connection.prepare_cached(
         "INSERT INTO bases (name, created, updated) VALUES (?1, ?2, ?2) \
@@ -152,13 +152,13 @@ pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -
     Ok(statement.query_row((name, now), |row| row.get(0))?)
 }
 
-/// A time as SQLite has it.
+/// Milliseconds since 1970.
 pub(super) fn now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// A number of things that fits its column.
+/// A count that fits its column.
 pub(super) fn count(number: usize, of: impl Display) -> Result<u32, Error> {
     u32::try_from(number).map_err(|_| Error::Internal(format!("too many {of}")))
 }

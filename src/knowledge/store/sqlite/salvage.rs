@@ -1,7 +1,7 @@
-//! Copies out of a damaged file whatever can be read.
+//! Copies all readable rows out of a damaged file.
 //!
-//! Each table is read from its beginning until a page is damaged, then from its end backwards; what lies between is asked
-//! for key by key, so a damaged page costs the rows on it and no others.
+//! Each table is read from the start until a damaged page, then backwards from the end. The gap is queried key by key,
+//! so a damaged page only costs the rows on it.
 
 use rusqlite::types::Value;
 use rusqlite::{Connection, Statement, params_from_iter};
@@ -23,13 +23,13 @@ const TABLES: [(&str, &str); 11] = [
     ("watched_folders", "rowid"),
 ];
 
-/// Keys that are asked for one by one at most. More would take hours, and a hole that large is no page.
+/// Maximum number of keys to query one by one. More would take hours, and a gap of that size is not a damaged page.
 const ONE_BY_ONE: i64 = 10_000_000;
 
-/// Copies all rows that can be read.
+/// Copies all readable rows.
 pub(super) fn salvage(source: &Connection, target: &Connection) -> Result<(), Error> {
     for (table, key) in TABLES {
-        // A table that cannot be read at all has nothing to give; the others may.
+        // A table that is completely unreadable is skipped; the other tables may be readable.
         if let Ok(columns) = columns(source, table) {
             Table { source, target, table, key, columns }.copy()?;
             continue_keys(source, target, table)?;
@@ -38,7 +38,7 @@ pub(super) fn salvage(source: &Connection, target: &Connection) -> Result<(), Er
     Ok(())
 }
 
-/// A key that was given to a row is given to no other, also if the row is lost.
+/// Carries over the key sequence, so that the key of a lost row is never reused.
 fn continue_keys(source: &Connection, target: &Connection, table: &str) -> Result<(), Error> {
     let last = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
     let Ok(before) = source.query_row(last, [table], |row| row.get::<_, i64>(0)) else { return Ok(()) };
@@ -78,7 +78,7 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Copies rows until one cannot be read, and tells the key before that one, if there was any.
+    /// Copies rows until one is unreadable. Returns the key before that row, if any.
     fn run(&self, order: &str, insert: &mut Statement<'_>) -> Result<Result<(), Option<i64>>, Error> {
         let sql = format!("SELECT {} FROM {} NOT INDEXED ORDER BY {} {order}", self.selected(), self.table, self.key);
         let mut last = None;
@@ -105,7 +105,7 @@ impl Table<'_> {
     }
 }
 
-/// The columns a table has in the file that is read, which may be of an older version.
+/// The columns of a table in the source file, which may have an older schema.
 fn columns(source: &Connection, table: &str) -> Result<Vec<String>, Error> {
     let mut statement = source.prepare("SELECT name FROM pragma_table_info(?1)")?;
     let names = statement.query_map([table], |row| row.get(0))?.collect::<Result<Vec<String>, _>>()?;
@@ -117,7 +117,7 @@ fn values(row: &rusqlite::Row<'_>, count: usize) -> rusqlite::Result<(i64, Vec<V
     Ok((row.get(0)?, values))
 }
 
-/// A row that breaks a rule is damaged itself, and left out; a full disk is another matter.
+/// A row that violates a constraint is damaged and is skipped; errors such as a full disk are returned.
 fn keep(insert: &mut Statement<'_>, row: Vec<Value>) -> Result<(), Error> {
     match insert.execute(params_from_iter(row)).map_err(Error::from) {
         Ok(_) | Err(Error::Internal(_)) => Ok(()),

@@ -1,4 +1,4 @@
-//! The tables, and how older files come to have them.
+//! Schema migrations.
 
 use rusqlite::{Connection, TransactionBehavior};
 use uuid::Uuid;
@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::connection::APPLICATION;
 use crate::knowledge::store::Error;
 
-/// What brings a file from each version to the next, beginning with an empty one. Only ever added to.
+/// Each migration upgrades a file by one version, starting from an empty one. Append-only.
 const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0001_first.sql"),
     include_str!("migrations/0002_progress.sql"),
@@ -16,13 +16,13 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0006_stretches.sql"),
 ];
 
-/// The version this program writes.
+/// The schema version that this program writes.
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
-/// The row of `meta` that says which history the numbers of changes belong to.
+/// The row of `meta` with the history ID of the change sequence numbers.
 const HISTORY: &str = "history";
 
-/// Brings a database up to date, in one transaction. A newer one is left alone.
+/// Upgrades a database in one transaction. A newer one is not touched.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let found = version(&transaction)?;
@@ -39,7 +39,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
     Ok(transaction.commit()?)
 }
 
-/// The version of a database, if this program can read it.
+/// The schema version of a database, if this program can read it.
 pub(super) fn version(connection: &Connection) -> Result<usize, Error> {
     let found: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
@@ -52,12 +52,12 @@ pub(super) fn version(connection: &Connection) -> Result<usize, Error> {
     usize::try_from(found).ok().filter(|found| *found <= MIGRATIONS.len()).ok_or(Error::Newer { found, known: VERSION })
 }
 
-/// Which history the numbers of changes belong to.
+/// ID of the history that change sequence numbers belong to.
 pub(super) fn history(connection: &Connection) -> Result<String, Error> {
     Ok(connection.query_row("SELECT value FROM meta WHERE name = ?1", [HISTORY], |row| row.get(0))?)
 }
 
-/// Begins another history: numbers of changes before it mean nothing now.
+/// Starts a new history, which invalidates all earlier sequence numbers.
 pub(super) fn renew_history(connection: &Connection) -> Result<(), Error> {
     let name = Uuid::new_v4().to_string();
     connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)", [HISTORY, &name])?;

@@ -1,4 +1,4 @@
-//! The latest tasks, for those who look at all of them: without what each was asked, and without what became of each file.
+//! List of the latest tasks, without requests and per-file results.
 
 use rusqlite::params;
 
@@ -6,11 +6,11 @@ use super::{Store, rows, tasks};
 use crate::knowledge::store::{Error, TaskList};
 use crate::knowledge::task::Task;
 
-/// An import tells of ten thousand files, and a list may have two hundred imports.
+/// An import may list ten thousand files, and a task list two hundred imports.
 const RESULT: &str = "json_remove(t.result, '$.files')";
 
 impl Store {
-    /// Tasks, the last one first, with an empty `request` and without the files of their results.
+    /// Tasks, newest first, with an empty `request` and without the files of their results.
     pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
         let living = self.living();
         self.read(move |transaction| {

@@ -1,7 +1,7 @@
-//! Tasks, and whose they are.
+//! Tasks and their ownership.
 //!
-//! A task belongs to the process that took it on. When that process has ended, whatever the reason, another one may
-//! adopt it; which processes live, the operating system knows (see `instance`).
+//! A task belongs to the process that accepted it. When that process ends, for any reason, another process may adopt
+//! the task. File locks show which processes are alive (see `instance`).
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,11 +14,11 @@ use crate::knowledge::document::{BaseName, DocumentId, Millis};
 use crate::knowledge::store::{Error, Options, Whose};
 use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
 
-/// The least that finished tasks stay.
+/// Minimum retention of finished tasks.
 const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
 
 impl Store {
-    /// Takes on a task; this process is to do it.
+    /// Adds a task that this process will run.
     pub async fn add_task(&self, task: &NewTask) -> Result<(), Error> {
         let (task, options) = (task.clone(), self.0.options.clone());
         self.write(move |transaction, pen| add(transaction, pen, &task, &options)).await
@@ -44,7 +44,7 @@ impl Store {
         .await
     }
 
-    /// The latest tasks, of one base or of all, the last one first.
+    /// The latest tasks of one base or of all, newest first.
     pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
         let (base, living) = (base.cloned(), self.living());
         self.read(move |transaction| {
@@ -58,7 +58,7 @@ impl Store {
         .await
     }
 
-    /// How many tasks are being worked on, by whatever process, and how many wait.
+    /// Number of running tasks (in any process) and of queued tasks.
     pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
         let living = self.living();
         self.read(move |transaction| {
@@ -79,7 +79,7 @@ impl Store {
         .await
     }
 
-    /// The last task that was to bring a document, if it is not forgotten; one that did, or was cancelled, is not meant.
+    /// The last task for a document, if it is still retained. Completed and cancelled tasks are not considered.
     pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -93,7 +93,7 @@ impl Store {
         .await
     }
 
-    /// Cancels a task; where it has failed, its document is not listed any more.
+    /// Cancels a task. If it has failed, its document is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         self.write(move |transaction, pen| {
             end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
@@ -105,7 +105,7 @@ impl Store {
         .await
     }
 
-    /// Begins a task of this process. False if it is not there to be begun: cancelled, or with somebody else.
+    /// Starts a task of this process. Returns false if it cannot start: it was cancelled, or another process owns it.
     pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
@@ -117,7 +117,7 @@ impl Store {
         .await
     }
 
-    /// Tells how far a running task of this process is. Each call is a write; now and then is enough.
+    /// Records the progress of a running task of this process. Each call is a write, so callers should throttle it.
     pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
@@ -130,26 +130,26 @@ impl Store {
         .await
     }
 
-    /// Ends a task of this process; everybody may cancel one. False if it has ended already, is not there, or is with
-    /// somebody else.
+    /// Ends a task of this process; any process may cancel a task. Returns false if the task has already ended, does
+    /// not exist, or belongs to another process.
     pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
         self.write(move |transaction, pen| end_one(transaction, pen, &end, rows::now())).await
     }
 
-    /// Cancels a task, whoever runs it. False if it has ended already, or is not there.
+    /// Cancels a task in any process. Returns false if it has already ended or does not exist.
     pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
         self.end_task(TaskEnd::cancelled(id)).await
     }
 
-    /// Adopts the unfinished tasks of processes that have ended; they wait again, now for this process. In one transaction,
-    /// so that no two processes get the same one. The oldest first.
+    /// Adopts the unfinished tasks of dead processes and queues them for this process, oldest first. One transaction,
+    /// so no two processes adopt the same task.
     pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
         let living = self.living();
         self.write(move |transaction, pen| adopt(transaction, pen, &living)).await
     }
 
-    /// Hands the unfinished tasks of this process back, for others to adopt: it ends in order, so the task is not to blame
-    /// for not being done.
+    /// Releases the unfinished tasks of this process for adoption. This is an orderly shutdown, so it does not count
+    /// as a failed attempt of the task.
     pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
@@ -161,8 +161,8 @@ impl Store {
         .await
     }
 
-    /// Forgets tasks that ended longer ago than `keep`, and at least an hour; younger ones only if there are too many. Tells
-    /// how many.
+    /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
+    /// many. Returns the number of deleted tasks.
     pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
         let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
         let most = self.0.options.max_finished;
@@ -177,7 +177,7 @@ impl Store {
     }
 }
 
-/// A write for a task must not happen if that was cancelled or taken over meanwhile.
+/// Fails if the task of a write was cancelled or adopted by another process.
 pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Result<(), Error> {
     let id = match work {
         Work::Alone => return Ok(()),
@@ -189,7 +189,7 @@ pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Res
     statement.exists(params![id, pen.instance])?.then_some(()).ok_or(Error::Cancelled)
 }
 
-/// Ends the task that a write ends.
+/// Ends the task of a write, if the write ends one.
 pub(super) fn end_with(connection: &Connection, pen: &Pen, work: &Work, now: Millis) -> Result<(), Error> {
     if let Work::Ends(end) = work {
         end_one(connection, pen, end, now)?;
@@ -206,7 +206,7 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
         return Err(Error::TooManyTasks { bound });
     }
     let now = rows::now();
-    // A task alone changes nothing about a base, but it must be there.
+    // A task alone does not change a base, but the base must exist.
     connection
         .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
         .execute((&task.base, now))?;
@@ -227,7 +227,7 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
         now,
         pen.instance,
     ])?;
-    // The bound is passed by a hundredth at most.
+    // The limit is exceeded by one percent at most.
     let often = i64::try_from(options.max_finished / 100).unwrap_or(i64::MAX).max(1);
     if connection.last_insert_rowid() % often == 0 {
         forget_beyond(connection, options.max_finished)?;
@@ -235,7 +235,7 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
     Ok(())
 }
 
-/// Forgets finished tasks beyond a bound, those first that ended first. Tells how many.
+/// Deletes the oldest finished tasks beyond a limit. Returns the number of deleted tasks.
 fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
     let mut statement = connection.prepare_cached(
         "DELETE FROM tasks WHERE key IN (SELECT key FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') \
@@ -244,7 +244,7 @@ fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
     Ok(statement.execute([most])? as u64)
 }
 
-/// A task as it is told. What stands in its row was written by a process that may have ended since.
+/// A task as reported to callers. The process that wrote the row may have died since.
 pub(super) fn told(living: &Living, task: Task) -> Task {
     match task.state.is_finished() || living.has(task.runner.as_deref()) {
         true => task,
@@ -257,13 +257,13 @@ fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
     Ok(statement.query_row([id], read).optional()?)
 }
 
-/// What is kept of the request of a task that has ended. Nobody needs it any more, and it may be large; only where an upload
-/// lies is kept, which goes with its task.
+/// The part of the request to retain after the task has ended. The request may be large and is no longer needed; only
+/// the path of an upload is retained, because the upload is deleted with its task.
 pub(super) const REQUEST_LEFT: &str = "CASE json_valid(request) WHEN 1 THEN \
      CASE json_extract(request, '$.add.origin') WHEN 'uploaded' \
      THEN json_object('upload', json_extract(request, '$.add.file_path')) ELSE '{}' END ELSE '{}' END";
 
-/// Ends a task. One that somebody else has taken over is his to end; only cancelling it is anybody's.
+/// Ends a task. Only its owner may complete or fail it; any process may cancel it.
 fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
     let runner = match end.outcome {
         Outcome::Cancelled => None,
@@ -307,12 +307,12 @@ fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task
     tasks.filter_map(Result::transpose).collect()
 }
 
-/// The columns of [`read`], and where they are.
+/// Columns and FROM clause for [`read`].
 fn whole() -> String {
     columns("t.request", "t.result")
 }
 
-/// The same with something else in the place of what may be large.
+/// The same columns with replacements for the large ones.
 pub(super) fn columns(request: &str, result: &str) -> String {
     format!(
         "t.id, b.name, t.owner, t.kind, {request}, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, t.done, \

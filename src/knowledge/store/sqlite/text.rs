@@ -1,4 +1,4 @@
-//! The text of a document, all of it as it was at one moment.
+//! Text of a document, read from one snapshot.
 
 use rusqlite::{Connection, params};
 
@@ -6,12 +6,12 @@ use super::{Store, documents, rows};
 use crate::knowledge::document::{BaseName, Document, DocumentId, Page, PlacedChunk};
 use crate::knowledge::store::{Error, Wanted};
 
-/// How much of a chunk is told where nobody knows where it stands; enough to find it on its page.
+/// Number of characters to return of a chunk without known spans; enough to find it on its page.
 const BEGINNING: u32 = 200;
 
 impl Store {
-    /// A document with some of its pages. Both are of the same moment, so one that is replaced meanwhile is never half of
-    /// each. None if there is no such document.
+    /// Returns a document and some of its pages from one snapshot, so a concurrent replacement never mixes two
+    /// versions. Returns None if the document does not exist.
     pub async fn text(
         &self,
         base: &BaseName,
@@ -27,7 +27,7 @@ impl Store {
         .await
     }
 
-    /// The same, and the chunks that stand on these pages, in their order.
+    /// The same, and the chunks on these pages in document order.
     pub async fn text_and_chunks(
         &self,
         base: &BaseName,
@@ -64,7 +64,7 @@ fn pages(connection: &Connection, document: u64, wanted: Wanted) -> Result<Vec<P
     Ok(pages)
 }
 
-/// A chunk may repeat what stands on the page before its own, so those of the page after the last are looked at too.
+/// A chunk may repeat text from the page before it, so chunks of the page after the last one are included.
 fn chunks(connection: &Connection, document: u64, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT id, ordinal, page_first, page_last, stretches, \

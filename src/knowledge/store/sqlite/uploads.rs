@@ -1,4 +1,4 @@
-//! Which uploads tasks name: those that wait to be read, and those that nobody will read again.
+//! Uploads that tasks reference: pending ones, and ones that are no longer needed.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use super::Store;
 use crate::knowledge::store::{Error, KeptUpload, Uploads};
 
-/// All processes of a file see the folder of uploads.
+/// No-ops: all processes that share the file also share the upload folder.
 impl Store {
     pub async fn keep_upload(&self, _: &str, _: &Path) -> Result<(), Error> {
         Ok(())
@@ -26,7 +26,7 @@ impl Store {
 }
 
 impl Store {
-    /// The uploads that tasks name.
+    /// The uploads that tasks reference.
     pub async fn uploads(&self) -> Result<Uploads, Error> {
         self.read(|transaction| {
             let paths = |sql: &str| -> Result<HashSet<String>, Error> {

@@ -1,15 +1,15 @@
-//! Vectors as bytes.
+//! Scalar quantization of vectors.
 //!
-//! A window is one byte that says how wide its codes are, a scale, and a code for each number: the number is code times
-//! scale. One byte a code is enough for most vectors (a quarter of what floats take); one that would turn too far by it
-//! gets two. The scale keeps the length exact, so only the direction is rounded.
+//! A window consists of one byte for the code width, a scale, and a code per number: the number is code times scale.
+//! One byte per code is enough for most vectors (a quarter of the size of floats); a vector that would lose too much
+//! accuracy gets two. The scale preserves the length exactly, so only the direction is rounded.
 
 use crate::knowledge::store::Error;
 
-/// What rounding may cost: no vector is kept at a lower cosine to what it was.
+/// Minimum cosine similarity between a stored vector and the original.
 pub const FAITHFUL: f32 = 0.9999;
 
-/// The windows of a chunk, one after the other.
+/// The encoded windows of a chunk, concatenated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Encoded {
     pub(super) dimensions: u32,
@@ -17,10 +17,10 @@ pub(super) struct Encoded {
     pub(super) codes: Vec<u8>,
 }
 
-/// The byte that says how wide the codes are, and the scale.
+/// Size of the header: code width and scale.
 const HEAD: usize = 1 + 4;
 
-/// All windows must have the same number of dimensions, and finite numbers in them.
+/// All windows must have the same number of dimensions and contain only finite numbers.
 pub(super) fn encode(windows: &[Vec<f32>]) -> Result<Encoded, Error> {
     let dimensions = windows.first().map_or(0, Vec::len);
     let mut codes = Vec::with_capacity(windows.len() * (HEAD + dimensions));
@@ -43,7 +43,7 @@ pub(super) fn encode(windows: &[Vec<f32>]) -> Result<Encoded, Error> {
     Ok(Encoded { dimensions: dimensions as u32, windows: windows.len() as u32, codes })
 }
 
-/// None where the bytes are none of ours.
+/// Returns None if the bytes are not a valid encoding.
 pub(super) fn decode(dimensions: u32, windows: u32, mut codes: &[u8]) -> Option<Vec<Vec<f32>>> {
     let dimensions = dimensions as usize;
     let mut vectors = Vec::new();
@@ -69,7 +69,7 @@ fn quantise(vector: &[f32], most: f32) -> Vec<f32> {
     vector.iter().map(|number| (number * step).round().clamp(-most, most)).collect()
 }
 
-/// What makes the codes as long as the vector.
+/// The scale that gives the codes the length of the vector.
 fn scale(vector: &[f32], codes: &[f32]) -> f32 {
     let (wanted, has) = (length(vector), length(codes));
     if has > 0.0 { (wanted / has) as f32 } else { 0.0 }

@@ -1,4 +1,4 @@
-//! What is remembered of the files of watched folders.
+//! Persistent state of the files in watched folders.
 
 use rusqlite::types::Type;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -9,7 +9,7 @@ use crate::knowledge::store::{Error, Look, Place, Standing, Turn, Watched};
 use crate::knowledge::task::TaskId;
 
 impl Store {
-    /// The files of watched folders that are remembered for a base.
+    /// The stored files of watched folders of a base.
     pub async fn watched(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -21,8 +21,8 @@ impl Store {
         .await
     }
 
-    /// Documents of watched folders whose files nobody remembers, as after a repair or from an older version: as files that
-    /// are settled. How those looked is not known, nor the device, which is 0.
+    /// Documents of watched folders without a stored file row, as after a repair or from an older version. They are
+    /// returned as settled files. Their size and time are unknown, and so is the device, which is 0.
     pub async fn unremembered(&self, base: &BaseName) -> Result<Vec<Watched>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
@@ -46,7 +46,7 @@ impl Store {
         .await
     }
 
-    /// Changes rows. Tells which: the others were changed by somebody else, and are left so.
+    /// Updates rows and returns which updates applied. The rest were changed concurrently and are left unchanged.
     pub async fn turn_watched(&self, base: &BaseName, turns: Vec<Turn>) -> Result<Vec<bool>, Error> {
         let base = base.clone();
         self.write(move |transaction, _| {
@@ -56,7 +56,7 @@ impl Store {
         .await
     }
 
-    /// Forgets files that are gone.
+    /// Removes the rows of deleted files.
     pub async fn forget_watched(&self, base: &BaseName, paths: Vec<String>) -> Result<(), Error> {
         let base = base.clone();
         self.write(move |transaction, _| {
@@ -70,7 +70,7 @@ impl Store {
         .await
     }
 
-    /// Has tasks that failed listed no more among the documents: their files are tried again, by other tasks.
+    /// Hides failed tasks from the document list because other tasks retry their files.
     pub async fn forget_attempts(&self, tasks: Vec<TaskId>) -> Result<(), Error> {
         self.write(move |transaction, _| {
             let mut statement =
@@ -83,7 +83,7 @@ impl Store {
         .await
     }
 
-    /// Which folder a path was, when it last had files in it.
+    /// Identity of the folder at a path when it last contained files.
     pub async fn watched_folder(&self, path: &str) -> Result<Option<Place>, Error> {
         let path = path.to_owned();
         self.read(move |transaction| {
@@ -107,7 +107,7 @@ impl Store {
     }
 }
 
-/// A user wants a base to be empty: what waits does not come before it changes.
+/// The user cleared the base: pending files are not added before they change.
 pub(super) fn settle_base(connection: &Connection, base: i64) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE base = ?1")?
@@ -115,7 +115,7 @@ pub(super) fn settle_base(connection: &Connection, base: i64) -> Result<(), Erro
     Ok(())
 }
 
-/// A user does not want what a task would have brought.
+/// The user does not want the document of this task.
 pub(super) fn settle_task(connection: &Connection, task: TaskId) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE watched SET state = 'settled', task = NULL, document = NULL WHERE task = ?1")?
@@ -123,7 +123,7 @@ pub(super) fn settle_task(connection: &Connection, task: TaskId) -> Result<(), E
     Ok(())
 }
 
-/// A document is removed: its files have none any more, and that is no damage.
+/// The document was removed: clears the reference in its files. This is not an inconsistency.
 pub(super) fn leave_document(connection: &Connection, document: DocumentId) -> Result<(), Error> {
     connection.prepare_cached("UPDATE watched SET document = NULL WHERE document = ?1")?.execute([document])?;
     Ok(())
@@ -164,7 +164,7 @@ fn turn(connection: &Connection, base: i64, turn: &Turn) -> Result<bool, Error> 
     Ok(true)
 }
 
-/// The columns of [`read`], and where they are.
+/// Columns and FROM clause for [`read`].
 const WATCHED: &str = "w.path, w.modified, w.size_bytes, w.device, w.inode, w.changed, w.state, w.task, w.document \
      FROM watched AS w";
 
@@ -185,7 +185,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<Watched> {
     })
 }
 
-/// SQLite has signed numbers only, and these may take all their bits.
+/// SQLite has only signed integers, and these values use all 64 bits.
 pub(super) fn unsigned(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
     row.get::<_, i64>(column).map(i64::cast_unsigned)
 }

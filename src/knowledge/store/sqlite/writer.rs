@@ -1,7 +1,7 @@
-//! The one thread that writes.
+//! Writer thread.
 //!
-//! Work comes over a queue with a bound and is done in its order. What has been queued is done, also if nobody waits for
-//! it any more; a panic in it fails that one call.
+//! Commands arrive over a bounded queue and run in order. A queued command runs even if its caller no longer waits; a
+//! panic in it fails only that call.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::locked::locked;
 
 type Command = Box<dyn FnOnce(&mut Connection) + Send>;
 
-/// The queue in front of the thread, and the thread.
+/// The queue and its thread.
 #[derive(Debug)]
 pub(super) struct Writer {
     queue: Option<mpsc::Sender<Command>>,
@@ -27,7 +27,7 @@ impl Writer {
         let (queue, mut commands) = mpsc::channel::<Command>(room.max(1));
         let run = move || {
             while let Some(command) = commands.blocking_recv() {
-                // The caller hears of a panic by its answer's end; a transaction that was open is rolled back as it unwinds.
+                // The caller detects a panic by the closed response channel; unwinding rolls back an open transaction.
                 if catch_unwind(AssertUnwindSafe(|| command(&mut connection))).is_err() {
                     tracing::error!("a write to the knowledge base panicked");
                 }
@@ -38,7 +38,7 @@ impl Writer {
         Ok(Writer { queue: Some(queue), thread: Mutex::new(Some(thread)) })
     }
 
-    /// Does something in one transaction, which is kept if it succeeds.
+    /// Runs a closure in one transaction, which is committed on success.
     pub(super) async fn transact<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Transaction<'_>) -> Result<T, Error> + Send + 'static,
@@ -46,14 +46,14 @@ impl Writer {
         self.run(move |connection| transact(connection, work)).await
     }
 
-    /// Does something with the connection.
+    /// Runs a closure with the connection.
     pub(super) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&mut Connection) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
         let (answer, answered) = oneshot::channel();
         let command = Box::new(move |connection: &mut Connection| {
-            // Nobody waits for the answer if this fails.
+            // Fails only if the caller no longer waits.
             let _ = answer.send(work(connection));
         });
         let queue = self.queue.as_ref().ok_or(Error::Closed)?;
@@ -62,19 +62,19 @@ impl Writer {
     }
 }
 
-/// What was queued is done before the store is gone.
+/// Queued commands complete before the store is dropped.
 impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
         let thread = locked(&self.thread).take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
-            // It ends with its queue, and contains its panics.
+            // The thread ends when its queue closes, and it catches panics.
             let _ = thread.join();
         }
     }
 }
 
-/// The lock is taken at the beginning: a transaction that read first could not be sure of getting it later.
+/// Takes the write lock at the start: a transaction that reads first may fail to get it later.
 pub(super) fn transact<T>(
     connection: &mut Connection,
     work: impl FnOnce(&Transaction<'_>) -> Result<T, Error>,

@@ -1,7 +1,7 @@
-//! What a filter lets be found.
+//! Search filter.
 //!
-//! The writings that pass are brought where they are few. Where they are many they stay in the database: neighbours are
-//! filtered there, and of those that words have found only the best are asked about.
+//! If few content versions pass the filter, their keys are loaded. If many do, the filter stays in the database: it is
+//! applied to the neighbours there, and only the best lexical results are checked against it.
 
 use std::collections::HashSet;
 
@@ -13,37 +13,36 @@ use super::super::session::Session;
 use super::super::{KEYS, aside, facets, rows};
 use crate::knowledge::store::Error;
 
-/// More writings than these are not brought.
+/// Maximum number of content versions to load.
 const FEW: i64 = 10_000;
-/// How many of the best by words are asked about at first, for each that is wanted, and by how much more each time that
-/// these are not enough.
+/// Number of lexical results to check first, per requested result, and the growth factor if these are not enough.
 const AT_FIRST: usize = 4;
 const MORE: usize = 4;
 
-/// Which writings may be found.
+/// The content versions that may be found.
 #[derive(Debug)]
 pub(super) enum Allowed {
     All,
     These(HashSet<i64>),
-    /// Too many to be brought.
+    /// Too many to load.
     Passing(Condition),
 }
 
-/// What a filter asks of documents.
+/// The filter as a condition on documents.
 #[derive(Debug)]
 pub(super) struct Condition {
     base: i64,
     added_from: i64,
     added_to: i64,
-    /// One of each is wanted.
+    /// Each group needs at least one match.
     facets: Vec<Vec<i64>>,
 }
 
-/// Values of a statement, as they are added to it.
+/// Parameters of a statement under construction.
 pub(super) type Values<'v> = Vec<&'v (dyn ToSql + Sync)>;
 
 impl Allowed {
-    /// What a filter lets be found of a base, and how many documents and chunks that are.
+    /// Applies a filter to a base. Also returns the number of matching documents and chunks.
     pub(super) async fn of(session: &Session, base: i64, filter: &Filter) -> Result<(Allowed, u64, u64), Error> {
         let condition = Condition::of(base, filter);
         let mut values: Values = vec![&FEW];
@@ -63,7 +62,7 @@ impl Allowed {
         Ok((allowed, documents, chunks))
     }
 
-    /// Whether a chunk may be found, as far as that is known here.
+    /// Whether a chunk may be found, as far as it can be decided without the database.
     pub(super) fn allows(&self, key: u64) -> bool {
         match self {
             Allowed::These(writings) => writings.contains(&writing(key)),
@@ -85,7 +84,7 @@ impl Condition {
         }
     }
 
-    /// What must hold for `documents AS d`.
+    /// SQL condition on `documents AS d`.
     pub(super) fn sql<'v>(&'v self, values: &mut Values<'v>) -> String {
         let mut value = |value: &'v (dyn ToSql + Sync)| {
             values.push(value);
@@ -99,7 +98,7 @@ impl Condition {
         sql
     }
 
-    /// Leaves out what words have found and the filter does not let pass. Neighbours have passed it.
+    /// Drops lexical results that do not pass the filter. Neighbours have already passed it.
     pub(super) async fn sift(
         &self,
         session: &Session,
@@ -133,7 +132,7 @@ impl Condition {
         aside(keep).await
     }
 
-    /// Which of some writings pass.
+    /// Returns the content versions that pass.
     async fn passing(&self, session: &Session, writings: Vec<i64>) -> Result<Vec<i64>, Error> {
         let mut values: Values = vec![&writings];
         let passing = self.sql(&mut values);

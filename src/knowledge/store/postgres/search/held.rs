@@ -1,4 +1,4 @@
-//! What a base holds, and what of it may be found: all that is known before anything is looked for.
+//! Search scope: statistics of a base and its filter, loaded before the search starts.
 
 use std::collections::HashSet;
 
@@ -12,16 +12,16 @@ use super::allowed::Allowed;
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::Error;
 
-/// What a base holds, and what of it may be found.
+/// Statistics of a base, and the part of it to search.
 pub(super) struct Held {
     pub(super) base: i64,
     pub(super) sums: Sums,
     pub(super) vectors: u64,
-    /// Vectors of all bases, as far as somebody has counted them.
+    /// Estimated number of vectors in all bases.
     pub(super) stored: u64,
     dead: HashSet<i64>,
     pub(super) allowed: Allowed,
-    /// Chunks that may be found.
+    /// Number of chunks that may be found.
     pub(super) searched: u64,
 }
 
@@ -50,7 +50,7 @@ impl Held {
         let languages =
             spoken.iter().map(|row| Ok((rows::small(row, 0)? as u8, rows::get::<i64>(row, 1)?.max(0) as u64)));
         let (allowed, searched) = match allowed {
-            // A filter that lets all pass is none.
+            // A filter that every document passes is dropped.
             Some((allowed, passing, chunks)) if passing < documents => (allowed, chunks),
             _ => (Allowed::All, chunks),
         };
@@ -66,7 +66,7 @@ impl Held {
         }))
     }
 
-    /// Whether a chunk is still there.
+    /// Whether a chunk has not been removed.
     pub(super) fn is_live(&self, key: u64) -> bool {
         !self.dead.contains(&((key >> KEYS) as i64))
     }

@@ -1,4 +1,4 @@
-//! The neighbours of a direction, and how near others are.
+//! k-nearest-neighbour search and similarity of given chunks.
 
 use std::collections::HashMap;
 
@@ -13,12 +13,12 @@ use super::allowed::{Allowed, Values};
 use super::held::Held;
 use crate::knowledge::store::Error;
 
-/// The index pays where the square of those that may be found is more than this many times those that it goes through.
-/// Comparing one takes about a microsecond. The index takes as long as four thousand of these, and as many times longer as
-/// it passes by others: what a filter leaves out, and what is in other bases.
+/// The HNSW index is faster if the square of the number of candidates exceeds this many times the number of stored
+/// vectors. Comparing one vector takes about a microsecond. The index takes as long as four thousand comparisons, and
+/// proportionally longer the more vectors it has to skip because of the filter or because they belong to other bases.
 const PAYS: u64 = 4_000;
 
-/// The chunks whose direction is nearest, nearest first.
+/// The nearest chunks, nearest first.
 pub(super) async fn near(
     session: &Session,
     held: &Held,
@@ -28,14 +28,14 @@ pub(super) async fn near(
 ) -> Result<Vec<Near>, Error> {
     let Some(direction) = direction else { return Ok(Vec::new()) };
     let depth = apart::depth(sought.top).min(usize::try_from(held.searched).unwrap_or(usize::MAX));
-    // A chunk may have several windows, of which the best counts.
+    // A chunk may have several windows; the best one counts.
     let windows = (held.vectors as usize).div_ceil(held.sums.chunks.max(1) as usize).max(1);
     let candidates = held.searched.max(1).saturating_mul(windows as u64);
     let is_exact = is_quicker_one_by_one(candidates, held.stored);
     let mut limit = depth * windows + depth / 4;
     loop {
         let mut found = nearest(session, held, model, direction, is_exact, limit).await?;
-        // An index that gave up early has not found what there is; then every one is looked at.
+        // If the index scan stopped early, the result is incomplete, and a full scan follows.
         let wanted = limit.min(usize::try_from(candidates).unwrap_or(usize::MAX) / windows.max(1));
         if !is_exact && found.len() < wanted.min(limit) {
             found = nearest(session, held, model, direction, true, limit).await?;
@@ -61,18 +61,18 @@ async fn nearest(
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let these: Vec<i64>;
     let mut given: Values = vec![&held.base, direction, &limit];
-    // The planner takes the index for an order by this expression, and not for one that is a little more than it.
+    // The planner uses the index only for exactly this ORDER BY expression; adding 0 prevents it.
     let apart = match is_exact {
         true => "(v.direction <=> $2) + 0".to_owned(),
         false => format!("v.direction::halfvec({dimensions}) <=> $2"),
     };
-    // Where writings are looked up one after the other, all of their base are not to be read for each, whatever the planner
-    // knows of tables that were just filled.
+    // For lookups by content version, this keeps the planner from reading the whole base for each one, even if its
+    // statistics are outdated.
     let unindexed = match (&held.allowed, is_exact) {
         (Allowed::These(_), true) => " + 0",
         _ => "",
     };
-    // The model stands in the text: the index is of those vectors alone, and a parameter would hide that from the planner.
+    // The model key is a literal: the index is partial, and a parameter would hide the match from the planner.
     let all = format!(
         "SELECT v.writing, v.ordinal, {apart} AS apart FROM vectors AS v WHERE v.base{unindexed} = $1 \
          AND v.model{unindexed} = {key}"
@@ -89,7 +89,7 @@ async fn nearest(
             format!("{all} AND EXISTS (SELECT 1 FROM documents AS d WHERE d.writing = v.writing AND {passing})")
         }
     };
-    // Within, so that it is reckoned once for each vector and not again for what is told.
+    // In a subquery, so that the distance is computed only once per vector.
     let sql = format!(
         "SELECT writing, ordinal, (1 - apart)::real FROM ({found} ORDER BY apart LIMIT $3) AS near ORDER BY apart"
     );
@@ -100,9 +100,9 @@ async fn nearest(
     near.collect()
 }
 
-/// Those of some writings. Neither way has the planner look at each of them: `= ANY` would cost more than the search. Few are
-/// fetched one after the other, in the place of reading all and leaving out most; where the index is gone through, each
-/// that it finds is looked up.
+/// Restricts the search to some content versions. Neither form makes the planner compare each row with all of them: `=
+/// ANY` would cost more than the search. The exact form fetches few versions one by one instead of reading all; the
+/// index form looks up each row that the index returns.
 fn among_these(all: &str, is_exact: bool) -> String {
     match is_exact {
         true => format!(
@@ -113,12 +113,12 @@ fn among_these(all: &str, is_exact: bool) -> String {
     }
 }
 
-/// Whether candidates are sooner compared one by one than found with an index over all that is stored.
+/// Whether a full scan of the candidates is faster than an index scan over all stored vectors.
 fn is_quicker_one_by_one(candidates: u64, stored: u64) -> bool {
     candidates.saturating_mul(candidates) <= stored.max(candidates).saturating_mul(PAYS)
 }
 
-/// Each chunk once, by its best window; equal ones in the order of their keys.
+/// Keeps the best window of each chunk; ties are in key order.
 fn best_windows(found: Vec<Near>) -> Vec<Near> {
     let mut best: HashMap<u64, f32> = HashMap::with_capacity(found.len());
     for near in found {
@@ -130,7 +130,7 @@ fn best_windows(found: Vec<Near>) -> Vec<Near> {
     best
 }
 
-/// How near those are that only words have found.
+/// Similarities of chunks that only the lexical search found.
 pub(super) async fn similarities(
     session: &Session,
     model: Model,

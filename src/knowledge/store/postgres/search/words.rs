@@ -1,4 +1,4 @@
-//! The lists of a question's words, and what was meant by those that nobody has written.
+//! Posting lists of the query terms, and spelling correction of unknown terms.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,15 +11,15 @@ use super::super::{aside, rows};
 use super::held::Held;
 use crate::knowledge::store::Error;
 
-/// The lists of some words, by word. Each word has several, of different batches.
+/// Posting lists by term. Each term has several, from different batches.
 pub(super) type Lists = HashMap<String, Vec<Vec<u8>>>;
 
-/// The most words that a form of a misspelt one is compared with: those that share the most letters with it.
+/// Maximum number of terms to compare with a misspelled one: the ones that share the most characters with it.
 const MOST_COMPARED: i64 = 10_000;
-/// The most words, as near as each other, whose lists are brought: the most frequent.
+/// Maximum number of equally close terms to load lists for: the most frequent ones.
 const MOST_NEAR: i64 = 64;
 
-/// The lists of some words.
+/// The posting lists of some terms.
 pub(super) async fn lists(session: &Session, base: i64, forms: &[String]) -> Result<Lists, Error> {
     if forms.is_empty() {
         return Ok(Lists::new());
@@ -36,15 +36,15 @@ fn by_term(rows: &[Row]) -> Result<Lists, Error> {
     Ok(lists)
 }
 
-/// Finds what was meant by words that nobody has written. Spelling is compared before any list is brought, and only the
-/// nearest words are looked at; those further away where no chunk has the nearest any more.
+/// Corrects query terms that occur in no document. Spelling is compared before any list is loaded, and only the
+/// closest terms are used; more distant ones only if no live chunk contains a closer one.
 pub(super) async fn mend(
     session: &Session,
     held: &Arc<Held>,
     asked: &mut Asked,
     mut lists: Lists,
 ) -> Result<Lists, Error> {
-    // A list that cannot be read is told by whoever weighs it.
+    // Scoring reports a list that cannot be decoded.
     let has_live = |list: &Vec<u8>| apart::has_any(list, |key| held.is_live(key)).unwrap_or(true);
     let unknown = asked.unknown(|form| lists.get(form).is_some_and(|lists| lists.iter().any(has_live)));
     if unknown.is_empty() {
@@ -73,8 +73,8 @@ pub(super) async fn mend(
     Ok(lists)
 }
 
-/// Words of a base that may be near misspelt ones, in an order that is the same wherever they are asked for. One look at
-/// all words serves all that are misspelt.
+/// Terms of a base that may be close to misspelled ones, in a deterministic order. One scan of the terms covers all
+/// misspelled ones.
 async fn similar(session: &Session, base: i64, unknown: &[Misspelt]) -> Result<Vec<String>, Error> {
     let sql = "WITH misspelt AS MATERIALIZED (SELECT * FROM unnest($2::bigint[], $3::bigint[], $4::int[], $5::int[]) \
                WITH ORDINALITY AS m (signs, differing, least, most, form)), \
@@ -94,7 +94,7 @@ async fn similar(session: &Session, base: i64, unknown: &[Misspelt]) -> Result<V
     rows.iter().map(|row| rows::get(row, 0)).collect()
 }
 
-/// The lists of words that are as near as each other. Where there are many, those with the longest lists are brought.
+/// The lists of equally close terms. If there are many, the ones with the longest lists are loaded.
 async fn frequent(session: &Session, base: i64, step: &[Close]) -> Result<Lists, Error> {
     let sql = "WITH frequent AS MATERIALIZED (SELECT term FROM postings WHERE base = $1 AND term = ANY($2) GROUP BY term \
                ORDER BY sum(octet_length(list)) DESC, term LIMIT $3) \
@@ -103,11 +103,11 @@ async fn frequent(session: &Session, base: i64, step: &[Close]) -> Result<Lists,
     by_term(&session.rows(sql, &[&base, &terms, &MOST_NEAR]).await?)
 }
 
-/// How many live chunks are in lists.
+/// Number of live chunks in these lists.
 fn count(lists: &[Vec<u8>], held: &Held) -> u64 {
     let mut count = 0;
     for list in lists {
-        // One that cannot be read is told by whoever weighs it.
+        // Scoring reports a list that cannot be decoded.
         let _ = apart::each(list, |posting| count += u64::from(held.is_live(posting.key)));
     }
     count
