@@ -8,9 +8,10 @@ use corbie_mcp::{
 };
 
 use super::document::{BaseName, DocumentId};
+use super::grounding::Fence;
 use super::search::Question;
 use super::store::{Listing, ProcessingStatus, Wanted};
-use super::{Error, Knowledge, grounding};
+use super::{Error, Knowledge};
 
 const DOCUMENTS: &str = "knowledge://documents/{id}";
 const CHUNKS: &str = "knowledge://chunks/{id}";
@@ -194,8 +195,9 @@ fn prompt(knowledge: Knowledge) -> Prompt {
                     Err(Error::Empty) => Vec::new(),
                     found => found?,
                 };
-                let text =
-                    format!("{}\n\n{}\n\nQuestion: {question}", grounding::INSTRUCTIONS, grounding::passages(&passages));
+                let fence = Fence::new();
+                let (instructions, passages) = (fence.instructions(), fence.passages(&passages));
+                let text = format!("{instructions}\n\n{passages}\n\nQuestion: {question}");
                 Ok(PromptResult { description: None, messages: vec![PromptMessage { role: Role::User, content: Content::text(text) }] })
             }
         },

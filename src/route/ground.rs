@@ -5,8 +5,9 @@ use std::time::Duration;
 use tokio::time::{Instant, timeout_at};
 
 use crate::config::grounding as config;
+use crate::knowledge::grounding::Fence;
 use crate::knowledge::search::{Passage, Question};
-use crate::knowledge::{Error, Knowledge, grounding};
+use crate::knowledge::{Error, Knowledge};
 
 /// What was found.
 #[derive(Debug, Clone, Default)]
@@ -106,6 +107,7 @@ impl Verdict {
 impl Grounds {
     /// What a model is told of them; nothing where there are none.
     pub(super) fn prompt(&self) -> Option<String> {
-        (!self.passages.is_empty()).then(|| format!("{}\n\n{}", grounding::HINTS, grounding::passages(&self.passages)))
+        let fence = Fence::new();
+        (!self.passages.is_empty()).then(|| format!("{}\n\n{}", fence.hints(), fence.passages(&self.passages)))
     }
 }

@@ -82,6 +82,6 @@ fn the_prompt_brings_the_passages_for_a_question() {
     corbie.add("crows.txt", CROWS);
     let prompt = corbie.request("prompts/get", asked);
     let text = prompt["result"]["messages"][0]["content"]["text"].as_str().unwrap_or_else(|| panic!("{prompt}"));
-    assert!(text.contains("[1] crows.txt") && text.contains(CROWS), "{text}");
+    assert!(text.contains("number=\"1\" source=\"crows.txt\"") && text.contains(CROWS), "{text}");
     assert!(text.ends_with("Question: which birds remember faces"), "{text}");
 }

@@ -101,13 +101,14 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
         reply["message"] = "No documents found matching your query".into();
         return Ok(reply);
     }
+    let fence = grounding::Fence::new();
     let message = |role, text: String| Message { role, parts: vec![Part::Text { text }] };
     let chat = Chat {
         messages: vec![
-            message(Role::System, grounding::INSTRUCTIONS.into()),
+            message(Role::System, fence.instructions()),
             // Documents may come from anywhere, so they have no more say than a user. The question stands alone: it decides
             // about the model.
-            message(Role::User, grounding::passages(&passages)),
+            message(Role::User, fence.passages(&passages)),
             message(Role::User, question.to_owned()),
         ],
         max_tokens: input.max_tokens,
