@@ -21,6 +21,7 @@
 //! | `error-mid` | two pieces of the answer, then an error event; not streamed: an error with status 200 |
 //! | `slow-N` | the answer, N milliseconds later |
 //! | `drip-N` | the answer, N milliseconds before each piece |
+//! | `trickle-N` | two pieces of the answer, then one byte of a comment every N milliseconds, forever |
 //! | `shred` | the answer, three bytes at a time |
 
 use std::future;
@@ -59,6 +60,7 @@ pub(crate) enum Fault {
     ErrorMid,
     Slow { pause: Duration },
     Drip { pause: Duration },
+    Trickle { pause: Duration },
     Shred,
 }
 
@@ -92,8 +94,9 @@ impl Fault {
             ["error", "mid"] => Some(Fault::ErrorMid),
             ["slow", pause] => number(pause).map(|pause| Fault::Slow { pause: Duration::from_millis(pause) }),
             ["drip", pause] => number(pause).map(|pause| Fault::Drip { pause: Duration::from_millis(pause) }),
+            ["trickle", pause] => number(pause).map(|pause| Fault::Trickle { pause: Duration::from_millis(pause) }),
             ["shred"] => Some(Fault::Shred),
-            ["status" | "flaky" | "leak" | "html" | "stall" | "cut" | "end" | "slow" | "drip", ..] => None,
+            ["status" | "flaky" | "leak" | "html" | "stall" | "cut" | "end" | "slow" | "drip" | "trickle", ..] => None,
             _ => return Ok(None),
         };
         fault.map(Some).ok_or_else(|| format!("`{model}` looks like a fault and is none; see the table in fault.rs"))
@@ -176,6 +179,10 @@ impl Fault {
                 return stream::respond(reply);
             }
             Fault::Drip { pause } => (pause, Ending::Proper),
+            Fault::Trickle { pause } => {
+                pieces.truncate(reply.two_said());
+                return ([(CONTENT_TYPE, kind)], stream::trickle(pieces.concat().into(), pause)).into_response();
+            }
             Fault::Shred => {
                 let bytes = pieces.concat();
                 pieces = bytes.chunks(3).map(Bytes::copy_from_slice).collect();

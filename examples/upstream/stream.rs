@@ -86,6 +86,15 @@ pub(crate) fn endless(beginning: &'static str) -> Body {
     Body::from_stream(stream::once(future::ready(Ok(Bytes::from(beginning)))).chain(more))
 }
 
+/// A body that begins like this and goes on byte by byte with a comment that never ends.
+pub(crate) fn trickle(beginning: Bytes, pause: Duration) -> Body {
+    let more = stream::repeat(Bytes::from_static(b":")).then(move |byte| async move {
+        rest(pause).await;
+        Ok::<_, io::Error>(byte)
+    });
+    Body::from_stream(stream::once(future::ready(Ok(beginning))).chain(more))
+}
+
 /// A text in several pieces, of at most 16 characters.
 pub(crate) fn split(text: &str) -> Vec<String> {
     let characters: Vec<char> = text.chars().collect();

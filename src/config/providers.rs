@@ -52,7 +52,8 @@ pub struct Provider {
     /// Sent with every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
-    /// How long one try may take, and how long a stream may be silent.
+    /// How long one attempt may take until its answer is complete or, if it is streamed, until its first content; then,
+    /// how long the stream may be silent.
     pub timeout: ProviderTimeout,
     /// A proxy on the way, such as `http://proxy.example:3128`.
     #[serde(skip_serializing_if = "Option::is_none")]

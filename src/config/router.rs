@@ -39,8 +39,12 @@ pub struct Router {
     /// Models to ask next when that of a category fails, by the category's name, in order.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub fallbacks: BTreeMap<String, Vec<String>>,
-    /// How long an answer may take in all: every try with every provider.
+    /// How long a prompt may take until its answer is complete or, if it is streamed, until its first content: every
+    /// attempt with every provider.
     pub timeout: Timeout,
+    /// How long a stream may take from its first content to its end. One that takes longer ends with an error, even if
+    /// the provider keeps sending.
+    pub stream_timeout: Timeout,
     /// How much each caller may spend in a day.
     #[serde(skip_serializing_if = "Budget::is_absent")]
     pub budget: Budget,
@@ -97,6 +101,8 @@ impl Default for Router {
             stay: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
             timeout: Timeout::seconds(300),
+            // The longest answers, 128,000 tokens at 100 a second, take 21 minutes.
+            stream_timeout: Timeout::seconds(30 * 60),
             budget: Budget::default(),
             policies: BTreeMap::new(),
             cache: Cache::default(),

@@ -45,6 +45,12 @@ pub enum Error {
     /// The stream ended before the response was complete.
     #[error("the provider's answer broke off before its end; try again or use another model")]
     BrokenOff,
+    /// The stream exceeded its total time limit.
+    #[error(
+        "the stream took longer than `router.stream_timeout` allows; ask for a shorter answer, raise the limit or use \
+         another model"
+    )]
+    StreamTimeout,
 }
 
 /// Kind of network failure.
@@ -122,6 +128,7 @@ impl Error {
             Error::Timeout => "timeout",
             Error::Unreadable(_) => "unreadable",
             Error::BrokenOff => "broken_off",
+            Error::StreamTimeout => "stream_timeout",
         }
     }
 

@@ -33,6 +33,8 @@ pub struct Stream {
     as_it_came: bool,
     /// When data last arrived.
     heard: Instant,
+    /// When the stream must be complete.
+    deadline: Option<Instant>,
     ended: bool,
     /// Span of the attempt this stream belongs to.
     span: Span,
@@ -132,6 +134,7 @@ impl Stream {
             left,
             as_it_came: false,
             heard: Instant::now(),
+            deadline: None,
             ended: false,
             span: Span::none(),
         }
@@ -140,6 +143,12 @@ impl Stream {
     /// Records the rest of the stream in this span, which ends with the stream.
     pub(super) fn within(&mut self, span: Span) {
         self.span = span;
+    }
+
+    /// Sets when the stream must be complete. The idle timeout alone does not end a stream whose provider keeps sending
+    /// a little.
+    pub fn end_by(&mut self, deadline: Instant) {
+        self.deadline = Some(deadline);
     }
 
     /// Switches to passthrough: OpenAI events are parsed only as far as necessary from here on. [`Stream::next`] skips
@@ -168,13 +177,23 @@ impl Stream {
 
     /// The next piece, one event or one run of passthrough events.
     pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
-        while self.ready.is_empty() && !self.ended {
+        loop {
+            // Checked here as well as while waiting: a provider that sends without pause is never waited for.
+            if !self.ended && self.is_overdue() {
+                self.fail(Error::StreamTimeout);
+            }
+            if self.ended || !self.ready.is_empty() {
+                break;
+            }
             self.more().await;
         }
         let next = self.ready.pop_front();
         // The opener has already reported a successful start; a later failure counts against the provider too.
         if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
-            self.provider.answered(&self.model, Err(&error), Duration::ZERO);
+            // The time limit is ours, and says nothing about the provider.
+            if error != Error::StreamTimeout {
+                self.provider.answered(&self.model, Err(&error), Duration::ZERO);
+            }
             traced::failed(&self.span, &error);
         }
         if let Some(Ok(piece)) = &next {
@@ -210,7 +229,11 @@ impl Stream {
             self.ended = true;
             return Ok(());
         };
-        let came = wire.opened.next(self.heard + self.provider.timeout).await;
+        let idle = self.heard + self.provider.timeout;
+        let came = wire.opened.next(self.deadline.map_or(idle, |deadline| idle.min(deadline))).await;
+        if matches!(came, Err(Error::Timeout)) && self.is_overdue() {
+            return Err(Error::StreamTimeout);
+        }
         self.heard = Instant::now();
         self.take(came)
     }
@@ -286,9 +309,14 @@ impl Stream {
         });
     }
 
-    /// Queues the error behind the pieces received before it.
+    fn is_overdue(&self) -> bool {
+        self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    /// Queues the error behind the pieces received before it, and closes the connection.
     fn fail(&mut self, error: Error) {
         self.ended = true;
+        self.source = Source::Ready;
         self.failed = Some(error.clone());
         self.ready.push_back(Err(error));
     }

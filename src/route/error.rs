@@ -65,7 +65,7 @@ impl Error {
                 Provider::Unavailable { .. } | Provider::Resting | Provider::Unreadable(_) => Code::ProviderUnavailable,
                 Provider::BadRequest { .. } | Provider::Untranslatable(_) => Code::InvalidParams,
                 Provider::Network(_) | Provider::BrokenOff => Code::Network,
-                Provider::Timeout => Code::Timeout,
+                Provider::Timeout | Provider::StreamTimeout => Code::Timeout,
             },
         }
     }

@@ -110,17 +110,17 @@ impl Journey {
     /// It ended well; gives its record.
     pub(super) fn answered(&mut self, usage: Usage, price: Option<Price>) -> Record {
         self.record.outcome = Outcome::Answered;
-        self.record.usage = Some(Tokens::from(usage));
-        self.record.cost = price.map(|price| cost(usage, price));
         self.spend(usage, price);
         self.end();
         self.record.clone()
     }
 
-    /// Counts what an answer, or a part of one, costs its caller.
-    pub(super) fn spend(&self, usage: Usage, price: Option<Price>) {
+    /// Records what an answer, or a part of one, used, and charges its caller for it.
+    pub(super) fn spend(&mut self, usage: Usage, price: Option<Price>) {
+        self.record.usage = Some(Tokens::from(usage));
+        self.record.cost = price.map(|price| cost(usage, price));
         if let Some(caller) = &self.caller {
-            self.router.budgets.spend(caller, usage, price.map(|price| cost(usage, price)), today());
+            self.router.budgets.spend(caller, usage, self.record.cost, today());
         }
     }
 

@@ -53,6 +53,7 @@ pub struct Record {
     pub error: Option<String>,
     /// From the prompt to the end of the answer
     pub latency_ms: f64,
+    /// Of a stream that broke off, what came until then; estimated where the provider reported nothing
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
     /// In the currency of the configured prices; absent where none is configured

@@ -163,7 +163,9 @@ impl Router {
         let read = ask.question.size() as u64 / 4;
         let span = journey.span();
         match self.answer::<InPieces>(ask, &mut journey).instrument(span).await {
-            Ok((stream, price)) => Ok(Answering::new(stream, journey, price, read)),
+            Ok((stream, price)) => {
+                Ok(Answering::new(stream, journey, price, read, self.0.settings.stream_timeout.get()))
+            }
             Err(error) => Err(journey.failed(error)),
         }
     }

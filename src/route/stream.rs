@@ -1,5 +1,9 @@
 //! A routed answer that comes in pieces, and its record when it has come.
 
+use std::time::Duration;
+
+use tokio::time::Instant;
+
 use super::error::Error;
 use super::journey::Journey;
 use super::record::Record;
@@ -21,8 +25,15 @@ pub struct Answering {
 }
 
 impl Answering {
-    /// `read` is about how many tokens the model was given.
-    pub(super) fn new(stream: Stream, journey: Journey, price: Option<Price>, read: u64) -> Answering {
+    /// `read` is about how many tokens the model was given; `limit` is how long the rest may take.
+    pub(super) fn new(
+        mut stream: Stream,
+        journey: Journey,
+        price: Option<Price>,
+        read: u64,
+        limit: Duration,
+    ) -> Answering {
+        stream.end_by(Instant::now() + limit);
         let estimate = Usage { prompt: read, ..Usage::default() };
         Answering { stream, journey, price, usage: Usage::default(), estimate, ended: false }
     }
@@ -97,7 +108,7 @@ impl Answering {
     }
 
     /// What was written until now costs its caller, whether or not there is more.
-    fn pay(&self) {
+    fn pay(&mut self) {
         let told = Some(self.usage).filter(|usage| usage.total() > 0);
         self.journey.spend(told.unwrap_or(self.estimate), self.price);
     }

@@ -51,6 +51,61 @@ fn a_stream_that_falls_silent_ends_with_an_error_when_the_time_is_up() {
 }
 
 #[test]
+fn a_provider_that_drips_forever_is_cut_off_when_the_stream_has_taken_too_long() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    for format in FORMATS {
+        settings["providers"][format]["models"] =
+            json!({ "drip-300": { "price": { "input": 1, "output": 1 } }, "trickle-20": {} });
+    }
+    // No provider is ever silent for as long as its own timeout, which is two minutes.
+    settings["router"] = json!({ "stream_timeout": "1s" });
+    let face = Face::start(&settings);
+    for format in FORMATS {
+        for fault in ["drip-300", "trickle-20"] {
+            let streamed = face.stream(&question(&format!("{format}/{fault}"), TEXT));
+            assert_broken(&streamed, &format!("{format} {fault}"));
+            let error = &streamed.chunks.last().unwrap()["error"];
+            assert_eq!(error["code"], "stream_timeout", "{format} {fault}");
+            assert!(error["message"].as_str().unwrap().contains("`router.stream_timeout`"), "{error}");
+            let decision = &face.decisions()[0];
+            assert_eq!((&decision["outcome"], &decision["error"]), (&json!("failed"), &json!("stream_timeout")));
+            let usage = &decision["usage"];
+            assert!(usage["prompt"].as_u64() > Some(0) && usage["completion"].as_u64() > Some(0), "{decision}");
+            assert_eq!(decision["cost"].as_f64().is_some_and(|cost| cost > 0.0), fault == "drip-300", "{decision}");
+        }
+    }
+    let metrics = face.client.get("/metrics").body;
+    assert!(metrics.contains("corbie_route_decisions_total{why=\"asked\",outcome=\"failed\"} 6"), "{metrics}");
+    // The limit is ours, so no provider is thought to be down.
+    for format in FORMATS {
+        assert_eq!(face.chat(&question(&format!("{format}/echo-small"), "hello")).status, 200, "{format}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_off_is_paid_for() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    settings["router"] = json!({ "stream_timeout": "200ms", "budget": { "tokens_per_day": 10 } });
+    let face = Face::start(&settings);
+    assert_broken(&face.stream(&question("openai/trickle-20", TEXT)), "trickle-20");
+    assert_eq!(error(&face.chat(&question("openai/echo-small", "hello")), 429)["code"], "over_budget");
+}
+
+#[test]
+fn a_stream_within_its_limit_is_whole() {
+    let upstream = Upstream::start();
+    let mut settings = three(&upstream);
+    settings["router"] = json!({ "stream_timeout": "20s" });
+    let face = Face::start(&settings);
+    for format in FORMATS {
+        let streamed = face.stream(&question(&format!("{format}/drip-20"), TEXT));
+        assert_eq!((streamed.text(), streamed.done), (format!("echo: {TEXT}"), true), "{format}");
+    }
+}
+
+#[test]
 fn a_stream_that_breaks_before_its_first_piece_is_begun_elsewhere() {
     let upstream = Upstream::start();
     for format in FORMATS {

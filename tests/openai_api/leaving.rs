@@ -111,6 +111,20 @@ fn a_caller_who_leaves_before_the_first_piece_closes_the_connection_to_the_provi
     }
 }
 
+#[test]
+fn a_stream_that_takes_too_long_closes_the_connection_to_a_provider_that_never_stops() {
+    let (house, told) = endless(true);
+    let settings = json!({
+        "providers": { "house": peer("openai-compatible", &house) }, "router": { "stream_timeout": "300ms" },
+    });
+    let face = Face::start(&settings);
+    // The caller stays.
+    let streamed = face.stream(&question("house/any", "hello"));
+    assert_eq!(streamed.chunks.last().unwrap()["error"]["code"], "stream_timeout", "{streamed:?}");
+    assert_asked(&told);
+    assert!(matches!(told.recv_timeout(PATIENCE), Ok(Seen::Left(_))));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_stream_under_way_when_the_server_is_told_to_end_comes_to_its_end() {
