@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::echo::{self, Answer, Asked, Format, MODELS, Role, Stop, Turn};
 use crate::failure::{Failure, Reason};
-use crate::marks::SIGNATURE;
+use crate::marks::signature;
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
@@ -36,7 +36,7 @@ pub(crate) fn read(body: &Value, headers: &HeaderMap) -> Result<Asked, String> {
 
 pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
     let mut message = message(asked, answer);
-    message["content"] = blocks(answer).into();
+    message["content"] = blocks(answer, &asked.model).into();
     message["stop_reason"] = stop_reason(answer).into();
     message["stop_sequence"] = stop_sequence(answer).into();
     message["usage"]["output_tokens"] = written(answer).into();
@@ -45,7 +45,7 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
 
 pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     let mut events = vec![event("message_start", json!({"message": message(asked, answer)}))];
-    for (index, mut block) in blocks(answer).into_iter().enumerate() {
+    for (index, mut block) in blocks(answer, &asked.model).into_iter().enumerate() {
         let deltas = deltas(&mut block);
         events.push(event("content_block_start", json!({"index": index, "content_block": block})));
         if index == 0 {
@@ -148,10 +148,10 @@ fn message(asked: &Asked, answer: &Answer) -> Value {
     })
 }
 
-fn blocks(answer: &Answer) -> Vec<Value> {
+fn blocks(answer: &Answer, model: &str) -> Vec<Value> {
     let mut blocks = Vec::new();
     if let Some(thinking) = &answer.thinking {
-        blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": SIGNATURE}));
+        blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": signature(model)}));
     }
     if !answer.text.is_empty() {
         blocks.push(json!({"type": "text", "text": answer.text}));

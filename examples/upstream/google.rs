@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::echo::{self, Answer, Asked, Format, Role, Stop, Turn};
 use crate::failure::{Failure, Reason, Wait};
-use crate::marks::SIGNATURE;
+use crate::marks::signature;
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
@@ -41,9 +41,9 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
     if !answer.text.is_empty() {
         parts.push(json!({"text": answer.text}));
     }
-    parts.extend(calls(answer));
+    parts.extend(calls(asked, answer));
     if let Some(part) = parts.last_mut().filter(|_| answer.thinking.is_some() && answer.calls.is_empty()) {
-        part["thoughtSignature"] = SIGNATURE.into();
+        part["thoughtSignature"] = signature(&asked.model).into();
     }
     response(asked, answer, parts, true)
 }
@@ -53,12 +53,12 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     let thinking = split(answer.thinking.as_deref().unwrap_or_default());
     parts.extend(thinking.iter().map(|piece| json!({"text": piece, "thought": true})));
     parts.extend(split(&answer.text).iter().map(|piece| json!({"text": piece})));
-    parts.extend(calls(answer));
+    parts.extend(calls(asked, answer));
     let mut events: Vec<Event> =
         parts.into_iter().map(|part| Event::data(&response(asked, answer, vec![part], false), true)).collect();
     let mut last = json!({"text": ""});
     if answer.thinking.is_some() && answer.calls.is_empty() {
-        last["thoughtSignature"] = SIGNATURE.into();
+        last["thoughtSignature"] = signature(&asked.model).into();
     }
     events.push(Event::data(&response(asked, answer, vec![last], true), false));
     events
@@ -172,12 +172,12 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Of calls that were thought about, the first is signed.
-fn calls(answer: &Answer) -> impl Iterator<Item = Value> {
+fn calls(asked: &Asked, answer: &Answer) -> impl Iterator<Item = Value> {
     answer.calls.iter().enumerate().map(|(index, call)| {
         let id = format!("call_{}", call.id);
         let mut part = json!({"functionCall": {"id": id, "name": call.name, "args": call.arguments}});
         if index == 0 && answer.thinking.is_some() {
-            part["thoughtSignature"] = SIGNATURE.into();
+            part["thoughtSignature"] = signature(&asked.model).into();
         }
         part
     })

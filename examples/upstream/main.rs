@@ -1,7 +1,8 @@
 //! A stand-in for OpenAI, Anthropic and Google on loopback, for tests.
 //!
 //! It speaks the wire formats of all three on one port, answers with an echo ([`echo`]), and fails in the way the
-//! model's name says ([`fault`]). One model counts what a request carries unseen ([`marks`]). The same request gets the
+//! model's name says ([`fault`]). It takes no
+//! signature that another model made, and one model counts what a request carries unseen ([`marks`]). The same request gets the
 //! same answer.
 //!
 //! ```text
@@ -212,7 +213,9 @@ impl Api {
             }
             (Api::OpenAi | Api::Google, _) => openai::read(&body),
         };
-        asked.map_err(|message| Failure::new(400, message))
+        asked
+            .and_then(|asked| marks::check(self, &asked.model, &body).map(|()| asked))
+            .map_err(|message| Failure::new(400, message))
     }
 
     fn models(self, head: &Parts) -> Value {

@@ -1,17 +1,79 @@
 //! What a request carries that no echo shows: signatures of thinking, and marks for the cache.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// What both who sign their thinking sign it with.
-pub(crate) const SIGNATURE: &str = "ZWNobyBzaWduYXR1cmU=";
+use crate::{Api, list};
 
 /// The model whose answers count them.
 pub(crate) const MODEL: &str = "marks";
 
+/// Compatible servers sign nothing, except for models whose names begin with this.
+pub(crate) const SIGNING: &str = "signing-";
+
+/// What Google takes in the place of a signature.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// What a model signs its thinking with. No other model takes it.
+pub(crate) fn signature(model: &str) -> String {
+    STANDARD.encode(format!("signature of {model}"))
+}
+
 pub(crate) fn counted(body: &Value) -> String {
-    let signatures = count(body, &|_, value| value == SIGNATURE);
+    let expected = signature(MODEL);
+    let signatures = count(body, &|_, value| *value == expected);
     let marks = count(body, &|name, value| name == "cache_control" && value["type"] == "ephemeral");
     format!("{signatures} signatures, {marks} cache marks")
+}
+
+/// Refuses signatures of other models and missing ones, in the words of each API.
+pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
+    let expected = signature(model);
+    let is_foreign = |name: &str, value: &Value| {
+        let signs = matches!(name, "signature" | "thoughtSignature" | "thought_signature" | "data");
+        let of_google = api == Api::Google && value == UNSIGNED;
+        signs && value.is_string() && !of_google && *value != expected
+    };
+    let turns = match api {
+        Api::OpenAi | Api::Anthropic => &body["messages"],
+        Api::Google => &body["contents"],
+    };
+    // Pictures have data too.
+    let thoughts = list(turns).iter().filter(|turn| turn["role"] == "assistant" || turn["role"] == "model");
+    match api {
+        _ if count(body, &|name, _| name == "signed_by") > 0 => Err("Unknown name: signed_by".into()),
+        Api::Anthropic if thoughts.clone().any(|turn| count(turn, &is_foreign) > 0) => {
+            Err("messages.1.content.0: Invalid `signature` in `thinking` block".into())
+        }
+        Api::Anthropic if body["thinking"]["type"] == "enabled" && is_unthought(list(turns)) => {
+            Err("messages.1.content.0.type: Expected `thinking` or `redacted_thinking`, but found `tool_use`".into())
+        }
+        Api::Google if thoughts.clone().any(|turn| count(turn, &is_foreign) > 0) => {
+            Err("Thought signature is not valid.".into())
+        }
+        Api::Google if model.starts_with("gemini-3") && thoughts.clone().any(is_unsigned) => {
+            Err("Function call is missing a thought_signature in functionCall parts.".into())
+        }
+        Api::OpenAi if thoughts.clone().any(|turn| count(turn, &is_foreign) > 0) => {
+            Err("The encrypted content could not be verified.".into())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether tools were called last, and the model did not think before it called them.
+fn is_unthought(turns: &[Value]) -> bool {
+    let Some(last) = turns.iter().rposition(|turn| turn["role"] == "assistant") else { return false };
+    let first = list(&turns[last]["content"]).first().map_or(&Value::Null, |block| &block["type"]);
+    let mut blocks = turns[last..].iter().flat_map(|turn| list(&turn["content"]));
+    blocks.any(|block| block["type"] == "tool_result") && first != "thinking" && first != "redacted_thinking"
+}
+
+/// Whether the first call of a turn has no signature.
+fn is_unsigned(turn: &Value) -> bool {
+    let mut calls = list(&turn["parts"]).iter().filter(|part| part["functionCall"].is_object());
+    calls.next().is_some_and(|call| !call["thoughtSignature"].is_string())
 }
 
 fn count(value: &Value, is_one: &dyn Fn(&str, &Value) -> bool) -> usize {

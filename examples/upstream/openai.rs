@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::echo::{Answer, Asked, Format, MODELS, Role, Stop, ToolCall, Turn};
 use crate::failure::{Failure, Reason};
+use crate::marks::{SIGNING, signature};
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
@@ -44,6 +45,12 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
         message["content"] = Value::Null;
         message["tool_calls"] = answer.calls.iter().map(|call| tool_call(call, &call.arguments.to_string())).collect();
     }
+    if let Some((details, proof)) = signed(asked, answer) {
+        message["reasoning_details"] = details;
+        if !answer.calls.is_empty() {
+            message["tool_calls"][0]["extra_content"] = proof;
+        }
+    }
     json!({
         "id": "chatcmpl-echo",
         "object": "chat.completion",
@@ -78,9 +85,14 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     let thinking = split(answer.thinking.as_deref().unwrap_or_default());
     events.extend(thinking.iter().map(|piece| delta(json!({"reasoning_content": piece}), true)));
     events.extend(split(&answer.text).iter().map(|piece| delta(json!({"content": piece}), true)));
+    let signed = signed(asked, answer);
+    events.extend(signed.iter().map(|(details, _)| delta(json!({"reasoning_details": details}), true)));
     for (index, call) in answer.calls.iter().enumerate() {
         let mut opening = tool_call(call, "");
         opening["index"] = index.into();
+        if let Some((_, proof)) = signed.as_ref().filter(|_| index == 0) {
+            opening["extra_content"] = proof.clone();
+        }
         events.push(delta(json!({"tool_calls": [opening]}), true));
         events.extend(
             split(&call.arguments.to_string())
@@ -118,6 +130,15 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
     error.insert("param".into(), Value::Null);
     error.insert("code".into(), code.into());
     error
+}
+
+/// Signed thinking as OpenRouter writes it, and a signed call as Google's compatible API does, of models that sign.
+fn signed(asked: &Asked, answer: &Answer) -> Option<(Value, Value)> {
+    (answer.thinking.is_some() && asked.model.starts_with(SIGNING)).then(|| {
+        let signature = signature(&asked.model);
+        let detail = json!({"type": "reasoning.encrypted", "index": 0, "format": "echo", "data": signature});
+        (json!([detail]), json!({"google": {"thought_signature": signature}}))
+    })
 }
 
 fn turn(message: &Value) -> Result<Turn, String> {

@@ -47,12 +47,13 @@ pub struct Call<'a> {
 impl Call<'_> {
     /// Requests a buffered response.
     pub async fn complete(self) -> Outcome<Completion> {
-        self.whole(|head, body| self.provider.response(head, &body), |completion| completion).await
+        self.whole(|head, body| self.provider.response(head, &body, self.question.model()), |completion| completion)
+            .await
     }
 
     /// Requests a buffered response, passed through unmodified where possible.
     pub async fn pass_on(self) -> Outcome<Answered> {
-        self.whole(|head, body| self.provider.passed_on(head, body), Answered::Read).await
+        self.whole(|head, body| self.provider.passed_on(head, body, self.question.model()), Answered::Read).await
     }
 
     /// Requests a streaming response and waits for its first content. Until then a retry or failover loses nothing.

@@ -85,7 +85,7 @@ pub enum Part {
         format: String,
         base64: String,
     },
-    /// Model reasoning. The provider's signature is stored unmodified.
+    /// Model reasoning. The proof is the signature of the provider, unmodified, and its signer (`signer.rs`).
     Reasoning {
         text: String,
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,7 +97,7 @@ pub enum Part {
         name: String,
         /// The parsed JSON object. If the model wrote invalid JSON, the original string.
         arguments: Value,
-        /// Signature that the provider requires back with the call.
+        /// Signature that the provider requires back with the call, and its signer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         proof: Option<Value>,
     },

@@ -24,6 +24,7 @@ pub mod provider;
 mod question;
 pub mod retry;
 pub(crate) mod retry_after;
+pub mod signer;
 mod sse;
 pub mod state;
 pub mod stream;

@@ -13,6 +13,7 @@ use super::capabilities::{self, Known};
 use super::chat::Protocol;
 use super::client::{self, Client};
 use super::embeddings::{Batch, Embed};
+use super::signer::Signer;
 use super::state::State;
 use super::{Answered, Completion, Delta, Endpoint, Error, Event, Head, ModelInfo, Question, Request};
 use super::{anthropic, google, mock, openai};
@@ -231,31 +232,48 @@ impl Provider {
         let endpoint = &self.endpoints[key.min(self.endpoints.len() - 1)];
         let refuses = self.known(question.model()).refuses();
         let official = self.kind == Kind::OpenAi;
-        Ok(Some(match (question, self.protocol()) {
-            (Question::AsItCame { received, model }, Protocol::OpenAi) if !official || !received.may_hold_foreign() => {
-                received.passed_on(model, endpoint, refuses)
+        if let (Question::AsItCame { received, model }, Protocol::OpenAi) = (question, self.protocol()) {
+            let may_be_foreign = if official { received.may_hold_foreign() } else { received.may_name_signer() };
+            if !may_be_foreign {
+                return Ok(Some(received.passed_on(model, endpoint, refuses)));
             }
-            (question, Protocol::OpenAi) if official => openai::official_request(&*question.chat()?, endpoint, refuses),
-            (question, Protocol::OpenAi) => openai::request(&*question.chat()?, endpoint, refuses),
-            (question, Protocol::Anthropic) => anthropic::request(&*question.chat()?, endpoint, refuses)?,
-            (question, Protocol::Google) => google::request(&*question.chat()?, endpoint, refuses)?,
+        }
+        let (chat, signer) = (question.chat()?, self.signer(question.model()));
+        Ok(Some(match self.protocol() {
+            Protocol::OpenAi if official => openai::official_request(&chat, endpoint, refuses),
+            Protocol::OpenAi => openai::compatible_request(&chat, endpoint, refuses, &signer),
+            Protocol::Anthropic => anthropic::request(&signer.own(chat), endpoint, refuses)?,
+            Protocol::Google => google::request(&signer.own(chat), endpoint, refuses)?,
         }))
     }
 
+    /// How signatures of one of its models are told from those of others.
+    pub(super) fn signer(&self, model: &str) -> Signer {
+        Signer::new(&self.name, model)
+    }
+
     /// Parses a response for an OpenAI client, or passes it through if it is complete.
-    pub fn passed_on(&self, head: Head<'_>, body: Bytes) -> Result<Answered, Error> {
+    pub fn passed_on(&self, head: Head<'_>, body: Bytes, model: &str) -> Result<Answered, Error> {
         let faultless = (self.protocol() == Protocol::OpenAi).then(|| openai::faultless(head, &body)).flatten();
         match faultless {
-            Some(usage) => Ok(Answered::AsItCame { body, usage }),
-            None => self.response(head, &body).map(Answered::Read),
+            Some(usage) => {
+                let signed = openai::signed(&body, &self.signer(model));
+                Ok(Answered::AsItCame { body: signed.map_or(body, Bytes::from), usage })
+            }
+            None => self.response(head, &body, model).map(Answered::Read),
         }
     }
 
-    pub fn response(&self, head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
+    /// Parses the response of a model. Its signatures name the model.
+    pub fn response(&self, head: Head<'_>, body: &[u8], model: &str) -> Result<Completion, Error> {
+        let signer = self.signer(model);
         let response = match self.protocol() {
-            Protocol::OpenAi => openai::response(head, body),
-            Protocol::Anthropic => anthropic::response(head, body),
-            Protocol::Google => google::response(head, body),
+            Protocol::OpenAi => match openai::signed(body, &signer) {
+                Some(body) => openai::response(head, body.as_bytes()),
+                None => openai::response(head, body),
+            },
+            Protocol::Anthropic => anthropic::response(head, body).map(|completion| tagged(completion, &signer)),
+            Protocol::Google => google::response(head, body).map(|completion| tagged(completion, &signer)),
         };
         response.map_err(|error| self.scrubbed(error))
     }
@@ -406,6 +424,12 @@ impl Decoder {
             Decoder::Google(decoder) => decoder.is_complete(),
         }
     }
+}
+
+/// A response whose signatures name their signer.
+fn tagged(mut completion: Completion, signer: &Signer) -> Completion {
+    signer.tag_parts(&mut completion.parts);
+    completion
 }
 
 /// The operator's headers, plus basic authentication from the user info of the URL.

@@ -14,6 +14,7 @@ use super::chat::Protocol;
 use super::client::Opened;
 use super::openai::{self, plain};
 use super::provider::{Decoder, Provider};
+use super::signer::Signer;
 use super::{Delta, Error, Events, Head, NetworkFault, Question, mock, traced};
 
 /// The pieces of one streaming response, in order. Dropping the stream closes the connection, so the provider stops
@@ -23,6 +24,7 @@ pub struct Stream {
     provider: Arc<Provider>,
     source: Source,
     model: String,
+    signer: Signer,
     /// The error that ended the stream.
     failed: Option<Error>,
     /// Pieces received but not yet taken by the reader.
@@ -113,7 +115,7 @@ impl Stream {
         };
         let opened = provider.client.open(request, by).await?;
         if !opened.status.is_success() || is_json(&opened) {
-            return Err(refusal(&provider, opened, by).await);
+            return Err(refusal(&provider, opened, model, by).await);
         }
         let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
         let mut stream = Stream::new(provider, source, model, VecDeque::new());
@@ -124,11 +126,12 @@ impl Stream {
     }
 
     fn new(provider: Arc<Provider>, source: Source, model: &str, ready: VecDeque<Result<Piece, Error>>) -> Stream {
-        let (model, left) = (model.to_owned(), VecDeque::new());
+        let (signer, model, left) = (provider.signer(model), model.to_owned(), VecDeque::new());
         Stream {
             provider,
             source,
             model,
+            signer,
             failed: None,
             ready,
             left,
@@ -270,9 +273,11 @@ impl Stream {
                         if event.data.trim().is_empty() || decoder.is_over() {
                             continue;
                         }
-                        let deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                        let mut deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                        self.signer.tag_deltas(&mut deltas);
                         let counts = decoder.tells_tokens();
-                        let data = (self.provider.protocol() == Protocol::OpenAi).then_some(event.data);
+                        let data = (self.provider.protocol() == Protocol::OpenAi)
+                            .then(|| openai::signed(event.data.as_bytes(), &self.signer).unwrap_or(event.data));
                         if !deltas.is_empty() || data.is_some() {
                             self.ready.push_back(Ok(Piece::Event { deltas, data, counts }));
                         }
@@ -343,7 +348,7 @@ fn is_json(opened: &Opened) -> bool {
 }
 
 /// Reads the error from a response that is not a stream.
-async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error {
+async fn refusal(provider: &Provider, mut opened: Opened, model: &str, by: Instant) -> Error {
     let mut body = Vec::new();
     while body.len() < MOST_REFUSAL {
         match opened.next(by).await {
@@ -352,7 +357,7 @@ async fn refusal(provider: &Provider, mut opened: Opened, by: Instant) -> Error 
         }
     }
     let head = Head { status: opened.status, headers: &opened.headers, at: SystemTime::now() };
-    provider.response(head, &body).err().unwrap_or(Error::Unreadable("it is no stream"))
+    provider.response(head, &body, model).err().unwrap_or(Error::Unreadable("it is no stream"))
 }
 
 /// How long draining the body may take after the final event.

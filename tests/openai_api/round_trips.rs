@@ -1,12 +1,16 @@
 //! What one provider wants back or kept goes through a caller who speaks another protocol.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use crate::fixture::{Face, question, three, with};
 use crate::upstream::Upstream;
 
-/// The fake upstream's.
-const SIGNATURE: &str = "ZWNobyBzaWduYXR1cmU=";
+/// What a model of the fake upstream signs with. It refuses every other signature.
+fn signature(model: &str) -> String {
+    STANDARD.encode(format!("signature of {model}"))
+}
 
 fn tools() -> Value {
     json!([{ "type": "function", "function": { "name": "clock", "parameters": { "type": "object" } } }])
@@ -81,7 +85,8 @@ fn anthropics_thinking_goes_back_with_its_signature_where_it_was() {
     let upstream = Upstream::start();
     for streamed in [false, true] {
         let (called, told) = played(&upstream, "anthropic", streamed);
-        let thinking = |text: &str| json!({ "type": "thinking", "thinking": text, "signature": SIGNATURE });
+        let thinking =
+            |text: &str| json!({ "type": "thinking", "thinking": text, "signature": signature("echo-small") });
         assert_eq!(called[0], thinking("The user says: call clock {\"zone\":\"PET\"}"), "streamed: {streamed}");
         assert_eq!((&called[1]["type"], called.as_array().unwrap().len()), (&json!("tool_use"), 2));
         let text = json!({ "type": "text", "text": "echo: noon" });
@@ -96,15 +101,15 @@ fn googles_signatures_go_back_on_the_part_they_came_with() {
         let (called, told) = played(&upstream, "google", streamed);
         let parts = called.as_array().unwrap();
         let signed = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
-        assert_eq!(signed["thoughtSignature"], SIGNATURE, "streamed: {streamed}: {called}");
+        assert_eq!(signed["thoughtSignature"], signature("echo-small"), "streamed: {streamed}: {called}");
         assert_eq!(parts.iter().filter(|part| part["thoughtSignature"].is_string()).count(), 1, "{called}");
         let told: Vec<&Value> = told.as_array().unwrap().iter().filter(|part| part["thought"] != true).collect();
         match streamed {
-            false => assert_eq!(told, [&json!({ "text": "echo: noon", "thoughtSignature": SIGNATURE })]),
+            false => assert_eq!(told, [&json!({ "text": "echo: noon", "thoughtSignature": signature("echo-small") })]),
             // In a stream it came with an empty text of its own, after all others.
             true => assert_eq!(
                 told,
-                [&json!({ "text": "echo: noon" }), &json!({ "text": "", "thoughtSignature": SIGNATURE })]
+                [&json!({ "text": "echo: noon" }), &json!({ "text": "", "thoughtSignature": signature("echo-small") })]
             ),
         }
     }
@@ -119,7 +124,9 @@ fn calls_are_signed_as_googles_own_server_for_this_protocol_signs_them() {
     for streamed in [false, true] {
         let called = message(&face, &asked, streamed);
         let proof = &called["tool_calls"][0]["extra_content"];
-        assert_eq!(*proof, json!({ "google": { "thought_signature": SIGNATURE } }), "streamed: {streamed}");
+        let google = json!({ "thought_signature": signature("echo-small") });
+        let expected = json!({ "google": google, "signed_by": ["google/echo-small"] });
+        assert_eq!(*proof, expected, "streamed: {streamed}");
     }
 }
 
@@ -180,7 +187,7 @@ fn marks_for_the_cache_reach_anthropic_on_their_blocks_and_google_not_at_all() {
 }
 
 #[test]
-fn openai_itself_is_shown_nothing_that_others_signed_and_compatible_servers_everything() {
+fn openai_and_compatible_servers_are_shown_nothing_that_others_signed() {
     let upstream = Upstream::start();
     let mut settings = three(&upstream);
     settings["providers"]["house"] = upstream.provider("openai-compatible");
@@ -198,12 +205,116 @@ fn openai_itself_is_shown_nothing_that_others_signed_and_compatible_servers_ever
             assert_eq!(message(&face, &asked, false)["content"], "echo: noon");
             upstream.asked("other").pop().unwrap()["body"]["messages"].clone()
         };
-        assert_eq!(sent_to("house"), turns, "{format}");
-        assert!(turns.to_string().contains(SIGNATURE), "{format}");
-        let sent = sent_to("openai");
-        for foreign in ["reasoning_details", "reasoning_content", "extra_content", SIGNATURE] {
-            assert!(!sent.to_string().contains(foreign), "{format}: {sent}");
+        assert!(turns.to_string().contains(&signature("echo-small")), "{format}");
+        for provider in ["house", "openai"] {
+            let sent = sent_to(provider);
+            for foreign in ["reasoning_details", "reasoning_content", "extra_content", &signature("echo-small")] {
+                assert!(!sent.to_string().contains(foreign), "{format} to {provider}: {sent}");
+            }
+            let (odd, id) = (&sent[1]["odd"], &sent[1]["tool_calls"][0]["id"]);
+            assert_eq!((odd, id), (&json!(7), &called["tool_calls"][0]["id"]), "{format} to {provider}");
         }
-        assert_eq!((&sent[1]["odd"], &sent[1]["tool_calls"][0]["id"]), (&json!(7), &called["tool_calls"][0]["id"]));
+    }
+}
+
+/// A provider of each wire format, and a compatible server that signs.
+fn four(upstream: &Upstream) -> Face {
+    let mut settings = three(upstream);
+    settings["providers"]["house"] = upstream.provider("openai-compatible");
+    Face::start(&settings)
+}
+
+/// A conversation in which one model calls a tool, another reads its result, and the first is asked again. Gives what the
+/// second and the first were sent.
+fn moved(face: &Face, upstream: &Upstream, provider: &str, models: [&str; 2], streamed: bool) -> [Value; 2] {
+    let asked = |model: &str, turns: &[Value]| {
+        let model = format!("{provider}/{model}");
+        let asked = json!({ "model": model, "messages": turns, "tools": tools(), "reasoning_effort": "low" });
+        message(face, &asked, streamed)
+    };
+    let sent = |model: &str| upstream.asked(model).pop().unwrap()["body"].clone();
+    let mut turns = vec![json!({ "role": "user", "content": "call clock {\"zone\":\"PET\"}" })];
+    let called = asked(models[0], &turns);
+    let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
+    assert!(called.to_string().contains(&signature(models[0])), "{called}");
+    turns.extend([called, result]);
+    let told = asked(models[1], &turns);
+    assert_eq!(told["content"], "echo: noon");
+    let to_second = sent(models[1]);
+    turns.extend([told, json!({ "role": "user", "content": "and now?" })]);
+    assert_eq!(asked(models[0], &turns)["content"], "echo: and now?");
+    [to_second, sent(models[0])]
+}
+
+#[test]
+fn a_conversation_that_moves_to_another_model_leaves_signatures_behind_and_finds_them_on_its_return() {
+    let upstream = Upstream::start();
+    let face = four(&upstream);
+    for (provider, models) in [
+        ("anthropic", ["echo-small", "echo-large"]),
+        ("google", ["echo-small", "echo-large"]),
+        ("house", ["signing-small", "signing-large"]),
+    ] {
+        for streamed in [false, true] {
+            // The fake upstream refuses foreign signatures, so that both are answered says most of it.
+            let [second, first] = moved(&face, &upstream, provider, models, streamed).map(|sent| sent.to_string());
+            let [own, other] = models.map(signature);
+            assert!(!second.contains(&own), "{provider}, streamed {streamed}: {second}");
+            assert!(first.contains(&own) && !first.contains(&other), "{provider}, streamed {streamed}: {first}");
+        }
+    }
+}
+
+#[test]
+fn calls_of_another_gemini_are_marked_as_unsigned() {
+    let upstream = Upstream::start();
+    let face = four(&upstream);
+    for streamed in [false, true] {
+        let models = ["gemini-3-small", "gemini-3-large"];
+        let [second, first] = moved(&face, &upstream, "google", models, streamed);
+        let signature_of_call = |sent: &Value| {
+            let parts = sent["contents"][1]["parts"].as_array().unwrap().iter();
+            parts.clone().find(|part| part["functionCall"].is_object()).unwrap()["thoughtSignature"].clone()
+        };
+        assert_eq!(signature_of_call(&second), "skip_thought_signature_validator", "{second}");
+        assert_eq!(signature_of_call(&first), signature(models[0]), "{first}");
+    }
+}
+
+#[test]
+fn a_budget_for_thinking_is_left_out_where_another_claude_thought_before_the_last_call() {
+    let upstream = Upstream::start();
+    let face = four(&upstream);
+    for streamed in [false, true] {
+        // These two take budgets alone, and with one a turn that calls tools must begin with its thinking.
+        let [second, first] = moved(&face, &upstream, "anthropic", ["claude-sonnet-4-5", "claude-haiku-4-5"], streamed);
+        assert!(second.get("thinking").is_none(), "{second}");
+        assert_eq!(second["messages"][1]["content"][0]["type"], "tool_use", "{second}");
+        assert_eq!(first["thinking"]["type"], "enabled", "{first}");
+        assert_eq!(first["messages"][1]["content"][0]["type"], "thinking", "{first}");
+    }
+}
+
+#[test]
+fn a_signature_that_names_no_model_is_not_sent() {
+    let upstream = Upstream::start();
+    let face = four(&upstream);
+    for provider in ["anthropic", "google"] {
+        let asked = with(
+            question(&format!("{provider}/echo-small"), "call clock {}"),
+            json!({ "tools": tools(), "reasoning_effort": "low" }),
+        );
+        let mut called = message(&face, &asked, false);
+        let calls = called["tool_calls"].as_array_mut().unwrap();
+        let proofs = calls.iter_mut().map(|call| &mut call["extra_content"]);
+        proofs.filter_map(Value::as_object_mut).for_each(|proof| drop(proof.remove("signed_by")));
+        for detail in called["reasoning_details"].as_array_mut().into_iter().flatten() {
+            detail["extra_content"].as_object_mut().unwrap().remove("signed_by").unwrap();
+        }
+        let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
+        let turns = json!([asked["messages"][0], called, result]);
+        message(&face, &with(asked, json!({ "messages": turns })), false);
+        let sent = upstream.asked("echo-small").pop().unwrap()["body"].to_string();
+        assert!(!sent.contains(&signature("echo-small")), "{provider}: {sent}");
     }
 }

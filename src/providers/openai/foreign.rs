@@ -1,60 +1,148 @@
-//! Strips fields of other providers before sending to OpenAI itself, which rejects unknown message fields. Compatible
-//! servers receive the messages unmodified, because one of them may have written the fields.
+//! Signed fields in OpenAI messages, which OpenAI itself does not have.
+//!
+//! OpenAI rejects unknown message fields, so it gets none of them. A compatible server gets those that the requested model
+//! signed, and those that name no signer, since the server may have written them. Responses of compatible servers name the
+//! signer of each.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memmem::{self, Finder};
 use serde_json::{Map, Value};
 
-use super::details;
+use super::{details, turns};
 use crate::providers::Chat;
-use crate::providers::chat::{Part, Protocol};
+use crate::providers::chat::Protocol;
+use crate::providers::signer::{SIGNED_BY, Signer};
 
 /// Message fields that OpenAI never writes.
 const THINKING: [&str; 3] = [details::NAME, "reasoning_content", "reasoning"];
-/// A tool call field that OpenAI never writes.
+/// A field of tool calls, and of reasoning details, that OpenAI never writes.
 const PROOF: &str = "extra_content";
+/// Fields of a reasoning detail that hold a signature or encrypted reasoning, as OpenRouter writes them.
+const SIGNATURES: [&str; 2] = ["signature", "data"];
 
-/// Whether the body may contain such a field. A fast substring scan that message text cannot trigger, since quotes in
-/// it are escaped.
+/// Whether the body may contain a field that OpenAI does not have. A fast substring scan that message text cannot
+/// trigger, since quotes in it are escaped.
 pub(super) fn may_be_in(body: &[u8]) -> bool {
-    let says = |name: &&str| memmem::find(body, format!("\"{name}\"").as_bytes()).is_some();
-    THINKING.iter().chain([&PROOF]).any(says)
+    THINKING.iter().chain([&PROOF]).any(|name| has(body, name))
 }
 
-/// The chat without such fields; `None` if it has none.
-pub(super) fn without(chat: &Chat) -> Option<Chat> {
+/// Whether a request may contain a field that names its signer. The same kind of scan.
+pub(super) fn may_name_signer(body: &[u8]) -> bool {
+    has(body, SIGNED_BY)
+}
+
+/// Whether a response, or an event of one, may contain a signed field. The same kind of scan.
+pub(super) fn may_be_signed(body: &[u8]) -> bool {
+    static SIGNED: LazyLock<[Finder<'static>; 2]> =
+        LazyLock::new(|| [PROOF, details::NAME].map(|name| Finder::new(&format!("\"{name}\"")).into_owned()));
+    SIGNED.iter().any(|name| name.find(body).is_some())
+}
+
+fn has(body: &[u8], name: &str) -> bool {
+    memmem::find(body, format!("\"{name}\"").as_bytes()).is_some()
+}
+
+/// The chat without fields that the receiver does not take: fields of other models than `own` or, without it, all that
+/// OpenAI does not have. `None` if there are none.
+pub(super) fn without(chat: &Chat, own: Option<&Signer>) -> Option<Chat> {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi)?;
-    let is_foreign = |message: &Value| {
-        let proven = calls(message).iter().any(|call| call.get(PROOF).is_some());
-        proven || THINKING.iter().any(|name| message.get(name).is_some())
+    let came = raw.body.get("messages")?.as_array()?;
+    let may_be_foreign = |message: &Value| {
+        let mut calls = message["tool_calls"].as_array().into_iter().flatten();
+        THINKING.iter().any(|name| message.get(name).is_some()) || calls.any(|call| call.get(PROOF).is_some())
     };
-    if !raw.body.get("messages")?.as_array()?.iter().any(is_foreign) {
+    if !came.iter().any(may_be_foreign) {
         return None;
     }
-    let mut chat = chat.clone();
-    if let Some(raw) = &mut chat.raw {
-        raw.body.get_mut("messages").and_then(Value::as_array_mut)?.iter_mut().for_each(clean);
+    let mut cleaned = came.clone();
+    for message in cleaned.iter_mut().filter_map(Value::as_object_mut) {
+        match own {
+            None => clean(message),
+            Some(own) => keep_own(message, own),
+        }
     }
-    // The typed messages must match the stripped raw messages; otherwise they would be serialized again.
+    if cleaned == *came {
+        return None;
+    }
+    let (were, are) = (turns::read(came).ok()?, turns::read(&cleaned).ok()?);
+    let mut chat = chat.clone();
+    chat.raw.as_mut()?.body.insert("messages".into(), cleaned.into());
+    // The typed messages must match the stripped raw messages; otherwise they would be serialized again. Messages that
+    // the router has added match none.
+    let mut pairs = were.iter().zip(are).peekable();
     for message in &mut chat.messages {
-        message.parts.retain(|part| !matches!(part, Part::Reasoning { .. }));
-        for part in &mut message.parts {
-            if let Part::ToolCall { proof, .. } = part {
-                *proof = None;
-            }
+        if let Some((_, is)) = pairs.next_if(|(was, _)| *was == message) {
+            *message = is;
         }
     }
     Some(chat)
 }
 
-fn calls(message: &Value) -> &[Value] {
-    message["tool_calls"].as_array().map(Vec::as_slice).unwrap_or_default()
+/// Names the signer in the messages or deltas of a response.
+pub(super) fn sign(body: &mut Map<String, Value>, signer: &Signer) {
+    for choice in body.get_mut("choices").and_then(Value::as_array_mut).into_iter().flatten() {
+        let Some(choice) = choice.as_object_mut() else { continue };
+        for message in ["message", "delta"] {
+            if let Some(Value::Object(message)) = choice.get_mut(message) {
+                sign_message(message, signer);
+            }
+        }
+    }
 }
 
-fn clean(message: &mut Value) {
-    let Value::Object(message) = message else { return };
-    message.retain(|name, _| !THINKING.contains(&name.as_str()));
-    let calls = message.get_mut("tool_calls").and_then(Value::as_array_mut);
-    for call in calls.into_iter().flatten().filter_map(Value::as_object_mut) {
-        Map::retain(call, |name, _| name != PROOF);
+fn sign_message(message: &mut Map<String, Value>, signer: &Signer) {
+    for call in objects(message, "tool_calls") {
+        if let Some(Value::Object(proof)) = call.get_mut(PROOF) {
+            signer.tag(proof);
+        }
     }
+    for detail in objects(message, details::NAME) {
+        if let Some(Value::Object(proof)) = detail.get_mut(PROOF) {
+            signer.tag(proof);
+        }
+        // Only what is signed: clients join the pieces of a streamed detail, and its signature comes in one of them.
+        if is_signed(detail) {
+            signer.tag(detail);
+        }
+    }
+}
+
+fn is_signed(detail: &Map<String, Value>) -> bool {
+    SIGNATURES.iter().any(|name| detail.get(*name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()))
+}
+
+/// Drops the signatures and the reasoning of a message that another model wrote.
+fn keep_own(message: &mut Map<String, Value>, own: &Signer) {
+    let mut foreign = false;
+    for signed in ["tool_calls", details::NAME] {
+        for entry in objects(message, signed) {
+            foreign |= is_foreign(entry, own);
+            if let Some(Value::Object(proof)) = entry.get_mut(PROOF) {
+                foreign |= is_foreign(proof, own);
+            }
+        }
+    }
+    if foreign {
+        clean(message);
+    }
+}
+
+/// Whether an object names another signer. Removes the own name.
+fn is_foreign(signed: &mut Map<String, Value>, own: &Signer) -> bool {
+    signed.contains_key(SIGNED_BY) && !own.untag(signed)
+}
+
+/// Drops everything that OpenAI does not have.
+fn clean(message: &mut Map<String, Value>) {
+    message.retain(|name, _| !THINKING.contains(&name.as_str()));
+    objects(message, "tool_calls").for_each(|call| call.retain(|name, _| name != PROOF));
+}
+
+fn objects<'a>(
+    message: &'a mut Map<String, Value>,
+    name: &str,
+) -> impl Iterator<Item = &'a mut Map<String, Value>> + use<'a> {
+    let list = message.get_mut(name).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
 }

@@ -29,6 +29,7 @@ use serde_json::{Map, Value};
 
 use super::chat::Usage;
 use super::embeddings::{Embed, Embedded};
+use super::signer::Signer;
 use super::{Chat, Completion, Endpoint, Error, Head, ModelInfo, Refuses, Request};
 
 pub use chunks::Encoder;
@@ -43,8 +44,24 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
 
 /// A chat request to OpenAI itself.
 pub fn official_request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Request {
-    let cleaned = foreign::without(chat);
+    let cleaned = foreign::without(chat, None);
     request(cleaned.as_ref().unwrap_or(chat), endpoint, refuses)
+}
+
+/// A chat request to a compatible server, without what other models than the one that is asked have signed.
+pub fn compatible_request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses, signer: &Signer) -> Request {
+    let cleaned = foreign::without(chat, Some(signer));
+    request(cleaned.as_ref().unwrap_or(chat), endpoint, refuses)
+}
+
+/// A buffered response, or an event of a stream, whose signed fields name their signer; `None` if it has none.
+pub fn signed(body: &[u8], signer: &Signer) -> Option<String> {
+    if !foreign::may_be_signed(body) {
+        return None;
+    }
+    let mut body: Map<String, Value> = serde_json::from_slice(body).ok()?;
+    foreign::sign(&mut body, signer);
+    serde_json::to_string(&body).ok()
 }
 
 /// Parses a buffered response.

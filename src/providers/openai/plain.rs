@@ -1,4 +1,4 @@
-//! Detects passthrough events by a byte scan: content only, without usage, finish reason or error.
+//! Detects passthrough events by a byte scan: content only, without usage, finish reason, error or signature.
 //!
 //! Quotes inside a JSON string are escaped, so a quoted name is either a field name or a complete string. A false match
 //! only causes an unnecessary parse.
@@ -6,6 +6,8 @@
 use std::sync::LazyLock;
 
 use memchr::memmem::Finder;
+
+use super::foreign;
 
 static END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\n\n"));
 static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));
@@ -40,6 +42,7 @@ fn is_plain(event: &[u8]) -> bool {
         && ERROR.find(event).is_none()
         && is_null(event, &USAGE)
         && is_null(event, &FINISH_REASON)
+        && !foreign::may_be_signed(event)
 }
 
 /// Whether every occurrence of a field is null.
@@ -74,6 +77,8 @@ mod tests {
             "data: {\"choices\":[{\"finish_reason\":\"stop\"}]}\n\n",
             "data: {\"usage\" : {\"prompt_tokens\":1}}\n\n",
             "data: {\"error\":{\"message\":\"no\"}}\n\n",
+            "data: {\"delta\":{\"reasoning_details\":[]}}\n\n",
+            "data: {\"delta\":{\"tool_calls\":[{\"extra_content\":{}}]}}\n\n",
             "data: {\"a\":{\"finish_reason\":null},\"finish_reason\":\"length\"}\n\n",
         ] {
             assert_eq!(run(other.as_bytes()), 0, "{other}");

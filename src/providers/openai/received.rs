@@ -73,6 +73,12 @@ impl Received {
         foreign::may_be_in(&self.bytes)
     }
 
+    /// Whether the request may contain signed fields that name their signer, which compatible servers must not see. A
+    /// fast scan.
+    pub fn may_name_signer(&self) -> bool {
+        foreign::may_name_signer(&self.bytes)
+    }
+
     /// The request with the provider's name for the model. All other bytes are unmodified, except for parameters that
     /// the model rejects.
     pub fn passed_on(&self, model: &str, endpoint: &Endpoint, refuses: Refuses) -> Request {
