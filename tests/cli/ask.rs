@@ -240,6 +240,17 @@ fn an_answer_that_breaks_off_is_shown_as_far_as_it_came_and_fails() {
 }
 
 #[test]
+fn an_answer_that_trickles_forever_is_cut_off_and_fails() {
+    let upstream = Upstream::start();
+    let setup = upstream.corbie("ask --model acme/trickle-20").arguments(QUESTION);
+    let ended = setup.variable("CORBIE_ROUTER__STREAM_TIMEOUT", "300ms").run("");
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    let shown = ended.out.strip_suffix('\n').unwrap();
+    assert!(!shown.is_empty() && format!("echo: {QUESTION}").starts_with(shown), "{ended:?}");
+    assert!(ended.complaint().contains("`router.stream_timeout`"), "{ended:?}");
+}
+
+#[test]
 fn s01_no_output_holds_a_key() {
     let upstream = Upstream::start();
     let mut commands = vec!["providers".to_owned(), "providers --models --json".to_owned()];
