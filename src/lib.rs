@@ -31,6 +31,7 @@ pub mod reload;
 mod replaceable;
 pub mod route;
 pub mod shared_files;
+mod shell;
 mod supervised;
 pub mod telemetry;
 pub mod upstream;

@@ -1,6 +1,7 @@
 //! Takes over changed settings while the server runs: trust, tokens and providers.
 //!
-//! Files are looked at once a second, and read again on SIGHUP. A file with mistakes changes nothing but the log.
+//! Files are looked at once a second, and read again on SIGHUP. A file with mistakes changes nothing but the log; nor does
+//! a project file whose new content the user has not approved, until it is approved.
 //! Whatever else was changed counts from the next start, and that is said.
 
 use std::path::PathBuf;
@@ -12,7 +13,7 @@ use tokio::sync::Notify;
 use crate::access::Access;
 use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
-use crate::config::{Config, Layer, Loaded, State};
+use crate::config::{Approval, ApprovalFile, Config, Layer, Loaded, State};
 use crate::locked::locked;
 use crate::providers::pool::Pool;
 
@@ -65,9 +66,9 @@ impl Followed {
 
     async fn read_again(&self) {
         let loaded = locked(&self.loaded).clone();
-        let sources = loaded.sources.clone();
+        let before = loaded.clone();
         // Reading files takes its time.
-        let read = tokio::task::spawn_blocking(move || Config::load(sources)).await;
+        let read = tokio::task::spawn_blocking(move || before.load_again()).await;
         let next = match read {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
@@ -78,11 +79,18 @@ impl Followed {
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
+        for warning in next.warnings.iter().filter(|warning| !loaded.warnings.contains(warning)) {
+            tracing::warn!("{warning}");
+        }
+        let is_outdated = |loaded: &Loaded| loaded.layers.iter().any(|layer| layer.approval == Approval::Outdated);
+        if is_outdated(&next) && !is_outdated(&loaded) {
+            self.server.audit().event(AuditEvent::new("reload_refused").detail("settings that are not approved"));
+        }
         let (before, after) = (loaded.digests(), next.digests());
         // A file that is gone, or empty while it is written anew, is not taken for one that says nothing; one that said
         // nothing before has nothing to lose.
         let differs = before.differing(after).next().is_some();
-        let was_read = |layer: &&Layer| differs && layer.state == State::Active;
+        let was_read = |layer: &&Layer| differs && layer.state == State::Active && !layer.is_unapproved();
         let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
         if let Some(gone) = loaded.layers.iter().filter(was_read).find(is_gone) {
             let path = gone.path.display();
@@ -132,12 +140,13 @@ impl Followed {
     }
 }
 
-/// Every place a file of settings may be, and the file of tokens.
+/// Every place a file of settings may be, the approvals, and the file of tokens.
 fn stamps(loaded: &Loaded) -> Seen {
     let files = loaded.layers.iter().map(|layer| layer.path.clone());
     let stamp = |path: PathBuf| {
         let stamp = Stamp::of(Some(&path));
         (path, stamp)
     };
-    files.chain(loaded.config.tokens_file()).map(stamp).collect()
+    let approvals = ApprovalFile::of(&loaded.sources.variables).map(|file| file.path().to_owned());
+    files.chain(approvals).chain(loaded.config.tokens_file()).map(stamp).collect()
 }

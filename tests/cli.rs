@@ -46,6 +46,9 @@ mod health;
 #[path = "cli/help.rs"]
 mod help;
 #[cfg(unix)]
+#[path = "cli/hostile_folder.rs"]
+mod hostile_folder;
+#[cfg(unix)]
 #[path = "cli/hostile_text.rs"]
 mod hostile_text;
 #[path = "cli/http.rs"]

@@ -1,6 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! The configuration as an operator meets it: files, variables and flags in, settings or mistakes out.
 
+#[path = "config/approval.rs"]
+mod approval;
 #[path = "config/commands.rs"]
 mod commands;
 #[path = "config/environment.rs"]
@@ -28,7 +30,7 @@ mod settings;
 
 use std::path::PathBuf;
 
-use corbie::config::{Config, ConfigError, Loaded, Sources};
+use corbie::config::{ApprovalFile, Config, ConfigError, Loaded, Sources, approved_place, content_hash};
 use serde_json::Value;
 
 /// A machine with a project folder, a user's and a system's configuration folder, all empty.
@@ -50,8 +52,19 @@ impl Machine {
         Self { root, sources }
     }
 
-    /// Writes `name`, such as `project/corbie.yaml` or `home/corbie/corbie.toml`.
+    /// Writes `name`, such as `project/corbie.yaml` or `home/corbie/corbie.toml`. The user approves a project's file.
     fn file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
+        let machine = self.foreign_file(name, content);
+        let path = machine.root.path().join(name);
+        if let (true, Some(hash)) = (name.starts_with("project/corbie."), content_hash(&path)) {
+            let place = approved_place(&path).expect("a path");
+            ApprovalFile::of(&machine.sources.variables).expect("a home").approve(&place, hash).expect("an approval");
+        }
+        machine
+    }
+
+    /// Writes a file that nobody approves.
+    fn foreign_file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.root.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a new folder");
         std::fs::write(path, content).expect("a new file");

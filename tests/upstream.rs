@@ -33,8 +33,10 @@ fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
 #[track_caller]
 fn settings(yaml: &str, variables: &[(&str, &str)]) -> Settings {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::write(folder.path().join("corbie.yaml"), yaml).unwrap();
+    let file = folder.path().join("corbie.yaml");
+    std::fs::write(&file, yaml).unwrap();
     let sources = Sources {
+        file: Some(file),
         folder: folder.path().into(),
         system: folder.path().join("etc"),
         variables: variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),

@@ -1,14 +1,14 @@
 //! The file of tokens: private to its owner, replaced as a whole, changed by one process at a time.
 
 use std::collections::HashSet;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
 use super::token::{TokenName, TokenRecord};
-use crate::private_folder::private_folder;
+use crate::private_folder::{private_file, private_folder};
 use crate::put_aside::put_aside;
 use crate::whole_file::{self, Access, folder_of};
 
@@ -188,14 +188,6 @@ pub(super) fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
     let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
     text.push('\n');
     Ok(text)
-}
-
-fn private_file(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(false);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! `corbie config`: shows, checks and explains the configuration.
 
+mod trust;
+
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,7 +9,9 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use crate::config::{self, Config, ConfigError, Layer, Problem, Sources, State};
+pub use self::trust::{Trust, Untrust};
+use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Layer, Problem, Sources, State};
+use crate::harmless::one_line;
 
 /// Show, check and explain the configuration.
 #[derive(Debug, Clone, Subcommand)]
@@ -23,6 +27,14 @@ pub enum Command {
     Validate(Validate),
     /// List where files are looked for and which of them are active
     List(List),
+    /// Approve the configuration file in a project folder, so that all of its settings count
+    ///
+    /// Of a file in the working folder only harmless settings count until you approve its content. The approval is kept
+    /// in your own configuration folder, and ends when the file changes. Files that the settings name, such as programs,
+    /// are not part of it.
+    Trust(Trust),
+    /// Withdraw the approval of the configuration file in a folder
+    Untrust(Untrust),
     /// Print the JSON Schema of configuration files
     #[command(after_help = "\
 Examples:
@@ -73,6 +85,12 @@ pub enum Error {
     Config(#[from] ConfigError),
     #[error("cannot write: {0}")]
     Output(#[from] io::Error),
+    #[error(transparent)]
+    Approval(#[from] ApprovalError),
+    #[error(
+        "the environment names no configuration folder of the user to keep approvals in; set HOME, or name the file with `--config`"
+    )]
+    NoUserFolder,
 }
 
 /// Runs one command; what it prints goes to `out` alone.
@@ -81,16 +99,21 @@ pub fn run(command: &Command, sources: Sources, out: &mut dyn Write) -> Result<E
         Command::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
         Command::Validate(options) => Ok(validate(options, sources, out)?),
         Command::List(options) => Ok(list(options, &sources, out).map(|()| ExitCode::SUCCESS)?),
+        Command::Trust(options) => trust::trust(options, &sources, out),
+        Command::Untrust(options) => trust::untrust(options, &sources, out),
         Command::Schema => Ok(schema(out).map(|()| ExitCode::SUCCESS)?),
     }
 }
 
 pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(), Error> {
-    let config = Config::load(sources)?.config;
-    let settings = serde_json::to_value(&config).map_err(io::Error::from)?;
+    let loaded = Config::load(sources)?;
+    let settings = serde_json::to_value(&loaded.config).map_err(io::Error::from)?;
     if options.json {
         writeln!(out, "{settings:#}")?;
     } else {
+        for warning in unapproved(&loaded.layers).flat_map(|layer| loaded.warnings_about(&layer.path)) {
+            writeln!(out, "# {}", one_line(&warning.to_string()))?;
+        }
         yaml(&settings, 0, out)?;
     }
     Ok(())
@@ -99,11 +122,23 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
 /// Prints `OK` after any warnings, or every mistake; the exit code is then 1.
 pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
     let file = options.path.clone().or(sources.file.clone());
-    let checked = Config::load(Sources { file, ..sources });
+    let sources = Sources { file, ..sources };
+    let checked = Config::load(sources.clone()).and_then(|loaded| {
+        // Whoever wrote it wants to know its mistakes before it is approved.
+        for layer in unapproved(&loaded.layers) {
+            Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?;
+        }
+        Ok(loaded)
+    });
     if options.json {
         let texts = |problems: &[Problem]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
         let told = match &checked {
-            Ok(loaded) => json!({ "success": true, "mistakes": [], "warnings": texts(&loaded.warnings) }),
+            Ok(loaded) => json!({
+                "success": true,
+                "mistakes": [],
+                "warnings": texts(&loaded.warnings),
+                "files": loaded.layers.iter().filter(|layer| layer.state == State::Active).map(told).collect::<Vec<_>>(),
+            }),
             Err(error) => json!({
                 "success": false,
                 "error": "invalid_settings",
@@ -130,19 +165,38 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
 }
 
 pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Result<()> {
-    let layers = config::search(sources).into_iter().map(|Layer { scope, path, state }| {
-        let state = if state == State::Active && !path.exists() { State::Absent } else { state };
-        (scope.to_string(), state.to_string(), path)
-    });
+    let mut layers = config::layers(sources);
+    for layer in layers.iter_mut().filter(|layer| layer.state == State::Active && !layer.path.exists()) {
+        layer.state = State::Absent;
+    }
     if options.json {
-        let files = layers.map(|(scope, state, path)| json!({ "scope": scope, "state": state, "path": path }));
-        return writeln!(out, "{:#}", json!({ "files": files.collect::<Vec<_>>() }));
+        return writeln!(out, "{:#}", json!({ "files": layers.iter().map(told).collect::<Vec<_>>() }));
     }
     writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
-    for (scope, state, path) in layers {
-        writeln!(out, "{scope:<8}  {state:<8}  {}", path.display())?;
+    for Layer { scope, path, state, approval } in layers {
+        write!(out, "{scope:<8}  {state:<8}  {}", path.display())?;
+        match (state, approval) {
+            (State::Active, Approval::Approved | Approval::Outdated | Approval::Unapproved) => {
+                writeln!(out, " ({approval})")?;
+            }
+            _ => writeln!(out)?,
+        }
     }
     Ok(())
+}
+
+/// A file, for programs. Whether it is approved is told of those that are read.
+fn told(Layer { scope, path, state, approval }: &Layer) -> Value {
+    let mut told = json!({ "scope": scope.to_string(), "state": state.to_string(), "path": path });
+    if *state == State::Active {
+        told["approved"] = json!(*approval != Approval::Unapproved);
+    }
+    told
+}
+
+/// The files of which only harmless settings count.
+fn unapproved(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
+    layers.iter().filter(|layer| layer.is_unapproved())
 }
 
 pub fn schema(out: &mut dyn Write) -> io::Result<()> {

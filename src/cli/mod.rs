@@ -62,7 +62,7 @@ pub struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     listen: Listen,
-    /// Read this configuration file and no other
+    /// Read this configuration file and no other; CORBIE_CONFIG sets it too
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true, help_heading = GLOBAL)]
     config: Option<PathBuf>,
     /// Trust every caller this far: untrusted, verified or trusted

@@ -54,6 +54,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         tls = certificates::open(loaded)?;
         listeners = listening::open(loaded, ports, &access).await?;
     }
+    tracing::info!(files = %loaded.files(), "configuration files in effect");
     server.audit().event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::layers::CONFIG_VARIABLE;
 use super::problem::{Findings, KeyPath, Origin, Problem, Segment};
 use super::schema;
 use super::tree::Node;
@@ -41,7 +42,8 @@ pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, finding
         }
     }
     for (name, text) in variables {
-        let Some(key) = name.strip_prefix(PREFIX).filter(|key| !key.is_empty()) else {
+        let key = name.strip_prefix(PREFIX).filter(|key| !key.is_empty() && name != CONFIG_VARIABLE);
+        let Some(key) = key else {
             continue;
         };
         let path = KeyPath(key.split("__").map(|key| Segment::Key(key.to_ascii_lowercase())).collect());

@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Everything a configuration is made from. Nothing else is consulted, so a test can state it all.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// `--config`: when given, no other file is read.
+    /// `--config`: when given, no other file is read. The variable `CORBIE_CONFIG` does the same.
     pub file: Option<PathBuf>,
     /// The working folder, where the project's file stands.
     pub folder: PathBuf,
@@ -27,13 +27,16 @@ pub struct Layer {
     pub scope: Scope,
     pub path: PathBuf,
     pub state: State,
+    /// Of a project file this is known only after it was read.
+    pub approval: Approval,
 }
 
 /// Whose file it is, strongest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
-    /// Given by `--config`.
+    /// Given by `--config` or `CORBIE_CONFIG`.
     Named,
+    /// Found in the working folder, which may be the work of others.
     Project,
     User,
     System,
@@ -50,29 +53,57 @@ pub enum State {
     Skipped,
 }
 
+/// How far the settings of a file count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Approval {
+    /// The user named it, or it stands in the user's or the system's configuration folder.
+    NotNeeded,
+    /// A project file whose content the user has approved.
+    Approved,
+    /// A project file that has changed since; the content approved before stays in force until the next start.
+    Outdated,
+    /// A project file of which only harmless settings count.
+    Unapproved,
+}
+
+/// The variable that names a file as `--config` does.
+pub(super) const CONFIG_VARIABLE: &str = "CORBIE_CONFIG";
+
 /// In one folder the first of these that exists is read.
-const NAMES: [&str; 4] = ["corbie.yaml", "corbie.yml", "corbie.toml", "corbie.json"];
+pub(super) const NAMES: [&str; 4] = ["corbie.yaml", "corbie.yml", "corbie.toml", "corbie.json"];
 
 /// Every place, in search order: what comes earlier wins over what comes later.
 pub fn search(sources: &Sources) -> Vec<Layer> {
-    let named = sources.file.iter().map(|path| Layer {
+    let named = sources.named_file();
+    let skip = named.is_some();
+    let named = named.into_iter().map(|path| Layer {
         scope: Scope::Named,
         path: sources.folder.join(path),
         state: State::Active,
+        approval: Approval::NotNeeded,
     });
+    let user = sources.user_folder();
+    let system = sources.system.join("corbie");
+    // Started in one of these folders, a program finds the user's own file there, not a project's.
+    let is_own = user.iter().chain([&system]).any(|folder| is_same_folder(folder, &sources.folder));
     let folders = [
-        (Scope::Project, Some(sources.folder.clone())),
-        (Scope::User, user_folder(&sources.variables).map(|folder| folder.join("corbie"))),
-        (Scope::System, Some(sources.system.join("corbie"))),
+        (Scope::Project, (!is_own).then(|| sources.folder.clone())),
+        (Scope::User, user),
+        (Scope::System, Some(system)),
     ];
-    let searched = folders.into_iter().flat_map(|(scope, folder)| {
-        folder.map(|folder| in_folder(scope, &folder, sources.file.is_some())).unwrap_or_default()
-    });
+    let searched = folders
+        .into_iter()
+        .flat_map(|(scope, folder)| folder.map(|folder| in_folder(scope, &folder, skip)).unwrap_or_default());
     named.chain(searched).collect()
 }
 
-fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
+fn is_same_folder(one: &Path, other: &Path) -> bool {
+    matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+pub(super) fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
     let mut found = false;
+    let approval = if scope == Scope::Project { Approval::Unapproved } else { Approval::NotNeeded };
     let layer = |name| {
         let path = folder.join(name);
         // A file that cannot be looked at counts as there: reading it will say why.
@@ -84,7 +115,7 @@ fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
             true => State::Active,
         };
         found |= exists;
-        Layer { scope, path, state }
+        Layer { scope, path, state, approval }
     };
     NAMES.into_iter().map(layer).collect()
 }
@@ -106,6 +137,16 @@ impl Sources {
             overrides: Vec::new(),
         })
     }
+
+    /// The file that the user named: the flag counts before the variable.
+    pub fn named_file(&self) -> Option<PathBuf> {
+        let variable = || self.variables.get(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        self.file.clone().or_else(variable)
+    }
+
+    fn user_folder(&self) -> Option<PathBuf> {
+        user_folder(&self.variables).map(|folder| folder.join("corbie"))
+    }
 }
 
 /// Says nothing of the environment and of flags, which hold secrets in clear.
@@ -118,7 +159,7 @@ impl fmt::Debug for Sources {
 }
 
 /// `$XDG_CONFIG_HOME` counts on every system; a relative one does not, as its specification says.
-fn user_folder(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+pub(super) fn user_folder(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     let folder = |name: &str| variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder("XDG_CONFIG_HOME").or_else(|| {
         if cfg!(windows) {
@@ -141,7 +182,14 @@ fn system_folder(variables: &BTreeMap<String, String>) -> PathBuf {
     }
 }
 
-// === impl Scope, State ===
+// === impl Layer, Scope, State, Approval ===
+
+impl Layer {
+    /// A file that is read although the user has not approved it.
+    pub fn is_unapproved(&self) -> bool {
+        self.state == State::Active && self.approval == Approval::Unapproved
+    }
+}
 
 impl fmt::Display for Scope {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -161,6 +209,17 @@ impl fmt::Display for State {
             Self::Absent => "absent",
             Self::Shadowed => "shadowed",
             Self::Skipped => "skipped",
+        })
+    }
+}
+
+impl fmt::Display for Approval {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.pad(match self {
+            Self::NotNeeded => "no approval needed",
+            Self::Approved => "approved",
+            Self::Outdated => "changed, not approved",
+            Self::Unapproved => "not approved",
         })
     }
 }

@@ -5,9 +5,13 @@
 //! lines and columns; the merged tree is checked against the JSON Schema that is generated from the
 //! types below; only then is it read into [`Config`]. Every mistake is reported, not only the first.
 //!
-//! A new section is one type in a file of its own and one field of [`Config`].
+//! A file in the working folder may be the work of others: unless the user has approved its content, only the settings
+//! count that `unapproved.rs` allows.
+//!
+//! A new section is one type in a file of its own, one field of [`Config`], and a row for each key in `unapproved.rs`.
 
 pub mod address;
+mod approvals;
 pub mod audit;
 pub mod cache;
 pub mod classification;
@@ -32,6 +36,7 @@ pub mod oauth;
 pub mod ocr;
 pub mod policy;
 mod problem;
+mod project;
 pub mod providers;
 mod read;
 pub mod registry;
@@ -47,19 +52,23 @@ pub mod tls;
 mod tree;
 pub mod trust;
 mod typed;
+mod unapproved;
 mod validate;
 mod wording;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use approvals::{ApprovalError, ApprovalFile, Approvals, ContentHash, place as approved_place};
 pub use digests::Digests;
 pub use external::{ClassificationPolicy, Mistake};
-pub use layers::{Layer, Scope, Sources, State, search};
+pub use layers::{Approval, Layer, Scope, Sources, State, search};
 pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
+pub use project::{Candidate, WrittenKey, candidate, content_hash};
 pub(crate) use read::Kind;
 pub use read::MAX_FILE_BYTES;
 pub(crate) use schema::derive;
@@ -67,6 +76,7 @@ pub use schema::schema;
 
 use expand::expand;
 use problem::Findings;
+use project::ApprovedContent;
 use tree::{Data, Node};
 use typed::typed;
 use validate::validate;
@@ -107,14 +117,19 @@ pub struct Loaded {
     pub sources: Sources,
     tree: Node,
     digests: Digests,
+    /// The project file's content that is in force, where it was approved.
+    in_force: Option<Arc<ApprovedContent>>,
 }
 
 impl Config {
     /// Reads, merges and checks all sources; also what one setting says about another.
     pub fn load(sources: Sources) -> Result<Loaded, ConfigError> {
+        Self::load_after(sources, None)
+    }
+
+    fn load_after(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<Loaded, ConfigError> {
         let schema = schema();
-        let layers = search(&sources);
-        let (mut tree, mut findings) = gather(&sources, &layers, schema);
+        let Gathered { mut tree, mut findings, layers, in_force } = gather(&sources, in_force, schema);
         validate(&mut tree, schema, &mut findings);
 
         let Findings { mistakes, warnings } = findings;
@@ -134,7 +149,7 @@ impl Config {
         let digests = Digests::of(&tree);
         // What was written is in the types now, which look after their secrets; the tree still knows where.
         tree.forget_values();
-        let loaded = Loaded { config, warnings, layers, sources, tree, digests };
+        let loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.providers.mistakes());
@@ -151,7 +166,7 @@ impl Config {
 
 /// Where tokens are kept, also where other settings have mistakes: a token can be revoked all the same.
 pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
-    let (tree, _) = gather(sources, &search(sources), schema());
+    let tree = gather(sources, None, schema()).tree;
     let written = tree.get(&KeyPath::dotted("server.tokens_file").0).map(Node::to_json);
     let written = written.and_then(|path| path.as_str().map(PathBuf::from));
     written.or_else(|| Config::default().tokens_file())
@@ -159,8 +174,13 @@ pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
 
 /// Whether a database is named that others share, also where other settings have mistakes.
 pub fn names_database(sources: &Sources) -> bool {
-    let (tree, _) = gather(sources, &search(sources), schema());
+    let tree = gather(sources, None, schema()).tree;
     tree.get(&KeyPath::dotted("knowledge.store").0).is_some()
+}
+
+/// Every place a file is looked for, strongest first, and whether the user has approved those of the project.
+pub fn layers(sources: &Sources) -> Vec<Layer> {
+    gather(sources, None, schema()).layers
 }
 
 impl Config {
@@ -171,6 +191,28 @@ impl Config {
 }
 
 impl Loaded {
+    /// Reads the same sources once more. A project file that has changed without being approved leaves the content in
+    /// force that was approved before.
+    pub fn load_again(&self) -> Result<Loaded, ConfigError> {
+        Config::load_after(self.sources.clone(), self.in_force.as_ref())
+    }
+
+    /// What is odd about one file.
+    pub fn warnings_about(&self, file: &Path) -> impl Iterator<Item = &Problem> {
+        self.warnings.iter().filter(move |warning| warning.is_about(file))
+    }
+
+    /// The files in effect, strongest first, and whether they are approved; for the log.
+    pub fn files(&self) -> String {
+        let active = self.layers.iter().filter(|layer| layer.state == State::Active);
+        let named = active.map(|Layer { scope, path, approval, .. }| match approval {
+            Approval::NotNeeded => format!("{} ({scope})", path.display()),
+            _ => format!("{} ({scope}, {approval})", path.display()),
+        });
+        let named: Vec<String> = named.collect();
+        if named.is_empty() { "none".into() } else { named.join(", ") }
+    }
+
     /// Whether any source names a setting, such as `log.level`.
     pub fn is_set(&self, key: &str) -> bool {
         self.tree.get(&KeyPath::dotted(key).0).is_some()
@@ -194,12 +236,23 @@ impl Loaded {
     }
 }
 
+/// What all sources come to.
+struct Gathered {
+    tree: Node,
+    findings: Findings,
+    layers: Vec<Layer>,
+    in_force: Option<Arc<ApprovedContent>>,
+}
+
 /// The merged tree of all sources, weakest first, and what was met on the way.
-fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Findings) {
+fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &Value) -> Gathered {
     let mut merged = Node::empty(Origin::command_line());
     let mut findings = Findings::default();
+    let mut layers = search(sources);
+    let mut now_in_force = None;
     let mut add = |mut tree: Node, findings: &mut Findings| {
         set_aside(&mut tree);
+        // Of an unapproved file no value with a reference gets here.
         if matches!(tree.origin.source, Source::File(_)) {
             findings.mistakes.extend(expand(&mut tree, &sources.variables, schema));
         }
@@ -207,8 +260,16 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
         merged.merge(tree);
     };
 
-    for layer in layers.iter().rev() {
+    for layer in layers.iter_mut().rev() {
         match layer.state {
+            State::Active if layer.scope == Scope::Project => {
+                let read = project::read(&layer.path, &sources.variables, in_force, schema, &mut findings);
+                layer.approval = read.approval;
+                now_in_force = read.in_force;
+                if let Some(tree) = read.settings {
+                    add(tree, &mut findings);
+                }
+            }
             State::Active => match read::file(&layer.path, read::CONFIGURATION) {
                 Ok(tree) => add(tree, &mut findings),
                 Err(problems) => findings.mistakes.extend(problems),
@@ -230,7 +291,7 @@ fn gather(sources: &Sources, layers: &[Layer], schema: &Value) -> (Node, Finding
         };
         add(Node::nested(&path, leaf), &mut findings);
     }
-    (merged, findings)
+    Gathered { tree: merged, findings, layers, in_force: now_in_force }
 }
 
 /// An editor's `$schema` is no setting.

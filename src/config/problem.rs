@@ -84,6 +84,11 @@ impl Problem {
         self
     }
 
+    /// Whether it is about this file, or something in it.
+    pub fn is_about(&self, file: &Path) -> bool {
+        matches!(&self.origin, Some(Origin { source: Source::File(path), .. }) if **path == *file)
+    }
+
     /// Orders problems as a reader meets them: by source, then from top to bottom.
     pub(super) fn reading_order(&self) -> (String, Option<Position>) {
         match &self.origin {

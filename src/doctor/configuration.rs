@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Check, Findings, Subject};
-use crate::config::State;
+use crate::config::{Problem, State};
 
 /// More mistakes than this are shown by the command that is made for it.
 const SHOWN: usize = 3;
@@ -22,14 +22,19 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             findings.problem(format!("{}{more}", shown.join("; ")), advice);
         }
         Some(Ok(loaded)) => {
-            let active = loaded.layers.iter().filter(|layer| layer.state == State::Active);
-            let files: Vec<String> = active.map(|layer| layer.path.display().to_string()).collect();
-            match files.is_empty() {
-                true => findings.ok("no file was found, so the defaults count, and variables"),
-                false => findings.ok(format!("{} without mistakes", files.join(", "))),
+            match loaded.layers.iter().any(|layer| layer.state == State::Active) {
+                false => findings.ok("no file was found, so the defaults count, and variables"),
+                true => findings.ok(format!("{} without mistakes", loaded.files())),
             }
+            let is_unapproved = |warning: &Problem| {
+                loaded.layers.iter().any(|layer| layer.is_unapproved() && warning.is_about(&layer.path))
+            };
             for warning in &loaded.warnings {
-                findings.note(warning.to_string(), "correct it, or leave it if it is meant so");
+                let advice = match is_unapproved(warning) {
+                    true => "approve the file only if you know what is in it; until then it can do no harm",
+                    false => "correct it, or leave it if it is meant so",
+                };
+                findings.note(warning.to_string(), advice);
             }
         }
     }

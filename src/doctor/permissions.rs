@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::{Check, Findings, Subject};
-use crate::config::State;
+use crate::config::{ApprovalFile, State};
 
 #[cfg(unix)]
 const OTHERS_WRITE: u32 = 0o022;
@@ -14,9 +14,16 @@ const OTHERS_DO_ANYTHING: u32 = 0o077;
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
-    let layers = subject.read.as_ref().and_then(|read| read.as_ref().ok()).map(|loaded| loaded.layers.as_slice());
-    for layer in layers.unwrap_or_default().iter().filter(|layer| layer.state == State::Active) {
+    let loaded = subject.read.as_ref().and_then(|read| read.as_ref().ok());
+    for layer in loaded
+        .iter()
+        .flat_map(|loaded| &loaded.layers)
+        .filter(|layer| layer.state == State::Active && !layer.is_unapproved())
+    {
         not_changed_by_others(&layer.path, &mut findings);
+    }
+    if let Some(approvals) = loaded.and_then(|loaded| ApprovalFile::of(&loaded.sources.variables)) {
+        not_changed_by_others(approvals.path(), &mut findings);
     }
     if let Some(tokens) = config.tokens_file() {
         private(&tokens, "who may call is kept", "600", &mut findings);

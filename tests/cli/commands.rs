@@ -188,7 +188,12 @@ fn a17_config_list_tells_which_file_is_active() {
         .collect();
     assert_eq!(
         states,
-        [("absent", "corbie.yaml"), ("absent", "corbie.yml"), ("active", "corbie.toml"), ("shadowed", "corbie.json")]
+        [
+            ("absent", "corbie.yaml"),
+            ("absent", "corbie.yml"),
+            ("active", "corbie.toml (approved)"),
+            ("shadowed", "corbie.json")
+        ]
     );
     assert!(ended.out.contains(&home), "the user's folder follows HOME: {}", ended.out);
 }

@@ -24,6 +24,8 @@ pub(crate) struct Setup {
     program: PathBuf,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
+    /// Files in the working folder that the user approves before the program is started.
+    approved: Vec<PathBuf>,
     folder: TempDir,
 }
 
@@ -124,7 +126,7 @@ pub(crate) fn wait_for<T>(what: &str, mut until: impl FnMut() -> Option<T>) -> T
 impl Setup {
     pub(crate) fn new(program: PathBuf) -> Setup {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        Setup { program, arguments: Vec::new(), variables: Vec::new(), folder }
+        Setup { program, arguments: Vec::new(), variables: Vec::new(), approved: Vec::new(), folder }
     }
 
     pub(crate) fn arguments(mut self, arguments: &str) -> Setup {
@@ -143,9 +145,13 @@ impl Setup {
         self
     }
 
-    /// Writes a file in the working folder.
-    pub(crate) fn file(self, name: &str, content: &str) -> Setup {
-        std::fs::write(self.folder().join(name), content).expect("a new file");
+    /// Writes a file in the working folder. One with settings is the user's own work, which they approve.
+    pub(crate) fn file(mut self, name: &str, content: &str) -> Setup {
+        let path = self.folder().join(name);
+        std::fs::write(&path, content).expect("a new file");
+        if name.starts_with("corbie.") {
+            self.approved.push(path);
+        }
         self
     }
 
@@ -153,7 +159,19 @@ impl Setup {
         self.folder.path()
     }
 
+    /// As `corbie config trust` does, with the variables that the program gets.
+    fn approve(&self) {
+        let mut variables = std::collections::BTreeMap::from([("HOME".into(), self.folder().display().to_string())]);
+        variables.extend(self.variables.iter().cloned());
+        for file in &self.approved {
+            let approvals = corbie::config::ApprovalFile::of(&variables).expect("a home");
+            let hash = corbie::config::content_hash(file).expect("settings that can be read");
+            approvals.approve(&corbie::config::approved_place(file).expect("a path"), hash).expect("an approval");
+        }
+    }
+
     pub(crate) fn start(self) -> Running {
+        self.approve();
         let mut command = Command::new(&self.program);
         command
             .args(&self.arguments)

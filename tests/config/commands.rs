@@ -217,7 +217,7 @@ fn a17_list_tells_the_search_order_and_what_is_active() {
         "\
 flags and environment variables win over files; the first of these wins over the next:
 project   absent    project/corbie.yaml
-project   active    project/corbie.yml
+project   active    project/corbie.yml (approved)
 project   absent    project/corbie.toml
 project   shadowed  project/corbie.json
 user      absent    home/corbie/corbie.yaml
@@ -258,11 +258,11 @@ proptest! {
     fn a17_what_show_prints_reads_back(name in any::<String>(), tool in any::<String>(), seconds in 1u32..100_000) {
         let name: String = name.chars().filter(|c| *c != '$').take(40).chain(['x']).collect();
         let machine = Machine::new()
-            .file("project/corbie.json", serde_json::json!({
+            .file("home/corbie/corbie.json", serde_json::json!({
                 "server": {"name": name, "tool_timeouts": {tool: seconds}}
             }).to_string());
         let (_, shown) = output(&machine, Command::Show(Show::default()));
-        let again = Machine::new().project(&shown).load();
+        let again = Machine::new().file("home/corbie/corbie.yaml", &shown).load();
         prop_assert_eq!(serde_json::to_value(again).unwrap(), serde_json::to_value(machine.load()).unwrap());
     }
 }

@@ -10,8 +10,8 @@ fn s10_a_file_over_the_limit_is_refused() {
     let fits = format!("#{}", " ".repeat(MAX_FILE_BYTES - 1));
     Machine::new().project(&fits).load();
     assert_eq!(
-        Machine::new().project(&format!("{fits} ")).mistakes(),
-        ["project/corbie.yaml: is larger than 1 MiB, the most a configuration file may have"]
+        Machine::new().file("home/corbie/corbie.yaml", format!("{fits} ")).mistakes(),
+        ["home/corbie/corbie.yaml: is larger than 1 MiB, the most a configuration file may have"]
     );
 }
 
@@ -130,7 +130,7 @@ proptest! {
 
     #[test]
     fn s10_no_text_makes_a_parser_panic(text in prop_oneof![parts(), any::<String>()]) {
-        for name in ["project/corbie.yaml", "project/corbie.toml", "project/corbie.json"] {
+        for name in ["home/corbie/corbie.yaml", "home/corbie/corbie.toml", "home/corbie/corbie.json"] {
             let _ = Machine::new().file(name, &text).variable("A", "1").try_load();
         }
     }

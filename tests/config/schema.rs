@@ -115,7 +115,7 @@ proptest! {
     /// has its place.
     #[test]
     fn f12_what_fits_the_schema_can_be_read(written in anything()) {
-        if let Err(error) = Machine::new().file("project/corbie.json", written.to_string()).try_load() {
+        if let Err(error) = Machine::new().file("home/corbie/corbie.json", written.to_string()).try_load() {
             for problem in error.problems {
                 prop_assert!(problem.origin.is_some_and(|origin| origin.position.is_some()), "{}", problem.message);
             }

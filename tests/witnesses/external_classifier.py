@@ -33,8 +33,9 @@ async def main() -> None:
         try:
             with anyio.fail_after(SECONDS_PER_TRANSPORT), tempfile.TemporaryDirectory() as folder:
                 settings = {"classification": {"type": "mcp", "num_categories": 3, "mcp_server": server}}
-                Path(folder, "corbie.json").write_text(json.dumps(settings), encoding="utf-8")
-                await converse(checks, given.command, folder)
+                file = Path(folder, "corbie.json")
+                file.write_text(json.dumps(settings), encoding="utf-8")
+                await converse(checks, [*given.command, "--config", str(file)], folder)
         except Exception:
             checks.that(False, "the conversation ends without an exception", traceback.format_exc())
     checks.exit()

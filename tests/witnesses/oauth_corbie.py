@@ -30,8 +30,9 @@ class Corbie:
 
     def __enter__(self) -> "Corbie":
         self.folder = tempfile.TemporaryDirectory()
-        Path(self.folder.name, "corbie.json").write_text(json.dumps(self.settings), encoding="utf-8")
-        command = [self.program, "serve", "--port", str(self.port)]
+        settings = Path(self.folder.name, "corbie.json")
+        settings.write_text(json.dumps(self.settings), encoding="utf-8")
+        command = [self.program, "--config", str(settings), "serve", "--port", str(self.port)]
         self.process = subprocess.Popen(command, cwd=self.folder.name, stdout=subprocess.DEVNULL)
         deadline = time.monotonic() + SECONDS_TO_START
         while True:

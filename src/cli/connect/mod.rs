@@ -15,6 +15,7 @@ use super::{End, one_line};
 use crate::config::Sources;
 use crate::connect::file::Readers;
 use crate::connect::{self, Beside, Change, Client, Connection, Place, Places, diff};
+use crate::shell::quoted;
 
 const EXAMPLES: &str = "Examples:
   corbie connect                                # which clients are there, and which know corbie
@@ -262,8 +263,7 @@ fn connection(
         };
     }
     let mut arguments = vec!["stdio".to_owned()];
-    if let Some(config) = &sources.file {
-        let config = sources.folder.join(config);
+    if let Some(config) = sources.named_file().map(|file| sources.folder.join(file)) {
         if !config.exists() {
             return Err(Error::NoConfig(config).into());
         }
@@ -297,15 +297,6 @@ fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> Str
     words.extend(trust.iter().flat_map(|trust| ["--trust".to_owned(), trust.as_str().to_owned()]));
     words.push("--write".to_owned());
     words.join(" ")
-}
-
-/// A word as a shell takes it.
-fn quoted(word: &str) -> String {
-    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
-    match !word.is_empty() && word.chars().all(is_plain) {
-        true => word.to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
-    }
 }
 
 fn name(name: &str) -> Result<String, String> {

@@ -57,20 +57,26 @@ impl Format {
 
 /// The tree of a file, whose root is always a map.
 pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
-    let path: Arc<Path> = path.into();
-    let problem = |message: String| vec![Problem::with_source(Source::File(path.clone()), message)];
+    parsed(&content(path, kind)?, path, kind)
+}
 
+/// The bytes of a file. They are wiped when they are let go, as a file may hold keys.
+pub(super) fn content(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>, Vec<Problem>> {
+    Format::named(path, kind)?;
+    let bytes = bounded(path, kind);
+    bytes.map(Zeroizing::new).map_err(|message| vec![Problem::with_source(Source::File(path.into()), message)])
+}
+
+/// The tree of what was read from a file.
+pub(super) fn parsed(content: &[u8], path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
+    let path: Arc<Path> = path.into();
     let format = Format::named(&path, kind)?;
-    let bytes = bounded(&path, kind).map_err(problem)?;
-    let text = String::from_utf8(bytes).map_err(|error| {
-        let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let valid = String::from_utf8_lossy(valid);
+    let text = std::str::from_utf8(content).map_err(|error| {
+        let valid = String::from_utf8_lossy(&content[..error.valid_up_to()]);
         let position = position::Index::new(&valid).position(valid.len());
         vec![Problem::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
     })?;
-    // A file may hold keys.
-    let text = Zeroizing::new(text);
-    parse(format, text.strip_prefix('\u{feff}').unwrap_or(&text), &path)
+    parse(format, text.strip_prefix('\u{feff}').unwrap_or(text), &path)
 }
 
 /// The tree of a text in the format that a file of this name has.
@@ -105,9 +111,17 @@ fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err("is not a regular file".into());
     }
+    // Looked at once more when it is open, as another may have taken its place; opening a pipe must not wait for a writer.
+    let mut options = File::options();
+    options.read(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, rustix::fs::OFlags::NONBLOCK.bits().cast_signed());
+    let file = options.open(path).map_err(unreadable)?;
+    if !file.metadata().map_err(unreadable)?.is_file() {
+        return Err("is not a regular file".into());
+    }
     let mut bytes = Vec::new();
-    let mut file = File::open(path).map_err(unreadable)?.take(kind.most_bytes as u64 + 1);
-    file.read_to_end(&mut bytes).map_err(unreadable)?;
+    file.take(kind.most_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
     if bytes.len() > kind.most_bytes {
         return Err(format!("is larger than {} MiB, the most a {} file may have", kind.most_bytes >> 20, kind.name));
     }

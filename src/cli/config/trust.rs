@@ -1,0 +1,169 @@
+//! `corbie config trust` and `untrust`: approve the configuration file of a project folder (X-46).
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::Error;
+use crate::config::{self, ApprovalFile, Candidate, ContentHash, Sources, WrittenKey};
+use crate::harmless::one_line;
+use crate::shell::quoted;
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  corbie config trust --dry-run    # what the file in this folder sets
+  corbie config trust              # approve it
+  corbie config trust ~/projects/notes
+  corbie config trust --list")]
+pub struct Trust {
+    /// The folder; the working folder, if left out
+    #[arg(value_name = "DIR", conflicts_with = "list")]
+    pub folder: Option<PathBuf>,
+    /// List the approved files
+    #[arg(long)]
+    pub list: bool,
+    /// Show what the file sets, and approve nothing
+    #[arg(long, conflicts_with = "list")]
+    pub dry_run: bool,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "\
+Examples:
+  corbie config untrust
+  corbie config untrust ~/projects/notes")]
+pub struct Untrust {
+    /// The folder; the working folder, if left out
+    #[arg(value_name = "DIR")]
+    pub folder: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Values are shown up to this length.
+const MAX_VALUE_CHARS: usize = 120;
+
+pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
+    let approvals = ApprovalFile::of(&sources.variables).ok_or(Error::NoUserFolder)?;
+    if options.list {
+        list(&approvals, options.json, out)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let folder = options.folder.as_ref().map_or_else(|| sources.folder.clone(), |folder| sources.folder.join(folder));
+    let candidate = config::candidate(&folder)?;
+    let was_approved = approvals.read()?.get(&candidate.path) == Some(&candidate.hash);
+    if !options.json {
+        show(&candidate, out)?;
+    }
+    if !options.dry_run && !was_approved {
+        approvals.approve(&candidate.path, candidate.hash.clone())?;
+    }
+    let is_approved = was_approved || !options.dry_run;
+    if options.json {
+        writeln!(out, "{:#}", reply(&candidate, is_approved))?;
+    } else if options.dry_run {
+        let state = if is_approved { "approved" } else { "not approved" };
+        writeln!(out, "This content is {state}; `--dry-run` changes nothing.")?;
+    } else {
+        let folder = quoted(&folder_of(&candidate.path));
+        writeln!(out, "Approved until the file changes. `corbie config untrust {}` withdraws it.", one_line(&folder))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+pub(super) fn untrust(options: &Untrust, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
+    let approvals = ApprovalFile::of(&sources.variables).ok_or(Error::NoUserFolder)?;
+    let folder = options.folder.as_ref().map_or_else(|| sources.folder.clone(), |folder| sources.folder.join(folder));
+    // A folder that is gone has no canonical path any more.
+    let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
+    let withdrawn = approvals.withdraw(&folder)?;
+    if options.json {
+        writeln!(out, "{:#}", json!({ "success": true, "withdrawn": withdrawn }))?;
+    } else if withdrawn.is_empty() {
+        writeln!(out, "No file in {} was approved.", shown(&folder))?;
+    }
+    for path in withdrawn.iter().filter(|_| !options.json) {
+        writeln!(out, "No longer approved: {}", shown(path))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What becomes effective by approving the file.
+fn show(candidate: &Candidate, out: &mut dyn Write) -> io::Result<()> {
+    let keys: Vec<(String, &WrittenKey)> = candidate
+        .keys
+        .iter()
+        .filter(|key| key.needs_approval)
+        .map(|key| (one_line(&key.path.to_string()), key))
+        .collect();
+    match keys.is_empty() {
+        true => writeln!(out, "{}: no setting needs approval.", shown(&candidate.path))?,
+        false => writeln!(out, "{}: settings that need approval:", shown(&candidate.path))?,
+    }
+    let width = keys.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default().min(MAX_VALUE_CHARS);
+    for (name, key) in keys {
+        writeln!(out, "  {name:<width$}  {}", truncated(&one_line(&key.value)))?;
+    }
+    Ok(())
+}
+
+fn reply(candidate: &Candidate, is_approved: bool) -> Value {
+    let key = |WrittenKey { path, value, needs_approval }: &WrittenKey| json!({ "key": path.to_string(), "value": value, "needs_approval": needs_approval });
+    json!({
+        "success": true,
+        "path": candidate.path,
+        "sha256": candidate.hash.as_str(),
+        "approved": is_approved,
+        "keys": candidate.keys.iter().map(key).collect::<Vec<_>>(),
+    })
+}
+
+fn list(approvals: &ApprovalFile, json: bool, out: &mut dyn Write) -> Result<(), Error> {
+    let files = approvals.read()?.into_iter().map(|(path, hash)| (state(&path, &hash), path, hash));
+    if json {
+        let files = files.map(|(state, path, hash)| json!({ "path": path, "sha256": hash.as_str(), "state": state }));
+        writeln!(out, "{:#}", json!({ "files": files.collect::<Vec<_>>() }))?;
+        return Ok(());
+    }
+    let mut is_empty = true;
+    for (state, path, _) in files {
+        writeln!(out, "{state:<8}  {}", shown(&path))?;
+        is_empty = false;
+    }
+    if is_empty {
+        writeln!(out, "No file is approved.")?;
+    }
+    Ok(())
+}
+
+/// Whether the file still has the content that was approved.
+fn state(path: &Path, approved: &ContentHash) -> &'static str {
+    match config::content_hash(path) {
+        Some(hash) if hash == *approved => "approved",
+        Some(_) => "changed",
+        None => "missing",
+    }
+}
+
+fn folder_of(path: &Path) -> String {
+    path.parent().unwrap_or(path).display().to_string()
+}
+
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+fn truncated(text: &str) -> String {
+    match text.char_indices().nth(MAX_VALUE_CHARS) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,190 @@
+//! Project files that the user has approved: the path of each, and the SHA-256 of the content that was approved.
+//!
+//! The path is the canonical path of the folder with the file's name. A symbolic link in the place of the file is not
+//! resolved: a link to a file that is approved elsewhere would bring that file's relative paths into this folder.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use super::layers::user_folder;
+use crate::private_folder::{private_file, private_folder};
+use crate::whole_file::{self, Access, folder_of};
+
+/// The file that keeps approvals, in the user's own configuration folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApprovalFile(PathBuf);
+
+/// What is approved: canonical path to SHA-256.
+pub type Approvals = BTreeMap<PathBuf, ContentHash>;
+
+/// The SHA-256 of a file's content, written in hexadecimal digits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ContentHash(String);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Content {
+    version: u32,
+    files: Approvals,
+}
+
+/// Why approvals cannot be read or changed.
+#[derive(Debug, thiserror::Error)]
+pub enum ApprovalError {
+    #[error("{path}: {error}", path = .path.display())]
+    Io { path: PathBuf, error: io::Error },
+    #[error("{path} is not a file of approvals: {reason}; remove it, and approve your project files again", path = .path.display())]
+    Unreadable { path: PathBuf, reason: String },
+    #[error("{path} was written by a newer version of this program ({version})", path = .path.display())]
+    Newer { path: PathBuf, version: u32 },
+    #[error("{MAX_APPROVED_FILES} files are approved already; withdraw some with `corbie config untrust DIR`")]
+    TooMany,
+    #[error("`{}` cannot be approved, because its path is not UTF-8; rename the folder", .0.display())]
+    NotUtf8(PathBuf),
+}
+
+const NAME: &str = "trusted.json";
+const VERSION: u32 = 1;
+const MAX_APPROVED_FILES: usize = 10_000;
+const MAX_FILE_BYTES: u64 = 16 << 20;
+
+impl ContentHash {
+    pub fn of(content: &[u8]) -> ContentHash {
+        ContentHash(format!("{:x}", Sha256::digest(content)))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl ApprovalFile {
+    /// Nothing where the environment names no configuration folder of the user; then nothing can be approved.
+    pub fn of(variables: &BTreeMap<String, String>) -> Option<ApprovalFile> {
+        user_folder(variables).map(|folder| ApprovalFile(folder.join("corbie").join(NAME)))
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Everything that is approved; nothing where there is no file.
+    pub fn read(&self) -> Result<Approvals, ApprovalError> {
+        let io = |error| ApprovalError::Io { path: self.0.clone(), error };
+        let file = match File::open(&self.0) {
+            Ok(file) => file,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Approvals::new()),
+            Err(error) => return Err(io(error)),
+        };
+        let mut text = String::new();
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(io)?;
+        let unreadable =
+            |error: serde_json::Error| ApprovalError::Unreadable { path: self.0.clone(), reason: error.to_string() };
+        let content: Content = serde_json::from_str(&text).map_err(unreadable)?;
+        match content.version {
+            VERSION => Ok(content.files),
+            version => Err(ApprovalError::Newer { path: self.0.clone(), version }),
+        }
+    }
+
+    /// Approves this content of the file at `path`, and no other.
+    pub fn approve(&self, path: &Path, hash: ContentHash) -> Result<(), ApprovalError> {
+        if path.to_str().is_none() {
+            return Err(ApprovalError::NotUtf8(path.to_owned()));
+        }
+        self.change(|approvals| {
+            approvals.insert(path.to_owned(), hash);
+            if approvals.len() > MAX_APPROVED_FILES { Err(ApprovalError::TooMany) } else { Ok(()) }
+        })
+    }
+
+    /// Withdraws the approval of every file in `folder`, and gives back which there were.
+    pub fn withdraw(&self, folder: &Path) -> Result<Vec<PathBuf>, ApprovalError> {
+        self.change(|approvals| {
+            let (withdrawn, rest): (Vec<_>, Vec<_>) =
+                std::mem::take(approvals).into_iter().partition(|(path, _)| path.parent() == Some(folder));
+            approvals.extend(rest);
+            Ok(withdrawn.into_iter().map(|(path, _)| path).collect())
+        })
+    }
+
+    /// Reads, changes and replaces the file, while no other process does.
+    fn change<T>(&self, change: impl FnOnce(&mut Approvals) -> Result<T, ApprovalError>) -> Result<T, ApprovalError> {
+        let io = |error| ApprovalError::Io { path: self.0.clone(), error };
+        private_folder(folder_of(&self.0)).map_err(io)?;
+        let lock = private_file(&self.0.with_extension("lock")).map_err(io)?;
+        lock.lock().map_err(io)?;
+        let before = self.read()?;
+        let mut approvals = before.clone();
+        let changed = change(&mut approvals)?;
+        if approvals != before {
+            let mut text = serde_json::to_string_pretty(&Content { version: VERSION, files: approvals })
+                .map_err(|error| io(error.into()))?;
+            text.push('\n');
+            // People keep such files elsewhere and link to them.
+            let place = std::fs::canonicalize(&self.0).unwrap_or_else(|_| self.0.clone());
+            whole_file::prepare(&place, text.as_bytes(), Access::Owner).and_then(|file| file.replace()).map_err(io)?;
+        }
+        Ok(changed)
+    }
+}
+
+/// The path that an approval is for: the folder's canonical path, and the file's own name.
+pub fn place(file: &Path) -> io::Result<PathBuf> {
+    let folder = std::fs::canonicalize(folder_of(file))?;
+    Ok(folder.join(file.file_name().ok_or(ErrorKind::InvalidInput)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file() -> (tempfile::TempDir, ApprovalFile) {
+        let folder = tempfile::tempdir().unwrap();
+        let file = ApprovalFile(folder.path().join("corbie").join(NAME));
+        (folder, file)
+    }
+
+    #[test]
+    fn x46_approvals_are_kept_by_path_and_content() {
+        let (_folder, file) = file();
+        assert!(file.read().unwrap().is_empty());
+        let (one, other) = (Path::new("/a/corbie.yaml"), Path::new("/b/corbie.yaml"));
+        file.approve(one, ContentHash::of(b"1")).unwrap();
+        file.approve(other, ContentHash::of(b"2")).unwrap();
+        file.approve(one, ContentHash::of(b"3")).unwrap();
+        let approvals = file.read().unwrap();
+        assert_eq!(approvals.get(one), Some(&ContentHash::of(b"3")), "the newest counts");
+        assert_eq!(approvals.len(), 2);
+        assert_eq!(file.withdraw(Path::new("/a")).unwrap(), [one]);
+        assert_eq!(file.withdraw(Path::new("/a")).unwrap(), [PathBuf::new(); 0]);
+        assert_eq!(file.read().unwrap().into_keys().collect::<Vec<_>>(), [other]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn s14_approvals_are_for_their_owner_alone() {
+        use std::os::unix::fs::PermissionsExt;
+        let (_folder, file) = file();
+        file.approve(Path::new("/a/corbie.yaml"), ContentHash::of(b"1")).unwrap();
+        assert_eq!(file.path().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn x46_a_damaged_file_approves_nothing_and_is_not_overwritten() {
+        let (_folder, file) = file();
+        private_folder(folder_of(file.path())).unwrap();
+        for damaged in ["half", "{\"version\": 2, \"files\": {}}", "{\"version\": 1, \"files\": {}, \"more\": 1}"] {
+            std::fs::write(file.path(), damaged).unwrap();
+            assert!(file.read().is_err(), "{damaged}");
+            file.approve(Path::new("/a/corbie.yaml"), ContentHash::of(b"1")).unwrap_err();
+            assert_eq!(std::fs::read_to_string(file.path()).unwrap(), damaged);
+        }
+    }
+}

