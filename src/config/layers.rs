@@ -144,6 +144,12 @@ impl Sources {
         self.file.clone().or_else(variable)
     }
 
+    /// The user's own file, where there is one.
+    pub fn user_file(&self) -> Option<PathBuf> {
+        let layers = in_folder(Scope::User, &self.user_folder()?, false);
+        layers.into_iter().find(|layer| layer.state == State::Active).map(|layer| layer.path)
+    }
+
     fn user_folder(&self) -> Option<PathBuf> {
         user_folder(&self.variables).map(|folder| folder.join("corbie"))
     }

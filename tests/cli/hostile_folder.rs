@@ -245,3 +245,14 @@ fn x46_the_log_names_every_file_and_whether_it_is_approved() {
     assert!(line(corbie("stdio")).contains("none"));
     assert!(line(corbie("stdio --config corbie.yaml").foreign("corbie.yaml", "")).contains("(--config)"));
 }
+
+#[test]
+fn x46_v13_connect_names_the_users_own_file() {
+    let setup = corbie("connect cursor --json").own("server: {name: mine}");
+    let own = setup.folder().join(".config/corbie/corbie.yaml");
+    let entry: Value = serde_json::from_str(&setup.run("").out).unwrap();
+    assert_eq!(entry["entry"]["args"], json!(["stdio", "--config", own]));
+    let setup = corbie("connect cursor --json").foreign("corbie.yaml", "server: {name: other}");
+    let entry: Value = serde_json::from_str(&setup.run("").out).unwrap();
+    assert_eq!(entry["entry"]["args"], json!(["stdio"]));
+}

@@ -263,7 +263,9 @@ fn connection(
         };
     }
     let mut arguments = vec!["stdio".to_owned()];
-    if let Some(config) = sources.named_file().map(|file| sources.folder.join(file)) {
+    // With a file that is named, the entry does not depend on the folder that the client starts it in.
+    let named = sources.named_file().map(|file| sources.folder.join(file));
+    if let Some(config) = named.or_else(|| sources.user_file()) {
         if !config.exists() {
             return Err(Error::NoConfig(config).into());
         }
