@@ -11,6 +11,9 @@
 //! | `keeps running` | a server, which the commands below may ask |
 //! | `upstream: NAME…` | from here on these providers are the fake upstream of this repository |
 //! | `not settings: WHAT` | YAML, TOML or JSON that is not for corbie's settings |
+//!
+//! Where the text of a page names `corbie config trust`, and no block runs it, the reader does so for each `corbie.yaml`
+//! that they write.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -23,7 +26,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use super::console::{Step, fits, steps, without_times};
-use super::page::{Block, blocks};
+use super::page::{Block, blocks, prose};
 use crate::process::{free_port, has_ipv6};
 use crate::upstream::Upstream;
 
@@ -50,6 +53,8 @@ struct Reader<'a> {
     root: &'a Path,
     place: TempDir,
     variables: BTreeMap<String, String>,
+    /// Whether the page tells the reader to approve the settings that they write.
+    approves: bool,
     /// `${NAME}` of the settings that the page has in place.
     keys: BTreeMap<String, String>,
     /// `export` and `cd` lines so far.
@@ -63,6 +68,8 @@ struct Reader<'a> {
 pub(super) fn follow(root: &Path, name: &str) -> Report {
     let page = fs::read_to_string(root.join(name)).unwrap_or_else(|error| panic!("{name}: {error}"));
     let mut reader = Reader::new(root, name);
+    let is_told = prose(&page).iter().any(|(_, line)| line.contains("`corbie config trust`"));
+    reader.approves = is_told && !page.contains("$ corbie config trust");
     for block in blocks(&page) {
         reader.provide(&block);
         if block.language == "console" {
@@ -99,7 +106,8 @@ impl<'a> Reader<'a> {
         ]);
         let report = Report::default();
         let keys = BTreeMap::new();
-        Self { name, root, place, variables, keys, exports: String::new(), upstream: None, server: None, report }
+        let exports = String::new();
+        Self { name, root, place, variables, approves: false, keys, exports, upstream: None, server: None, report }
     }
 
     fn work(&self) -> PathBuf {
@@ -241,6 +249,9 @@ impl<'a> Reader<'a> {
         self.keys = if named.is_some() && is_ours { keys } else { before };
         if let Some(name) = named {
             fs::write(self.work().join(name), &block.text).expect("a new file");
+            if is_ours && self.approves && !matches!(self.run("corbie config trust"), Ok((Some(0), _))) {
+                self.problem(block, "the settings cannot be approved");
+            }
         }
     }
 
