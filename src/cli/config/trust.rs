@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::Error;
 use crate::config::{self, ApprovalFile, Candidate, ContentHash, Sources, WrittenKey};
-use crate::harmless::one_line;
+use crate::harmless::{one_line, spelt_out};
 use crate::shell::quoted;
 
 #[derive(Debug, Clone, Default, Args)]
@@ -48,8 +48,8 @@ pub struct Untrust {
     pub json: bool,
 }
 
-/// Values are shown up to this length.
-const MAX_VALUE_CHARS: usize = 120;
+/// Keys are aligned up to this width. Values are shown whole: what is cut off could be what matters.
+const MAX_KEY_WIDTH: usize = 60;
 
 pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
     let approvals = ApprovalFile::of(&sources.variables).ok_or(Error::NoUserFolder)?;
@@ -108,9 +108,9 @@ fn show(candidate: &Candidate, out: &mut dyn Write) -> io::Result<()> {
         true => writeln!(out, "{}: no setting needs approval.", shown(&candidate.path))?,
         false => writeln!(out, "{}: settings that need approval:", shown(&candidate.path))?,
     }
-    let width = keys.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default().min(MAX_VALUE_CHARS);
+    let width = keys.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default().min(MAX_KEY_WIDTH);
     for (name, key) in keys {
-        writeln!(out, "  {name:<width$}  {}", truncated(&one_line(&key.value)))?;
+        writeln!(out, "  {name:<width$}  {}", spelt_out(&key.value))?;
     }
     Ok(())
 }
@@ -159,11 +159,4 @@ fn folder_of(path: &Path) -> String {
 
 fn shown(path: &Path) -> String {
     one_line(&path.display().to_string())
-}
-
-fn truncated(text: &str) -> String {
-    match text.char_indices().nth(MAX_VALUE_CHARS) {
-        Some((end, _)) => format!("{}…", &text[..end]),
-        None => text.to_owned(),
-    }
 }
