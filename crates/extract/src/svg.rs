@@ -4,6 +4,7 @@
 //! scripts, `display="none"`, and of a `switch` all branches but the first, since they say the same in other languages.
 
 mod doctype;
+mod filters;
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ const NODES: u32 = 1_000_000;
 const PREFIXES: usize = 32;
 /// The shorter side of a picture that is drawn only to be read.
 const READABLE: f32 = 1000.0;
-/// As many dots as letters need: filters may pass over every one of them many times.
+/// As many dots as letters need.
 const DOTS: u64 = 4_000_000;
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
@@ -41,10 +42,12 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
 }
 
 /// Draws the picture on white, so large that small letters can be read. Nothing outside the file is opened, and letters
-/// kept as text are not drawn: there are no fonts, and [`read`] has them already.
+/// kept as text are not drawn: there are no fonts, and [`read`] has them already. Filters are left out, see [`filters`].
 pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
     let text = encoding::decode_xml(bytes);
     let text = doctype::resolve(&text, limits)?;
+    let document = parse(&text)?;
+    let text = filters::remove(&document);
     let document = parse(&text)?;
     // The renderer goes into groups by recursion.
     if depth(document.root_element()) > limits.depth {
@@ -59,6 +62,9 @@ pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
         ..usvg::Options::default()
     };
     let tree = usvg::Tree::from_xmltree(&document, &options).map_err(|error| Error::Corrupted(error.to_string()))?;
+    if !tree.filters().is_empty() {
+        return Err(Error::Corrupted("it hides its filters".to_owned()));
+    }
     let size = tree.size();
     let wanted = (READABLE / size.width().min(size.height())).clamp(1.0, 8.0);
     let pixels = limits.pixels.min(DOTS);

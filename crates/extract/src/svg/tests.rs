@@ -95,3 +95,28 @@ fn it_is_drawn_on_white_within_the_limit() {
     let raster = svg_raster(svg.as_bytes(), &small).unwrap();
     assert!(u64::from(raster.width * raster.height) <= 200);
 }
+
+/// With them, the drawing would be red.
+#[test]
+fn filters_are_left_out_of_what_is_drawn() {
+    let draw = |inside: &str| {
+        let svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='50'><filter id='f'><feFlood flood-color='red'/>\
+             </filter>{inside}</svg>"
+        );
+        svg_raster(svg.as_bytes(), &Limits::default())
+    };
+    let plain = draw("<g class='a'><path d='M9 9h9v9z' fill='blue'/></g>").unwrap();
+    for inside in [
+        "<g class='a' filter='url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g class='a' style='opacity:1; filter : url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g class='a' style='filter:blur(2px) drop-shadow(16px 16px 10px red)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style>.a{filter/* é */:url(#f)}</style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style><![CDATA[ g{fill:red;filter:url(#f)} ]]></style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style>.filter{fill:blue}</style><g filter='url(#none)'><path class='filter' d='M9 9h9v9z'/></g>",
+    ] {
+        assert!(draw(inside).unwrap().rgb == plain.rgb, "{inside}");
+    }
+    let hidden = "<g style='&#102;ilter:url(#f)'><path d='M9 9h9v9z'/></g>";
+    assert!(matches!(draw(hidden), Err(Error::Corrupted(why)) if why.contains("filters")));
+}
