@@ -92,6 +92,9 @@ mod status;
 mod task_status;
 #[path = "knowledge/tasks.rs"]
 mod tasks;
+#[cfg(target_os = "linux")]
+#[path = "knowledge/tenants.rs"]
+mod tenants;
 #[path = "knowledge/upload.rs"]
 mod upload;
 #[path = "cli/upstream.rs"]

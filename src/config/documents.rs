@@ -16,7 +16,7 @@ pub struct Documents {
     pub workers: Option<usize>,
     /// How long one file may take. What was read until then is kept.
     pub timeout: Timeout,
-    /// How much of a processor one file may take.
+    /// Processor time that one large file may take. Small files may take a share of it that fits their size and format.
     pub cpu: Timeout,
     /// How much memory one file may take; less than 64 MiB counts as that.
     pub memory: ByteSize,

@@ -6,7 +6,7 @@ use corbie_extract::Format;
 
 use super::{Check, Findings, Subject};
 use crate::config::ocr::Engine;
-use crate::workers::{File, Ocr, Pool};
+use crate::workers::{File, Ocr, Pool, Tenant};
 
 /// The word `TEXT`, drawn with strokes: no font is needed. It reads differently upside down.
 const DRAWING: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" width="306" height="132"><rect width="306" height="132" fill="#fff"/><g fill="none" stroke="#000" stroke-width="9"><path d="M40 36h40M60 36v60"/><path d="M140 36h-38v60h38M102 65h32"/><path d="M162 36l40 60M202 36l-40 60"/><path d="M224 36h40M244 36v60"/></g></svg>"##;
@@ -35,6 +35,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         named: Some(Format::Svg),
         full: false,
         ocr: Ocr::Force,
+        tenant: &Tenant::local(),
     };
     match pool.read(file, |_| {}).await {
         Ok(read) => match (read.document.text(), read.partial) {

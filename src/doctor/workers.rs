@@ -5,7 +5,7 @@ use std::sync::Arc;
 use corbie_extract::Format;
 
 use super::{Check, Findings, Subject};
-use crate::workers::{File, Ocr, Pool, has_landlock};
+use crate::workers::{File, Ocr, Pool, Tenant, has_landlock};
 
 const TEXT: &str = "A crow remembers faces.";
 
@@ -13,8 +13,14 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
     let pool = Pool::new(config.documents.clone(), config.ocr.clone());
-    let file =
-        File { bytes: TEXT.as_bytes(), name: Some("crow.txt"), named: Some(Format::Text), full: false, ocr: Ocr::Off };
+    let file = File {
+        bytes: TEXT.as_bytes(),
+        name: Some("crow.txt"),
+        named: Some(Format::Text),
+        full: false,
+        ocr: Ocr::Off,
+        tenant: &Tenant::local(),
+    };
     match pool.read(file, |_| {}).await {
         Ok(read) if read.document.text().contains(TEXT) => {}
         Ok(_) => {

@@ -30,7 +30,7 @@ use super::task::{TaskEnd, TaskId, Work};
 use super::{Error, blocking};
 use crate::describe::Describer;
 use crate::inference::Inference;
-use crate::workers::{self, Ocr, Pool, Read};
+use crate::workers::{self, Ocr, Pool, Read, Tenant};
 
 /// What it takes to read documents.
 #[derive(Debug, Clone)]
@@ -63,6 +63,8 @@ pub struct Target<'t> {
     pub store: &'t Store,
     pub finder: &'t Finder,
     pub base: &'t BaseName,
+    /// Who wants it there.
+    pub caller: &'t str,
     /// The id it gets if it is new.
     pub id: DocumentId,
     pub task: TaskId,
@@ -96,7 +98,7 @@ impl Reader {
             return Ok(added);
         }
         let mut progress = far::Document::default();
-        let made = self.make(wish, &source, &mut progress, &tell).await?;
+        let made = self.make(wish, &source, target, &mut progress, &tell).await?;
         progress.stored();
         tell(progress.far());
         self.store(made, wish, &source, sha256, target, began).await
@@ -107,6 +109,7 @@ impl Reader {
         &self,
         wish: &Wish,
         source: &Source,
+        target: Target<'_>,
         progress: &mut far::Document,
         tell: &(impl Fn(Far) + Send + Sync),
     ) -> Result<Made, Error> {
@@ -115,12 +118,14 @@ impl Reader {
             (false, true) => Ocr::Auto,
             (false, false) => Ocr::Off,
         };
+        let tenant = Tenant { caller: target.caller.to_owned(), base: target.base.to_string() };
         let file = workers::File {
             bytes: &source.bytes,
             name: Some(&source.filename),
             named: Some(source.format),
             full: false,
             ocr,
+            tenant: &tenant,
         };
         let heard = |told| {
             progress.told(told);

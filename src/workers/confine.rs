@@ -31,15 +31,30 @@ pub(super) fn memory(bytes: u64, mapped: Mapped) -> io::Result<()> {
     Ok(setrlimit(Resource::Fsize, most(0))?)
 }
 
-/// How much more of a processor it may take from now on. Beyond it, the system ends it.
+/// How much processor time it may take from now on until its end, in seconds. The system kills it beyond that, and it cannot
+/// raise the limit again.
+pub(super) fn processor_lifetime(seconds: u64) -> io::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limits = getrlimit(Resource::Cpu);
+    let wanted = processor_time().saturating_add(seconds);
+    let maximum = limits.maximum.map_or(wanted, |most| most.min(wanted));
+    let current = limits.current.map_or(maximum, |current| current.min(maximum));
+    Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(current), maximum: Some(maximum) })?)
+}
+
+/// How much more of a processor it may take from now on, in seconds, within its lifetime. Beyond it, the system ends it.
 pub(super) fn processor(seconds: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-    use rustix::time::{ClockId, clock_gettime};
-    let used = u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or_default();
     let limits = getrlimit(Resource::Cpu);
-    let wanted = used.saturating_add(seconds).saturating_add(1);
+    let wanted = processor_time().saturating_add(seconds).saturating_add(1);
     let most = limits.maximum.map_or(wanted, |most| most.min(wanted));
     Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(most), ..limits })?)
+}
+
+/// What it has taken so far, in whole seconds.
+fn processor_time() -> u64 {
+    use rustix::time::{ClockId, clock_gettime};
+    u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or_default()
 }
 
 /// Lets it take so many seconds of a processor more than that, or fewer.

@@ -18,8 +18,12 @@ pub(super) struct Job {
     pub(super) full: bool,
     pub(super) limits: Limits,
     pub(super) sight: Sight,
-    /// How many seconds of a processor it may take.
+    /// How often it may look, each time for as long as that may take.
+    pub(super) max_looks: usize,
+    /// Processor time for everything but OCR, in seconds: the soft limit.
     pub(super) cpu_seconds: u64,
+    /// Processor time for this and all later documents, in seconds: the hard limit, set with the first one.
+    pub(super) cpu_lifetime: u64,
     pub(super) length: u64,
 }
 

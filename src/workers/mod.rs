@@ -6,7 +6,11 @@
 //!
 //! What is there only as a picture is drawn and read in the worker as well. Where Tesseract is to read it, the worker
 //! hands the picture back, since it cannot start programs.
+//!
+//! A file may break the worker that reads it, which then sees the files that come after it. So a worker reads the documents
+//! of one tenant only: one caller, and one knowledge base of theirs.
 
+mod budget;
 pub mod child;
 mod confine;
 mod eyes;
@@ -21,4 +25,4 @@ mod words;
 
 pub use confine::has_landlock;
 pub use message::Ocr;
-pub use pool::{Error, File, Pool, Read, Told};
+pub use pool::{Error, File, Pool, Read, Tenant, Told};

@@ -7,7 +7,9 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
+use super::budget::Budget;
 use super::message::{Job, Said, Shown, framed, length};
+use super::pool::Tenant;
 
 /// A process that waits for documents. Dropped, it and everything it started is ended.
 #[derive(Debug)]
@@ -17,6 +19,11 @@ pub(super) struct Worker {
     stdout: ChildStdout,
     /// How many documents it has read.
     pub(super) jobs: usize,
+    /// Whose documents it reads, once it has one.
+    pub(super) tenant: Option<Tenant>,
+    /// Its hard limit of processor time in seconds, once it has a document, and what it may have used of it at most.
+    lifetime: Option<u64>,
+    granted: u64,
 }
 
 impl Worker {
@@ -33,7 +40,42 @@ impl Worker {
         let mut child = command.spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (stdin, stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Worker { child, stdin, stdout, jobs: 0 })
+        Ok(Worker { child, stdin, stdout, jobs: 0, tenant: None, lifetime: None, granted: 0 })
+    }
+
+    /// Binds it to a tenant and, with the first document, to a hard limit of processor time.
+    pub(super) fn assign(&mut self, tenant: &Tenant, lifetime: u64, budget: Budget) {
+        self.tenant.get_or_insert_with(|| tenant.clone());
+        self.lifetime.get_or_insert(lifetime);
+        self.granted = self.granted.saturating_add(budget.total);
+    }
+
+    /// Whether its hard limit leaves enough for a document.
+    pub(super) fn has_time_for(&self, budget: Budget) -> bool {
+        let used = self.processor_seconds().unwrap_or(self.granted);
+        self.lifetime.is_none_or(|lifetime| lifetime.saturating_sub(used) >= budget.total)
+    }
+
+    /// Whether it has reached its hard limit. The system checks limits by ticks of its clock and reports times more exactly, so
+    /// the two differ by some percent.
+    pub(super) fn is_out_of_time(&self) -> bool {
+        let is_over = |(used, lifetime): (u64, u64)| used >= (lifetime - lifetime / 10).saturating_sub(1);
+        self.processor_seconds().zip(self.lifetime).is_some_and(is_over)
+    }
+
+    /// Processor time it has taken, as the system counts it; also of one that has ended and was not waited for.
+    #[cfg(target_os = "linux")]
+    fn processor_seconds(&self) -> Option<u64> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
+        // The name of the program, in brackets, may have spaces in it. Fields 14 and 15 are user and system time.
+        let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+        let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
+        ticks.checked_div(rustix::param::clock_ticks_per_second())
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn processor_seconds(&self) -> Option<u64> {
+        None
     }
 
     /// Hands over a document.

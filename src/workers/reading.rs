@@ -55,6 +55,11 @@ impl<'r> Reading<'r> {
         self
     }
 
+    /// The processor time that the document may take without OCR.
+    pub(super) fn seconds(&self) -> u64 {
+        self.job.cpu_seconds
+    }
+
     /// Whether the worker has said a word of the document.
     pub(super) fn has_begun(&self) -> bool {
         self.begins_by.is_none()
@@ -111,7 +116,7 @@ impl<'r> Reading<'r> {
     /// A worker looks at each page once, or at the pictures that documents may have.
     fn looking(&mut self, page: u32) -> io::Result<()> {
         self.heard.looks += 1;
-        if self.heard.looks > self.job.limits.pages as usize + self.job.limits.images {
+        if self.heard.looks > self.job.max_looks {
             return Err(io::ErrorKind::InvalidData.into());
         }
         self.looking.push_back(Instant::now());

@@ -141,3 +141,62 @@ fn children(of: u32) -> Vec<u32> {
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
     lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
 }
+
+/// Each of them computes a million pixels anew, with much noise and blur.
+fn nested_filters() -> Vec<u8> {
+    let filter = "<filter id='f' x='0' y='0' width='1' height='1'><feTurbulence baseFrequency='0.9' numOctaves='9' \
+        result='t'/><feGaussianBlur stdDeviation='40'/><feComposite in2='t'/></filter>";
+    let (open, close) = ("<g filter='url(#f)'>".repeat(100), "</g>".repeat(100));
+    let drawing = format!(
+        "<svg xmlns='http://www.w3.org/2000/svg' width='1000' height='1000'>{filter}{open}<path d='M9 9h999v999z'/>{close}</svg>"
+    );
+    assert!(drawing.len() < 6_000, "{}", drawing.len());
+    drawing.into()
+}
+
+#[test]
+fn s12_a_drawing_of_nested_filters_does_not_hold_a_worker() {
+    let files = Files::of([("a.svg", &nested_filters() as &[u8]), ("b.txt", b"words")]);
+    // With its filters it would take minutes.
+    let files = files.with("workers", "1").with("cpu", "6s");
+    let ended = files.run("--json a.svg b.txt");
+    let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((lines[0].get("error"), texts(&lines[1])), (None, vec!["words"]), "{ended:?}");
+    assert_eq!(lines[0]["warnings"], Value::Array(Vec::new()), "{ended:?}");
+}
+
+/// Filters are not the only way to make a small drawing a lot of work.
+#[test]
+fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_the_next_file_is_read() {
+    let mut drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='2000' \
+        height='2000'><defs><pattern id='p0' width='2' height='2' patternUnits='userSpaceOnUse'><path d='M0 0h1v1z'/></pattern>"
+        .to_owned();
+    for number in 1..=12 {
+        let squares = format!("<rect width='1999' height='1999' fill='url(#p{})'/>", number - 1).repeat(8);
+        drawing += &format!(
+            "<pattern id='p{number}' width='1999' height='1999' patternUnits='userSpaceOnUse'>{squares}</pattern>"
+        );
+    }
+    drawing += "</defs><rect width='2000' height='2000' fill='url(#p12)'/></svg>";
+    let files = Files::of([("a.svg", drawing.as_bytes()), ("b.txt", b"words")]);
+    let files = files.with("workers", "1").with("cpu", "6s");
+    let ended = files.run("--json a.svg b.txt");
+    let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"processor_limit".into(), vec!["words"]), "{ended:?}");
+    let told = "reading took more than 2 s of processor time, the limit for files of this size and format";
+    assert!(lines[0]["message"].as_str().unwrap().starts_with(told), "{}", lines[0]);
+}
+
+/// A signal that is ignored stays so in the programs that are started, so the worker ignores its soft limit.
+#[cfg(target_os = "linux")]
+#[test]
+fn s12_a_worker_that_ignores_sigxcpu_is_killed_by_the_hard_limit() {
+    let files = Files::of([("a.pdf", &endless(1) as &[u8])]);
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", "trap '' XCPU; exec \"$0\" extract --json --ocr=off a.pdf", env!("CARGO_BIN_EXE_corbie")]);
+    shell.current_dir(files.folder()).env_clear();
+    // Without a hard limit only the clock would end it.
+    let output = shell.envs([("CORBIE_DOCUMENTS__CPU", "1s"), ("CORBIE_DOCUMENTS__TIMEOUT", "10m")]).output().unwrap();
+    let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
+    assert_eq!(read["error"], "processor_limit", "{read}");
+}

@@ -18,7 +18,7 @@ use crate::app;
 use crate::config::Loaded;
 use crate::describe::Describer;
 use crate::locked::locked;
-use crate::workers::{self, Ocr, Pool, Read, Told};
+use crate::workers::{self, Ocr, Pool, Read, Tenant, Told};
 use file::Failure;
 use output::Output;
 
@@ -127,7 +127,8 @@ impl Reader<'_> {
         };
         let name = file.file_name().map(|name| name.to_string_lossy()).filter(|name| name != "-");
         let (full, ocr) = (self.command.full, self.command.ocr.into());
-        let file = workers::File { bytes: &bytes, name: name.as_deref(), named, full, ocr };
+        let tenant = Tenant::local();
+        let file = workers::File { bytes: &bytes, name: name.as_deref(), named, full, ocr, tenant: &tenant };
         let mut read = self.pool.read(file, tell).await?;
         if let Some(describer) = self.describer {
             describer.describe(&bytes, &mut read).await;

@@ -142,6 +142,7 @@ impl Work {
             store: &self.0.store,
             finder: &self.0.finder,
             base: &job.base,
+            caller: &job.owner,
             id: if ends { job.document } else { DocumentId::random() },
             task: job.id,
             ends,

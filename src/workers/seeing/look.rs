@@ -30,40 +30,46 @@ pub(super) enum Look {
 const LONGEST: u32 = 32_767;
 
 impl Gaze<'_, '_> {
-    /// Looking takes longer than reading, and is given the time.
+    /// Looking takes longer than reading, and whoever waits gives it the time.
     pub(super) fn begin(&mut self, page: u32) {
         self.wire.tell(&Said::Looking { page });
-        // The limit that is there already is the worst that can come of it.
-        let _ = confine::longer(self.sight.look_seconds.cast_signed());
     }
 
     pub(super) fn look(&mut self, drawn: Result<Raster, Error>) -> Look {
         match drawn {
-            Ok(picture) if !self.sight.asks => Look::Awaited(self.eyes.look(picture)),
+            Ok(picture) if !self.sight.asks => {
+                // Drawing the picture was a part of reading the document. The limit that is there already is the worst that
+                // can come of it.
+                let _ = confine::longer(self.sight.look_seconds.cast_signed());
+                Look::Awaited(self.eyes.look(picture))
+            }
             Ok(picture) if picture.width.max(picture.height) > LONGEST => {
-                self.end(Duration::ZERO);
+                self.end();
                 Look::Undrawn(Error::TooMuch { what: "dots in a row or a column", most: LONGEST.into() })
             }
             Ok(picture) => {
                 // Without anybody who answers there is nothing left to do.
                 let shown = self.wire.show(&picture).unwrap_or_else(|_| std::process::exit(1));
-                self.end(Duration::ZERO);
+                self.end();
                 Look::Done(shown)
             }
             Err(error) => {
-                self.end(Duration::ZERO);
+                self.end();
                 Look::Undrawn(error)
             }
         }
     }
 
+    pub(super) fn end(&mut self) {
+        self.wire.tell(&Said::Looked);
+    }
+
     /// Takes back what was given and not needed: looks that are soon done leave no time for anything else.
-    pub(super) fn end(&mut self, took: Duration) {
+    fn take_back(&mut self, took: Duration) {
         let before = self.took.as_secs();
         self.took += took.min(Duration::from_secs(self.sight.look_seconds));
         let needed = self.took.as_secs() - before;
         let _ = confine::longer(needed.cast_signed() - self.sight.look_seconds.cast_signed());
-        self.wire.tell(&Said::Looked);
     }
 }
 
@@ -77,7 +83,8 @@ impl Look {
             Err(TryRecvError::Empty) => return false,
             Err(TryRecvError::Disconnected) => gone(),
         };
-        gaze.end(took);
+        gaze.take_back(took);
+        gaze.end();
         *self = Look::Done(shown);
         true
     }

@@ -194,7 +194,7 @@ impl Sink for Seeing<'_, '_> {
                 let place = if is_sheet { Place::Sheet } else { Place::After(place) };
                 looks.push((place, gaze.look(drawn)));
             });
-            gaze.end(Duration::ZERO);
+            gaze.end();
         }
         self.waiting.push_back(Waiting { page, looks });
         self.advance(false);
