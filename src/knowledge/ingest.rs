@@ -50,6 +50,9 @@ pub struct Reader {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
     pub file_path: PathBuf,
+    /// The folder it was found in, links followed: it must still be in it when it is opened.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within: Option<PathBuf>,
     #[serde(default)]
     pub metadata: Map<String, Value>,
     #[serde(default)]
@@ -83,7 +86,7 @@ impl Reader {
     /// Adds a file. `tell` hears how far it is.
     pub async fn add(&self, wish: &Wish, target: Target<'_>, tell: impl Fn(Far) + Send + Sync) -> Result<Added, Error> {
         let began = Instant::now();
-        let (rules, path) = (self.rules.clone(), wish.file_path.clone());
+        let (rules, path) = (self.rules.clone().within(wish.within.as_deref()), wish.file_path.clone());
         let (source, sha256) = blocking(move || {
             let source = rules.read(&path)?;
             let sha256: [u8; 32] = Sha256::digest(&source.bytes).into();

@@ -65,6 +65,7 @@ pub use error::{Error, more_formats};
 use finder::Finder;
 use ingest::Reader;
 use kept::Kept;
+pub(crate) use skipped::LEAVING;
 use source::{Checks, Facts, Rules};
 use steady::Steady;
 use store::Store;

@@ -10,6 +10,8 @@ use serde_json::{Value, json};
 pub(super) struct Skipped(BTreeMap<String, u64>);
 
 const HIDDEN: &str = "hidden";
+/// Symbolic links to what is outside of the folder that was named.
+pub(crate) const LEAVING: &str = "links that leave the folder";
 const BARE: &str = "without an extension";
 /// Of kinds that are too odd, or too many, to be told.
 const OTHERS: &str = "of other kinds";
@@ -22,6 +24,16 @@ impl Skipped {
     /// A file or a folder whose name begins with a dot.
     pub(super) fn hide(&mut self) {
         self.count(HIDDEN.to_owned());
+    }
+
+    /// A link that leads outside of the folder that was named.
+    pub(super) fn leave_folder(&mut self) {
+        self.count(LEAVING.to_owned());
+    }
+
+    /// How many links lead outside.
+    pub(super) fn leaving(&self) -> u64 {
+        self.0.get(LEAVING).copied().unwrap_or_default()
     }
 
     /// A file of a format that is not read.

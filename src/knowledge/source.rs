@@ -19,6 +19,8 @@ use super::{Error, blocking, unlinked};
 pub struct Rules {
     /// Folders files may be added from, links followed. Everything, if there are none.
     pub roots: Vec<PathBuf>,
+    /// The folder that was named, links followed, where a file was found in one: a link in it may not lead outside.
+    pub within: Option<PathBuf>,
     pub most_bytes: u64,
 }
 
@@ -73,7 +75,12 @@ impl Rules {
     /// The folders of the settings, links followed. One that is not there allows nothing.
     pub fn new(roots: &[PathBuf], most_bytes: u64) -> Rules {
         let followed = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
-        Rules { roots: roots.iter().map(followed).collect(), most_bytes }
+        Rules { roots: roots.iter().map(followed).collect(), within: None, most_bytes }
+    }
+
+    /// The same for a file that was found in this folder, links followed.
+    pub fn within(self, folder: Option<&Path>) -> Rules {
+        Rules { within: folder.map(Path::to_owned), ..self }
     }
 
     /// The same with one more folder.
@@ -143,7 +150,15 @@ impl Rules {
             io::ErrorKind::NotFound => Error::FileNotFound(path.display().to_string()),
             _ => unreadable(path, &error),
         })?;
-        if self.allows(&followed) { Ok(followed) } else { Err(outside()) }
+        match self.allows(&followed) {
+            false => Err(outside()),
+            true if self.within.as_ref().is_some_and(|folder| !followed.starts_with(folder)) => {
+                let reason = "it is a symbolic link that leaves the folder it was found in; add the file itself, or \
+                              repeat `corbie add` with `--follow-links`";
+                Err(Error::FileNotReadable { path: path.display().to_string(), reason: reason.into() })
+            }
+            true => Ok(followed),
+        }
     }
 
     /// Opens what was allowed, and not what has been put in its place since.

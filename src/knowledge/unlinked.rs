@@ -1,4 +1,4 @@
-//! Opens a file at a path in which no link is left.
+//! Opens a file or lists a folder at a path in which no link is left.
 //!
 //! Between the moment a path is found to be allowed and the moment its file is opened, somebody may put a link in the
 //! place of a folder, and the same path would lead elsewhere. So no link is followed while it is opened.
@@ -78,6 +78,86 @@ fn is_same(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
+/// What a name in a folder stands for. Links are not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum EntryKind {
+    File,
+    Folder,
+    Link,
+    Other,
+}
+
+/// The names in a folder, or none where a part of its path has become something else.
+#[cfg(unix)]
+pub(super) fn entries(followed: &Path) -> io::Result<Option<Entries>> {
+    let Some(folder) = open(followed)? else { return Ok(None) };
+    Ok(Some(Entries(rustix::fs::Dir::new(folder)?)))
+}
+
+/// Reads the folder that was opened, whatever has its path by now.
+#[cfg(unix)]
+pub(super) struct Entries(rustix::fs::Dir);
+
+#[cfg(unix)]
+impl Entries {
+    fn kind(&self, entry: &rustix::fs::DirEntry) -> rustix::io::Result<EntryKind> {
+        use rustix::fs::{AtFlags, FileType, statat};
+        let kind = match entry.file_type() {
+            // Not every file system tells it with the name.
+            FileType::Unknown => {
+                let found = statat(self.0.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
+                FileType::from_raw_mode(found.st_mode)
+            }
+            kind => kind,
+        };
+        Ok(match kind {
+            FileType::RegularFile => EntryKind::File,
+            FileType::Directory => EntryKind::Folder,
+            FileType::Symlink => EntryKind::Link,
+            _ => EntryKind::Other,
+        })
+    }
+}
+
+#[cfg(unix)]
+impl Iterator for Entries {
+    type Item = io::Result<(std::ffi::OsString, EntryKind)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        use std::os::unix::ffi::OsStrExt;
+        loop {
+            let entry = match self.0.next()? {
+                Ok(entry) => entry,
+                Err(error) => return Some(Err(error.into())),
+            };
+            let name = entry.file_name().to_bytes();
+            // A name that was removed meanwhile is none.
+            if !matches!(name, b"." | b"..")
+                && let Ok(kind) = self.kind(&entry)
+            {
+                return Some(Ok((std::ffi::OsStr::from_bytes(name).to_owned(), kind)));
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) fn entries(
+    followed: &Path,
+) -> io::Result<Option<impl Iterator<Item = io::Result<(std::ffi::OsString, EntryKind)>>>> {
+    let described = |entry: std::fs::DirEntry| {
+        let kind = entry.file_type()?;
+        let kind = match () {
+            () if kind.is_symlink() => EntryKind::Link,
+            () if kind.is_dir() => EntryKind::Folder,
+            () if kind.is_file() => EntryKind::File,
+            () => EntryKind::Other,
+        };
+        Ok((entry.file_name(), kind))
+    };
+    Ok(Some(std::fs::read_dir(followed)?.map(move |entry| entry.and_then(described))))
+}
+
 #[cfg(all(test, target_os = "linux"))]
 #[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 mod tests {
@@ -118,6 +198,26 @@ mod tests {
         fs::create_dir(root.join("allowed/inner")).unwrap();
         symlink(root.join("outside/notes.txt"), &followed).unwrap();
         assert_eq!(both(&followed), None);
+    }
+
+    #[test]
+    fn s11_a_folder_that_became_a_link_is_not_listed() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        for file in ["inner/notes.txt", "outside/secret.txt"] {
+            fs::create_dir_all(root.join(file).parent().unwrap()).unwrap();
+            fs::write(root.join(file), file).unwrap();
+        }
+        fs::create_dir(root.join("inner/deeper")).unwrap();
+        symlink("notes.txt", root.join("inner/link")).unwrap();
+        let inner = root.join("inner");
+        let mut names: Vec<_> = entries(&inner).unwrap().unwrap().map(Result::unwrap).collect();
+        names.sort_by(|one, other| one.0.cmp(&other.0));
+        let expected = [("deeper", EntryKind::Folder), ("link", EntryKind::Link), ("notes.txt", EntryKind::File)];
+        assert_eq!(names, expected.map(|(name, kind)| (name.into(), kind)));
+        fs::rename(&inner, root.join("before")).unwrap();
+        symlink(root.join("outside"), &inner).unwrap();
+        assert!(entries(&inner).unwrap().is_none());
     }
 
     #[test]

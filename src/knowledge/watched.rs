@@ -108,6 +108,10 @@ impl Knowledge {
                         folder.told = true;
                         tracing::warn!(folder = %folder.watch.path.display(), "a watched folder is empty, and is not the one that had files; its documents are kept");
                     }
+                    if listing.leaving != folder.leaving {
+                        folder.leaving = listing.leaving;
+                        tracing::warn!(folder = %folder.watch.path.display(), links = folder.leaving, "symbolic links that leave a watched folder are skipped; watch the folders that they lead to, if their files are wanted");
+                    }
                     files.extend(listing.files);
                 }
                 // A disk that is not mounted must not cost all its documents.
@@ -172,8 +176,9 @@ impl Knowledge {
     async fn take_up(&self, open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
         let room = TOGETHER.saturating_sub(followed.all_going().len());
         for path in followed.due(files, Instant::now()).into_iter().take(room) {
-            let File { path: found, look, .. } = files[&path].clone();
-            let facts = match self.check(self.rules(Whence::Here), found.clone()).await {
+            let File { path: found, within, look, .. } = files[&path].clone();
+            let rules = self.rules(Whence::Here).within(Some(&within));
+            let facts = match self.check(rules, found.clone()).await {
                 Ok(facts) => facts,
                 // It is not the file that has to change for this to pass.
                 Err(error @ (Error::FileNotReadable { .. } | Error::FileNotFound(_))) => {
@@ -188,8 +193,13 @@ impl Knowledge {
                     continue;
                 }
             };
-            let wish =
-                Wish { file_path: found, metadata: serde_json::Map::new(), force_ocr: false, origin: Origin::Watched };
+            let wish = Wish {
+                file_path: found,
+                within: Some(within.to_path_buf()),
+                metadata: serde_json::Map::new(),
+                force_ocr: false,
+                origin: Origin::Watched,
+            };
             let submitted =
                 open.work.submit(followed.base.clone(), Arc::from(OWNER), Request::Add(wish), Some(&facts)).await;
             let job = match submitted {

@@ -284,3 +284,21 @@ fn whoever_goes_on_with_what_was_interrupted_says_so() {
     let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
     assert!(ended.err.lines().any(|line| line == told), "{ended:?}");
 }
+
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_in_an_added_folder_does_not_reach_files_outside_unless_it_is_asked_for() {
+    both(|place| {
+        place.write("repo/bees.md", BEES);
+        std::fs::write(place.documents().join("credentials.txt"), TAXES).unwrap();
+        let link = place.documents().join("documents/repo/notes.txt");
+        std::os::unix::fs::symlink(place.documents().join("credentials.txt"), link).unwrap();
+        let ended = place.run("add ./repo");
+        let told = "1 file: 1 added; 1 skipped: 1 links that leave the folder\n";
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), told), "{ended:?}");
+        assert!(ended.err.contains("--follow-links"), "{ended:?}");
+        assert_eq!(place.json("show --json")["total_count"], 1);
+        let ended = place.run("add --follow-links ./repo");
+        assert_eq!((ended.out.as_str(), ended.err.as_str()), ("2 files: 1 added, 1 unchanged\n", ""), "{ended:?}");
+    });
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, each, is_uuid, long_text};
+use crate::fixture::{CROWS, Corbie, Way, each, is_uuid, long_text};
 use crate::made;
 use crate::process::wait_for;
 
@@ -221,4 +221,62 @@ fn k43_a_file_that_was_moved_is_found_by_its_new_name() {
     assert_eq!(found["results"][0]["filename"], "wombatwander.txt");
     let gone = corbie.search("quokkaquest");
     assert_eq!(gone["total_results"], 0, "{gone}");
+}
+
+/// A folder `docs` that a stranger wrote, with links to what is beside it.
+#[cfg(unix)]
+fn docs_with_links(corbie: &Corbie) -> std::path::PathBuf {
+    use std::os::unix::fs::symlink;
+    corbie.file("private/credentials", "aws_secret_access_key = quokkawombat");
+    corbie.file("private/deep/diary.txt", "Dear diary, quokkawombat is the password of the bank.");
+    corbie.file("docs/crows.txt", CROWS);
+    let docs = corbie.folder().join("docs");
+    symlink(corbie.folder().join("private/credentials"), docs.join("notes.txt")).unwrap();
+    symlink("../private", docs.join("more")).unwrap();
+    symlink("crows.txt", docs.join("birds.txt")).unwrap();
+    docs
+}
+
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_in_an_imported_folder_does_not_reach_files_outside() {
+    each(|corbie| {
+        let docs = docs_with_links(corbie);
+        let named = corbie.folder().join("named");
+        let _ = std::os::unix::fs::symlink(&docs, &named);
+        for paths in [json!([docs]), json!([docs.join("**/*.txt")]), json!([named])] {
+            let imported = waited(corbie, json!({ "paths": paths }));
+            assert_eq!((&imported["files_total"], &imported["failed"]), (&json!(2), &json!(0)), "{imported}");
+            assert_eq!(imported["skipped_by_kind"]["links that leave the folder"], 2, "{imported}");
+            assert_eq!(corbie.show()["total_count"], 1);
+        }
+        let found = corbie.search("quokkawombat").to_string();
+        assert!(!found.contains("secret") && !found.contains("diary"), "{found}");
+        std::fs::remove_dir_all(corbie.folder().join("docs")).unwrap();
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn s11_links_that_leave_a_folder_are_followed_for_local_callers_who_ask_for_it_alone() {
+    let mut corbie = Corbie::start();
+    let docs = docs_with_links(&corbie);
+    for way in [Way::Http, Way::Rest] {
+        corbie.way = way;
+        corbie.invalid(IMPORT, json!({ "paths": [docs], "follow_links": true }), "follow_links");
+    }
+    corbie.way = Way::Stdio;
+    let imported = waited(&mut corbie, json!({ "paths": [docs], "follow_links": true }));
+    assert_eq!(counts(&imported)[..2], [4, 3], "{imported}");
+    assert_eq!(imported["skipped"], 1, "the file without an extension: {imported}");
+}
+
+/// Who names a file by a link has named the file.
+#[cfg(unix)]
+#[test]
+fn s11_a_link_that_is_named_itself_is_followed() {
+    let mut corbie = Corbie::start();
+    let docs = docs_with_links(&corbie);
+    let imported = waited(&mut corbie, json!({ "paths": [docs.join("notes.txt")] }));
+    assert_eq!(counts(&imported), [1, 1, 0, 0, 0], "{imported}");
 }

@@ -144,3 +144,28 @@ fn an_upload_does_not_become_a_watched_file_that_says_the_same() {
     let documents = wait_until(&mut corbie, &["sent.txt", "watched.txt", "x.txt"]);
     assert_eq!(documents[0]["id"], added["document_id"]);
 }
+
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_in_a_watched_folder_does_not_reach_files_outside() {
+    use std::os::unix::fs::symlink;
+    let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    std::fs::create_dir(outside.path().join("deep")).unwrap();
+    for name in ["secret.txt", "deep/diary.txt"] {
+        std::fs::write(outside.path().join(name), format!("{name}: quokkawombat is the password.")).unwrap();
+    }
+    std::fs::write(folder.path().join("crows.txt"), CROWS).unwrap();
+    symlink(outside.path().join("secret.txt"), folder.path().join("notes.txt")).unwrap();
+    symlink(outside.path().join("deep"), folder.path().join("more")).unwrap();
+    let mut corbie = watching(folder.path());
+    let logged = corbie.running.logged("symbolic links that leave a watched folder are skipped");
+    assert!(logged.contains("links=2"), "{logged}");
+    wait_until(&mut corbie, &["crows.txt"]);
+    // A file that becomes a link keeps what it said.
+    std::fs::remove_file(folder.path().join("crows.txt")).unwrap();
+    symlink(outside.path().join("secret.txt"), folder.path().join("crows.txt")).unwrap();
+    std::fs::write(folder.path().join("bees.txt"), "Bees gather nectar and make honey.").unwrap();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    let found = corbie.search("quokkawombat").to_string();
+    assert!(!found.contains("quokkawombat is the password"), "{found}");
+}

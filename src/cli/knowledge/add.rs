@@ -38,6 +38,9 @@ pub(in crate::cli) struct Add {
     /// Read every page as a picture, also where there is text
     #[arg(long)]
     force_ocr: bool,
+    /// Follow symbolic links that leave a folder, which are skipped otherwise
+    #[arg(long)]
+    follow_links: bool,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -69,6 +72,7 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
             "recursive": !command.no_recursive,
             "metadata": metadata,
             "force_ocr": command.force_ocr,
+            "follow_links": command.follow_links,
         });
         let reply = peer.call("knowledge-import", command.common.arguments(arguments)).await?;
         match wait(peer, text(&reply, "task_id"), interrupt).await? {
@@ -93,6 +97,9 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
     }
     if !command.common.json {
         writeln!(out, "{}", total.summary())?;
+        if total.skipped_links() {
+            writeln!(io::stderr(), "corbie: to add what the links lead to, repeat the command with --follow-links")?;
+        }
     }
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -236,6 +243,7 @@ mod tests {
             tag: vec!["b".into()],
             metadata: metadata.map(|text| values::json_object(text).unwrap()),
             force_ocr: false,
+            follow_links: false,
             common: Common { knowledge_base: None, json: false },
         };
         let tags = |metadata| add(metadata).metadata()["tags"].clone();

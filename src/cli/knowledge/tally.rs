@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::{counted, number};
 use crate::cli::one_line;
+use crate::knowledge::LEAVING;
 
 /// The files of all tasks of a command.
 #[derive(Debug, Default, PartialEq)]
@@ -52,6 +53,11 @@ impl Tally {
         let parts = [(added, "added"), (updated, "updated"), (unchanged, "unchanged"), (failed, "failed")];
         let parts = parts.iter().filter(|(count, _)| *count > 0).map(|(count, word)| format!("{count} {word}"));
         format!("{}: {}{skipped}", counted(files, "file"), parts.collect::<Vec<_>>().join(", "))
+    }
+
+    /// Whether links were skipped as they leave their folder.
+    pub(super) fn skipped_links(&self) -> bool {
+        self.kinds.contains_key(LEAVING)
     }
 
     /// What was passed over, the most first.

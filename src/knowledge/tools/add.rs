@@ -108,7 +108,7 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     let origin = if is_upload { Origin::Uploaded } else { Origin::Added };
     // An upload goes with its task, so it is known by where it lies and not by what leads there.
     let path = if is_upload { facts.path.clone() } else { path };
-    let wish = Wish { file_path: path, metadata, force_ocr: input.force_ocr, origin };
+    let wish = Wish { file_path: path, within: None, metadata, force_ocr: input.force_ocr, origin };
     let owner = context.caller().identity.clone();
     let job = open.work.submit(base, owner, Request::Add(wish), Some(&facts)).await?;
     if input.is_async {

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError};
+use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
 use crate::knowledge::work::Request;
-use crate::knowledge::{Error, Knowledge};
+use crate::knowledge::{Error, Knowledge, Whence};
 
 const DESCRIPTION: &str = "Add many documents at once: files, folders, or patterns such as docs/**/*.pdf. One task does \
 all of them; knowledge-task-status tells how far it is and, at the end, what became of each file. Files that are already \
-there unchanged are passed over, changed ones are updated.";
+there unchanged are passed over, changed ones are updated. Symbolic links that leave a named folder are skipped and counted.";
 
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -24,6 +24,8 @@ struct Input {
     metadata: Option<Map<String, Value>>,
     #[serde(default)]
     force_ocr: bool,
+    #[serde(default)]
+    follow_links: bool,
     #[serde(default = "yes", rename = "async")]
     is_async: bool,
     knowledge_base: Option<String>,
@@ -53,6 +55,11 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "force_ocr": {
                     "type": "boolean",
                     "description": "Force OCR even if text extraction available",
+                    "default": false,
+                },
+                "follow_links": {
+                    "type": "boolean",
+                    "description": "Also follow symbolic links that leave the named folders; refused over the network",
                     "default": false,
                 },
                 "async": {
@@ -99,12 +106,18 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
         let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
         return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
     }
-    let Input { paths, recursive, force_ocr, is_async, .. } = input;
+    let may_follow = whence(context) == Whence::Here && context.caller().trust == TrustLevel::Trusted;
+    if input.follow_links && !may_follow {
+        let message = "links that leave a folder are followed for trusted callers on the machine of the server alone; \
+                       leave out `follow_links`, or run `corbie add --follow-links` there";
+        return Err(Error::invalid("follow_links", message).into());
+    }
+    let Input { paths, recursive, force_ocr, follow_links, is_async, .. } = input;
     let absolute = |path: String| std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned());
     let paths = paths.into_iter().map(absolute).collect();
     let open = knowledge.open().await?;
     let owner = context.caller().identity.clone();
-    let request = Request::Import { paths, recursive, metadata, force_ocr };
+    let request = Request::Import { paths, recursive, metadata, force_ocr, follow_links };
     let job = open.work.submit(base, owner, request, None).await?;
     if is_async {
         let reply = json!({

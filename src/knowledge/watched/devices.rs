@@ -83,7 +83,8 @@ mod tests {
     }
 
     fn file(path: &str, device: u64) -> (String, File) {
-        (path.into(), File { path: path.into(), look: LOOK, device, inode: 9, changed: Some(5) })
+        let within = std::path::Path::new("/w").into();
+        (path.into(), File { path: path.into(), within, look: LOOK, device, inode: 9, changed: Some(5) })
     }
 
     /// Files that get another device, by their names.

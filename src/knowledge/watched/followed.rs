@@ -46,6 +46,8 @@ pub(super) struct Folder {
     pub(super) vouches: bool,
     /// It could not be followed the last time, which was told.
     pub(super) told: bool,
+    /// How many symbolic links led outside the last time, which was told.
+    pub(super) leaving: u64,
 }
 
 /// A file that could not be added.
@@ -202,7 +204,7 @@ impl Followed {
 impl Folder {
     fn new(watch: Watch) -> Folder {
         let root = std::path::absolute(&watch.path).unwrap_or_else(|_| watch.path.clone());
-        Folder { watch, root, recorded: None, vouches: false, told: false }
+        Folder { watch, root, recorded: None, vouches: false, told: false, leaving: 0 }
     }
 
     /// Whether a path is one that the folder would show.
@@ -234,7 +236,14 @@ mod tests {
     }
 
     fn files(files: &[(&str, Look)]) -> HashMap<String, File> {
-        let file = |path: &str, look| File { path: path.into(), look, device: 1, inode: 9, changed: Some(1) };
+        let file = |path: &str, look| File {
+            path: path.into(),
+            within: Path::new("/w").into(),
+            look,
+            device: 1,
+            inode: 9,
+            changed: Some(1),
+        };
         files.iter().map(|&(path, look)| (path.to_owned(), file(path, look))).collect()
     }
 

@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use tokio_util::sync::CancellationToken;
 
 use crate::config::knowledge::Watch;
+use crate::knowledge::folder::FoundFile;
 use crate::knowledge::source::Rules;
 use crate::knowledge::store::{Look, Place};
 use crate::knowledge::{Error, folder};
@@ -21,6 +23,8 @@ pub(super) struct Listing {
     pub(super) place: Place,
     /// By their paths with links followed: a file that is found twice is one.
     pub(super) files: HashMap<String, File>,
+    /// How many symbolic links were skipped as they lead outside.
+    pub(super) leaving: u64,
 }
 
 /// A file as it is now.
@@ -28,6 +32,8 @@ pub(super) struct Listing {
 pub(super) struct File {
     /// The path it was found by.
     pub(super) path: PathBuf,
+    /// The watched folder, links followed.
+    pub(super) within: Arc<Path>,
     pub(super) look: Look,
     /// The device of the folder it stands in.
     pub(super) device: u64,
@@ -44,12 +50,17 @@ pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Re
     if !root.is_dir() {
         return Err(Error::FileNotFound(watch.path.display().to_string()));
     }
-    let found = folder::files(&watch.path.to_string_lossy(), watch.recursive, rules, stop)?;
+    let options = folder::Options { recursive: watch.recursive, follow_links: false };
+    let found = folder::files(&watch.path.to_string_lossy(), options, rules, stop)?;
+    let within: Arc<Path> = root.as_path().into();
     let mut devices: HashMap<PathBuf, u64> = HashMap::new();
     let mut files = HashMap::new();
-    for path in found.files {
+    for FoundFile { path, .. } in found.files {
         // What is gone by now, or cannot be looked at, is seen the next time.
         let Ok(followed) = path.canonicalize() else { continue };
+        if !followed.starts_with(&root) {
+            continue;
+        }
         let (Ok(metadata), Some(folder)) = (fs::metadata(&followed), followed.parent()) else { continue };
         let device = match devices.get(folder) {
             Some(device) => *device,
@@ -60,9 +71,16 @@ pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Re
         };
         let look = Look { modified: metadata.modified().ok().map(nanoseconds), size: metadata.len() };
         let (inode, changed) = (self::place(&metadata).inode, changed(&metadata));
-        files.entry(followed.to_string_lossy().into_owned()).or_insert(File { path, look, device, inode, changed });
+        files.entry(followed.to_string_lossy().into_owned()).or_insert(File {
+            path,
+            within: within.clone(),
+            look,
+            device,
+            inode,
+            changed,
+        });
     }
-    Ok(Listing { root, place, files })
+    Ok(Listing { root, place, files, leaving: found.skipped.leaving() })
 }
 
 /// Whether a file was deleted. One whose disk is not there, or that cannot be asked for, was not: what is left of its

@@ -10,6 +10,7 @@ use crate::knowledge::Error;
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
+use crate::knowledge::folder::FoundFile;
 use crate::knowledge::ingest::{Added, Became};
 use crate::knowledge::skipped::Skipped;
 
@@ -21,7 +22,7 @@ pub(super) struct Files {
     pub(super) began: Option<Instant>,
     /// The paths it names have been looked at.
     pub(super) listed: bool,
-    pub(super) waiting: VecDeque<PathBuf>,
+    pub(super) waiting: VecDeque<FoundFile>,
     pub(super) going: HashMap<PathBuf, Far>,
     pub(super) count: usize,
     /// What became of documents that the same import stored before its process ended.

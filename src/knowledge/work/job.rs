@@ -13,6 +13,7 @@ use super::files::Files;
 use crate::knowledge::document::{BaseName, DocumentId, Origin};
 use crate::knowledge::estimate::Guess;
 use crate::knowledge::far::Far;
+use crate::knowledge::folder::FoundFile;
 use crate::knowledge::ingest::Wish;
 use crate::knowledge::task::{Outcome, Progress, Task, TaskId, TaskKind};
 use crate::locked::locked;
@@ -47,6 +48,9 @@ pub enum Request {
         metadata: Map<String, Value>,
         #[serde(default)]
         force_ocr: bool,
+        /// Also links that leave the folders that are named.
+        #[serde(default)]
+        follow_links: bool,
     },
 }
 
@@ -79,12 +83,13 @@ impl Request {
     }
 
     /// What is wanted of one of its files, and whether the task is done with it.
-    pub(super) fn wish(&self, path: &Path) -> (Wish, bool) {
+    pub(super) fn wish(&self, file: &FoundFile) -> (Wish, bool) {
         match self {
             Request::Add(wish) => (wish.clone(), true),
             Request::Import { metadata, force_ocr, .. } => {
                 let wish = Wish {
-                    file_path: path.to_owned(),
+                    file_path: file.path.clone(),
+                    within: file.within.as_deref().map(Path::to_owned),
                     metadata: metadata.clone(),
                     force_ocr: *force_ocr,
                     origin: Origin::Added,
@@ -108,7 +113,7 @@ impl Job {
         if let Request::Add(wish) = &request {
             files.listed = true;
             files.count = 1;
-            files.waiting.push_back(wish.file_path.clone());
+            files.waiting.push_back(FoundFile { path: wish.file_path.clone(), within: None });
         }
         Job {
             id,

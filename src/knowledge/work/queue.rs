@@ -1,11 +1,11 @@
 //! Whose turn it is: every caller in turn, and of each caller every task.
 
 use std::collections::{HashMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::job::Job;
 use crate::knowledge::far::Far;
+use crate::knowledge::folder::FoundFile;
 use crate::knowledge::task::TaskId;
 use crate::locked::locked;
 
@@ -23,7 +23,7 @@ pub(super) struct Queue {
 pub(super) enum Unit {
     /// See which files a job has.
     List,
-    File(PathBuf),
+    File(FoundFile),
 }
 
 impl Queue {
@@ -56,8 +56,8 @@ impl Queue {
                 true => files.waiting.pop_front().map(Unit::File),
                 false => Some(Unit::List),
             };
-            if let Some(Unit::File(path)) = &unit {
-                files.going.insert(path.clone(), Far::default());
+            if let Some(Unit::File(file)) = &unit {
+                files.going.insert(file.path.clone(), Far::default());
             }
             (unit, !files.waiting.is_empty())
         };

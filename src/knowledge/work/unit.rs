@@ -13,6 +13,7 @@ use super::end::failed;
 use super::job::{Job, Request};
 use super::queue::Unit;
 use crate::knowledge::document::{DocumentId, Origin};
+use crate::knowledge::folder::FoundFile;
 use crate::knowledge::ingest::{Added, Became, Target};
 use crate::knowledge::patience::Patience;
 use crate::knowledge::task::Outcome;
@@ -42,7 +43,7 @@ impl Work {
             }
             match unit {
                 Unit::List => self.list(job).await,
-                Unit::File(path) => self.file(job, path).await,
+                Unit::File(file) => self.file(job, file).await,
             }
         });
         let after = tokio::select! {
@@ -78,11 +79,12 @@ impl Work {
 
     /// Sees which files an import has.
     async fn list(&self, job: &Arc<Job>) -> After {
-        let Request::Import { paths, recursive, .. } = &job.request else { return After::Nothing };
-        let (paths, recursive, rules) = (paths.clone(), *recursive, self.0.reader.folders.clone());
+        let Request::Import { paths, recursive, follow_links, .. } = &job.request else { return After::Nothing };
+        let options = folder::Options { recursive: *recursive, follow_links: *follow_links };
+        let (paths, rules) = (paths.clone(), self.0.reader.folders.clone());
         job.far.send_modify(|far| far.step = "Looking for files".to_owned());
         let cancel = job.cancel.clone();
-        let found = blocking(move || folder::files_of(&paths, recursive, &rules, &cancel));
+        let found = blocking(move || folder::files_of(&paths, options, &rules, &cancel));
         let found = match found.await {
             Ok(found) => found,
             Err(error) => return After::Ends(failed(&error)),
@@ -129,8 +131,9 @@ impl Work {
     }
 
     /// Adds one file. The last file of a task ends it.
-    async fn file(&self, job: &Arc<Job>, path: PathBuf) -> After {
-        let (mut wish, ends) = job.request.wish(&path);
+    async fn file(&self, job: &Arc<Job>, file: FoundFile) -> After {
+        let (mut wish, ends) = job.request.wish(&file);
+        let path = file.path;
         if wish.origin == Origin::Uploaded {
             wish.file_path = match self.upload_here(job, &wish.file_path).await {
                 Ok(here) => here,
