@@ -16,6 +16,7 @@ pub mod describe;
 pub mod destinations;
 pub mod doctor;
 pub mod evaluate;
+mod folder_access;
 mod free_space;
 mod gauges;
 pub mod harmless;

@@ -108,6 +108,9 @@ mod snapshots;
 mod spec_examples;
 #[path = "cli/spec_rows.rs"]
 mod spec_rows;
+#[cfg(unix)]
+#[path = "cli/storage_access.rs"]
+mod storage_access;
 #[path = "cli/taxonomy.rs"]
 mod taxonomy;
 #[cfg(unix)]

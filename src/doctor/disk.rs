@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Check, Findings, Subject};
+#[cfg(unix)]
+use crate::folder_access;
 use crate::free_space::free_bytes;
 use crate::knowledge::store::sqlite::{self, Glance, Store};
 
@@ -62,6 +64,13 @@ fn look(storage: &Path, has_file: bool, limit: Duration) -> Findings {
     }
     if !Store::exists(storage) {
         findings.ok("there are no documents yet");
+        return findings;
+    }
+    #[cfg(unix)]
+    if let Err(error @ (folder_access::Error::ForeignOwner { .. } | folder_access::Error::Writable { .. })) =
+        folder_access::check(storage)
+    {
+        findings.problem(error.to_string(), "make the folder private to the user that corbie runs as");
         return findings;
     }
     match sqlite::glance(storage, limit) {

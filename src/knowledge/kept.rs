@@ -12,6 +12,7 @@ use super::store::{self, Options, Store, sqlite};
 use super::{Error, UPLOADS, blocking, hex};
 use crate::config::knowledge as config;
 use crate::config::secret::SecretLine;
+use crate::folder_access;
 use crate::inference::Inference;
 use crate::private_folder::private_folder;
 
@@ -26,6 +27,10 @@ pub struct Kept {
 
 impl Kept {
     pub async fn open(settings: &config::Knowledge, storage: PathBuf, inference: &Inference) -> Result<Kept, Error> {
+        prepare(&storage).await?;
+        if let Some(index) = &settings.vector_db_path {
+            prepare(index).await?;
+        }
         if let Some(address) = &settings.store {
             let store = shared(settings, address).await?;
             make_uploads(&storage).await?;
@@ -69,6 +74,12 @@ async fn embedded(settings: &config::Knowledge, storage: &Path) -> Result<sqlite
     let (folder, options) = (storage.to_owned(), options(settings));
     let opening = tokio::task::spawn_blocking(move || sqlite::Store::open(&folder, options));
     opening.await.map_err(|error| store::Error::Internal(error.to_string()))?
+}
+
+/// What others could put into these folders would be taken for ours.
+async fn prepare(folder: &Path) -> Result<(), Error> {
+    let folder = folder.to_owned();
+    Ok(blocking(move || folder_access::prepare(&folder)).await?.map_err(store::Error::folder)?)
 }
 
 /// Uploads are files of this machine, whatever documents are kept in.

@@ -1,16 +1,36 @@
 //! A socket in the storage, by which the command line finds a server that has the knowledge base open.
 //!
-//! The folder is private, so whoever can open the socket is the user. Each process has a socket of its own; one that was
-//! left behind by a process that is gone is removed by whoever finds nobody there.
+//! The folder is private, so whoever can open the socket is the user; the server checks that by the peer's uid, and so does
+//! the command line before it sends anything (S-14). Each process has a socket of its own; one that was left behind by a
+//! process that is gone is removed by whoever finds nobody there.
 
 use std::path::{Path, PathBuf};
 
 use corbie_mcp::{LineClient, Server};
 
 use super::Knowledge;
-use crate::private_folder::private_folder;
+use crate::folder_access;
 
 const SOCKETS: &str = "sockets";
+
+/// Why the command line does not talk to a socket.
+#[derive(Debug, thiserror::Error)]
+pub enum Untrusted {
+    #[error(transparent)]
+    Folder(#[from] folder_access::Error),
+    #[error(
+        "the socket `{}` belongs to another user (uid {owner}), and nothing was sent to it; remove it, and make sure that \
+         nobody else can write to its folder",
+        .path.display()
+    )]
+    SocketOwner { path: PathBuf, owner: u32 },
+    #[error(
+        "the process behind the socket `{}` runs as another user (uid {peer}), and nothing was sent to it; stop it, or run \
+         this command as that user",
+        .path.display()
+    )]
+    Peer { path: PathBuf, peer: u32 },
+}
 
 /// Serves the socket once the knowledge base is open, until the server is drained.
 #[cfg(unix)]
@@ -21,7 +41,7 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let Some(storage) = knowledge.when_open().await else { return };
     let folder = storage.join(SOCKETS);
     let path = folder.join(format!("{}.socket", std::process::id()));
-    let bound = private_folder(&folder).and_then(|()| {
+    let bound = folder_access::prepare(&folder).map_err(std::io::Error::other).and_then(|()| {
         // It has its name once it listens: whoever finds nobody behind a socket removes it.
         let unnamed = folder.join(format!("{}.starting", std::process::id()));
         let _ = std::fs::remove_file(&unnamed);
@@ -47,16 +67,44 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
 #[cfg(not(unix))]
 pub async fn serve(_: Knowledge, _: Server) {}
 
-/// A server that has the knowledge base of a storage open, if one answers.
+/// A server that has the knowledge base of a storage open, if one answers. Nothing is sent to a process of another user.
 #[cfg(unix)]
-pub async fn connect(storage: &Path) -> Option<LineClient> {
-    for path in sockets(storage) {
-        if let Some(stream) = reach(&path).await {
-            let (reader, writer) = stream.into_split();
-            return Some(LineClient::over(reader, writer, |_, _| {}));
-        }
+pub async fn connect(storage: &Path) -> Result<Option<LineClient>, Untrusted> {
+    use std::os::unix::fs::MetadataExt;
+
+    let sockets = sockets(storage);
+    if sockets.is_empty() {
+        return Ok(None);
     }
-    None
+    folder_access::check(storage)?;
+    folder_access::check(&storage.join(SOCKETS))?;
+    let own = folder_access::own_user();
+    let storage_owner = storage.metadata().map(|found| found.uid()).unwrap_or(own);
+    for path in sockets {
+        // One that is gone by now is not there.
+        let Ok(found) = path.symlink_metadata() else { continue };
+        if !may_serve(own, storage_owner, found.uid()) {
+            return Err(Untrusted::SocketOwner { path, owner: found.uid() });
+        }
+        let Some(stream) = reach(&path).await else { continue };
+        // The file may have been replaced since; who listens cannot be.
+        match stream.peer_cred().map(|peer| peer.uid()) {
+            Ok(peer) if may_serve(own, storage_owner, peer) => {}
+            Ok(peer) => return Err(Untrusted::Peer { path, peer }),
+            Err(_) => continue,
+        }
+        let (reader, writer) = stream.into_split();
+        return Ok(Some(LineClient::over(reader, writer, |_, _| {})));
+    }
+    Ok(None)
+}
+
+/// Whether a process of `peer` may have the knowledge base open for `own`: the same user, or root. Root also asks the server of
+/// the user whose storage it is, who may ask root's as well.
+#[cfg(unix)]
+fn may_serve(own: u32, storage_owner: u32, peer: u32) -> bool {
+    const ROOT: u32 = 0;
+    peer == own || peer == ROOT || (own == ROOT && peer == storage_owner)
 }
 
 /// The sockets there are, in an order of their own.
@@ -80,8 +128,8 @@ async fn reach(path: &Path) -> Option<tokio::net::UnixStream> {
 }
 
 #[cfg(not(unix))]
-pub async fn connect(_: &Path) -> Option<LineClient> {
-    None
+pub async fn connect(_: &Path) -> Result<Option<LineClient>, Untrusted> {
+    Ok(None)
 }
 
 struct RemoveOnDrop(PathBuf);
@@ -89,5 +137,18 @@ struct RemoveOnDrop(PathBuf);
 impl Drop for RemoveOnDrop {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn s14_only_the_same_user_root_or_for_root_the_owner_of_the_storage_may_serve() {
+        assert!(may_serve(1000, 1000, 1000) && may_serve(1000, 1000, 0) && may_serve(1000, 0, 1000));
+        assert!(!may_serve(1000, 1000, 1001) && !may_serve(1000, 1001, 1001));
+        assert!(may_serve(0, 0, 0) && may_serve(0, 1000, 1000));
+        assert!(!may_serve(0, 0, 1000) && !may_serve(0, 1000, 1001));
     }
 }

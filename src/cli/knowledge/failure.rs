@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::text;
 use crate::cli::one_line;
+use crate::knowledge::local;
 use crate::knowledge::store::moved;
 
 /// A situation; most of them a person can do something about.
@@ -55,6 +56,8 @@ pub(in crate::cli) enum Failure {
     NotConfirmed(String),
     #[error("nothing was removed")]
     Declined,
+    #[error(transparent)]
+    Untrusted(#[from] local::Untrusted),
     #[error(transparent)]
     Move(#[from] moved::Error),
     #[error("{message}")]
@@ -124,6 +127,8 @@ impl Failure {
             Failure::TaskEnded { .. } => "task_ended",
             Failure::NoPage { .. } => "page_not_found",
             Failure::NotConfirmed(_) | Failure::Declined => "confirmation_required",
+            Failure::Untrusted(local::Untrusted::Folder(_)) => "storage_exposed",
+            Failure::Untrusted(_) => "socket_not_trusted",
             Failure::Move(error) => error.kind(),
             Failure::Argument { .. } => "invalid_parameter",
         }

@@ -27,9 +27,9 @@ const FINISH: Duration = Duration::from_secs(60);
 const GREETING: Duration = Duration::from_secs(3);
 
 /// A server that has the knowledge base open and answers. Who waits for one that does not is told what happens instead.
-pub(super) async fn server(storage: &Path) -> Option<LineClient> {
-    let client = local::connect(storage).await?;
-    match timeout(GREETING, client.call("ping", &json!({}))).await {
+pub(super) async fn server(storage: &Path) -> Result<Option<LineClient>, Failure> {
+    let Some(client) = local::connect(storage).await? else { return Ok(None) };
+    Ok(match timeout(GREETING, client.call("ping", &json!({}))).await {
         // One that is about to end, or has no room, hangs up.
         Ok(answer) => answer.is_ok().then_some(client),
         Err(_) => {
@@ -39,7 +39,7 @@ pub(super) async fn server(storage: &Path) -> Option<LineClient> {
             );
             None
         }
-    }
+    })
 }
 
 impl Peer {
@@ -48,7 +48,7 @@ impl Peer {
             return Err(Failure::Off.into());
         }
         let storage = config.knowledge.storage().ok_or(Failure::NoStorage)?;
-        match server(&storage).await {
+        match server(&storage).await? {
             Some(client) => Ok(Peer::Server(client)),
             None => Ok(Peer::Own(Box::new(app::build(config)?))),
         }

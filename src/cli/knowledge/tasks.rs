@@ -66,7 +66,7 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
                 true => store(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
                 false => Vec::new(),
             };
-            let server = peer::server(&storage).await;
+            let server = peer::server(&storage).await?;
             let mut shown = Vec::new();
             for task in &tasks {
                 shown.push(described(task, progress(task, server.as_ref()).await));

@@ -37,6 +37,9 @@ pub enum Error {
     DocumentGone,
     #[error("{bound} tasks wait already; try again when some of them have ended")]
     TooManyTasks { bound: u64 },
+    /// Others can write to the folder, or it is theirs.
+    #[error(transparent)]
+    Exposed(crate::folder_access::Error),
     #[error("there is a file `{}` already; name one that does not exist", .0.display())]
     Exists(PathBuf),
     #[error("`{}`: {error}; check the path and its permissions", .path.display())]
@@ -63,6 +66,7 @@ impl Error {
             Error::Cancelled => "cancelled",
             Error::DocumentGone => "document_gone",
             Error::TooManyTasks { .. } => "too_many_tasks",
+            Error::Exposed(_) => "storage_exposed",
             Error::Exists(_) => "file_exists",
             Error::Io { .. } => "storage_io",
             Error::Closed => "storage_closed",
@@ -86,6 +90,14 @@ impl Error {
             io::ErrorKind::ReadOnlyFilesystem => Error::ReadOnly,
             io::ErrorKind::AlreadyExists => Error::Exists(path.to_owned()),
             _ => Error::Io { path: path.to_owned(), error },
+        }
+    }
+
+    /// Failures to make a folder are what they would be for any file in it.
+    pub(crate) fn folder(error: crate::folder_access::Error) -> Error {
+        match error {
+            crate::folder_access::Error::Io { folder, error } => Error::io(&folder)(error),
+            exposed => Error::Exposed(exposed),
         }
     }
 

@@ -6,6 +6,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
+use crate::folder_access;
 use crate::knowledge::store::Error;
 use crate::private_folder::private_folder;
 
@@ -24,8 +25,9 @@ impl Files {
         Files { folder: folder.to_owned(), database: folder.join(DATABASE), instances: folder.join("instances") }
     }
 
-    /// Creates the folders, private to the user.
+    /// Creates the folders, private to the user. A folder that others can write to is refused.
     pub(super) fn create_folders(&self) -> Result<(), Error> {
+        folder_access::prepare(&self.folder).map_err(Error::folder)?;
         private_folder(&self.instances).map_err(Error::io(&self.instances))
     }
 

@@ -1,0 +1,205 @@
+//! Whether a folder can be trusted with private data: who owns it, and who else can write to it (S-14).
+//!
+//! Who can write to the storage folder can put a database, a socket or links there that corbie then uses. So a folder that
+//! others can write to is refused; an empty one is made private instead, as there is nothing in it yet. The owner is this
+//! user or root, who can do everything anyway. Root may use the folder of any user: an administrator looks after the data of
+//! users, and root in a container gets folders of the machine. The group may write where it is the owner's own, with the same
+//! number: many systems give every user such a group, and Kubernetes makes the folders of a volume writable for it.
+//!
+//! A parent folder that others can write to is reported and not refused. They can put a folder of their own in the place of
+//! ours, but that folder is theirs, and so it is refused.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a folder is not used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    #[error(
+        "the folder `{}` belongs to another user (uid {owner}), who could change what corbie keeps there; run corbie as \
+         that user, or set `knowledge.storage_path` to a folder of your own",
+        .folder.display()
+    )]
+    ForeignOwner { folder: PathBuf, owner: u32 },
+    #[error(
+        "other users can write to the folder `{0}` (mode {mode:04o}); make sure that the files in it are yours, then run \
+         `chmod 700 '{0}'`, or set `knowledge.storage_path` to a new folder, which corbie makes private",
+        .folder.display()
+    )]
+    Writable { folder: PathBuf, mode: u32 },
+    #[error("`{}`: {error}; check the path and its permissions", .folder.display())]
+    Io { folder: PathBuf, error: io::Error },
+}
+
+/// Makes the folder unless it is there, and a writable one private if it is empty.
+#[cfg(unix)]
+pub(crate) fn prepare(folder: &Path) -> Result<(), Error> {
+    crate::private_folder::private_folder(folder).map_err(failed(folder))?;
+    match check(folder) {
+        Err(Error::Writable { .. }) => make_private(folder)?,
+        checked => checked?,
+    }
+    for parent in exposed_parents(folder) {
+        tracing::warn!(
+            folder = %folder.display(),
+            parent = %parent.display(),
+            "other users can move this folder away, as they can write to the one it is in; run `chmod o-w` on that one"
+        );
+    }
+    Ok(())
+}
+
+/// Whether what is in the folder can be trusted.
+#[cfg(unix)]
+pub(crate) fn check(folder: &Path) -> Result<(), Error> {
+    use std::os::unix::fs::MetadataExt;
+    let found = folder.metadata().map_err(failed(folder))?;
+    let (owner, mode) = (found.uid(), found.mode() & 0o7777);
+    if !may_own(own_user(), owner) {
+        return Err(Error::ForeignOwner { folder: folder.to_owned(), owner });
+    }
+    match is_shared(mode, owner, found.gid()) {
+        true => Err(Error::Writable { folder: folder.to_owned(), mode }),
+        false => Ok(()),
+    }
+}
+
+/// The user as which this process acts.
+#[cfg(unix)]
+pub(crate) fn own_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
+/// Whether a folder of this owner is used by this user.
+#[cfg(unix)]
+fn may_own(user: u32, owner: u32) -> bool {
+    const ROOT: u32 = 0;
+    user == ROOT || owner == user || owner == ROOT
+}
+
+/// Whether other users can write: everybody, or a group that is not the owner's own. That of root has other members in some
+/// containers.
+#[cfg(unix)]
+fn is_shared(mode: u32, owner: u32, group: u32) -> bool {
+    const ROOT: u32 = 0;
+    let is_own_group = group == owner && group != ROOT;
+    mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group)
+}
+
+#[cfg(unix)]
+fn make_private(folder: &Path) -> Result<(), Error> {
+    use std::fs::{File, Permissions};
+    use std::os::unix::fs::{MetadataExt, PermissionsExt};
+    // One handle, as others can still put another folder in its place.
+    let opened = File::open(folder).map_err(failed(folder))?;
+    let before = opened.metadata().map_err(failed(folder))?.mode() & 0o7777;
+    let shared = || Error::Writable { folder: folder.to_owned(), mode: before };
+    // Private first: what is in it now cannot change any more. Who may not do that does not own it.
+    opened.set_permissions(Permissions::from_mode(0o700)).map_err(|_| shared())?;
+    let is_empty = folder.read_dir().map_err(failed(folder))?.next().is_none();
+    if !is_empty {
+        opened.set_permissions(Permissions::from_mode(before)).map_err(failed(folder))?;
+        return Err(shared());
+    }
+    check(folder)?;
+    tracing::info!(folder = %folder.display(), "made the empty storage folder private");
+    Ok(())
+}
+
+/// Parent folders in which everybody can rename entries of others.
+#[cfg(unix)]
+fn exposed_parents(folder: &Path) -> Vec<PathBuf> {
+    use std::os::unix::fs::MetadataExt;
+    const WORLD_WRITABLE: u32 = 0o002;
+    const STICKY: u32 = 0o1000;
+    let Ok(resolved) = folder.canonicalize() else { return Vec::new() };
+    let is_exposed = |parent: &&Path| {
+        parent.metadata().is_ok_and(|found| found.mode() & (WORLD_WRITABLE | STICKY) == WORLD_WRITABLE)
+    };
+    resolved.ancestors().skip(1).filter(is_exposed).map(Path::to_owned).collect()
+}
+
+fn failed(folder: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |error| Error::Io { folder: folder.to_owned(), error }
+}
+
+#[cfg(not(unix))]
+pub(crate) fn prepare(folder: &Path) -> Result<(), Error> {
+    crate::private_folder::private_folder(folder).map_err(failed(folder))
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use super::*;
+    use std::fs::{Permissions, create_dir, set_permissions, write};
+    use std::os::unix::fs::PermissionsExt;
+
+    fn mode(folder: &Path) -> u32 {
+        folder.metadata().unwrap().permissions().mode() & 0o7777
+    }
+
+    fn folder_with_mode(mode: u32) -> (tempfile::TempDir, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let folder = place.path().join("storage");
+        create_dir(&folder).unwrap();
+        set_permissions(&folder, Permissions::from_mode(mode)).unwrap();
+        (place, folder)
+    }
+
+    #[test]
+    fn s14_a_folder_belongs_to_its_user_or_to_root() {
+        assert!(may_own(1000, 1000) && may_own(1000, 0));
+        assert!(!may_own(1000, 1001));
+        assert!(may_own(0, 0) && may_own(0, 1000), "root can do everything anyway");
+        for group in [0, 100, 1000] {
+            assert!([0o700, 0o755, 0o2750, 0o1500].into_iter().all(|mode| !is_shared(mode, 1000, group)));
+            assert!([0o707, 0o777, 0o1777].into_iter().all(|mode| is_shared(mode, 1000, group)));
+        }
+        for mode in [0o770, 0o775, 0o2770] {
+            assert!(is_shared(mode, 1000, 100) && is_shared(mode, 1000, 0) && is_shared(mode, 0, 0));
+            assert!(!is_shared(mode, 1000, 1000), "the group of the user alone");
+        }
+    }
+
+    #[test]
+    fn s14_a_folder_that_others_can_write_to_is_refused_and_left_as_it_is() {
+        for exposed in [0o777, 0o1777, 0o702] {
+            let (_place, folder) = folder_with_mode(exposed);
+            write(folder.join("knowledge.db"), "from somebody else").unwrap();
+            let refused = prepare(&folder).unwrap_err();
+            assert!(matches!(refused, Error::Writable { mode, .. } if mode == exposed), "{refused}");
+            assert!(refused.to_string().contains("chmod 700"), "{refused}");
+            assert_eq!(mode(&folder), exposed);
+            set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+            prepare(&folder).unwrap();
+        }
+    }
+
+    #[test]
+    fn s14_an_empty_folder_that_others_can_write_to_is_made_private() {
+        let (_place, folder) = folder_with_mode(0o777);
+        prepare(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o700);
+    }
+
+    #[test]
+    fn s14_a_folder_that_is_missing_is_made_private_and_one_that_others_can_only_read_is_used() {
+        let (place, folder) = folder_with_mode(0o755);
+        prepare(&folder).unwrap();
+        assert_eq!(mode(&folder), 0o755);
+        let new = place.path().join("a/b");
+        prepare(&new).unwrap();
+        assert_eq!(mode(&new), 0o700);
+    }
+
+    #[test]
+    fn s14_a_parent_without_the_sticky_bit_that_everybody_can_write_to_is_found() {
+        let (_place, parent) = folder_with_mode(0o777);
+        let folder = parent.join("storage");
+        prepare(&folder).unwrap();
+        assert_eq!(exposed_parents(&folder), [parent.canonicalize().unwrap()]);
+        set_permissions(&parent, Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(exposed_parents(&folder), [PathBuf::new(); 0]);
+    }
+}
