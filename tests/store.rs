@@ -4,6 +4,8 @@
 
 #[path = "store/again.rs"]
 mod again;
+#[path = "durability/chance.rs"]
+mod chance;
 #[path = "store/concurrency.rs"]
 mod concurrency;
 #[path = "postgres/database.rs"]

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Check, Findings, Subject};
+use crate::config::knowledge::Knowledge;
 #[cfg(unix)]
 use crate::folder_access;
 use crate::free_space::free_bytes;
+use crate::knowledge::kept;
 use crate::knowledge::store::sqlite::{self, Glance, Store};
 
 /// With less than this, adding documents soon fails.
@@ -31,12 +33,11 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         );
         return findings.check("disk");
     };
-    // Documents in a database are looked at by another check; the folder is still for uploads.
-    let has_file = config.knowledge.store.is_none();
-    tokio::task::spawn_blocking(move || look(&storage, has_file, LOOK)).await.ok()?.check("disk")
+    let settings = config.knowledge.clone();
+    tokio::task::spawn_blocking(move || look(&settings, &storage, LOOK)).await.ok()?.check("disk")
 }
 
-fn look(storage: &Path, has_file: bool, limit: Duration) -> Findings {
+fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     let mut findings = Findings::default();
     let shown = storage.display();
     let advice = "give this user the folder, or set `knowledge.storage_path` to another";
@@ -59,7 +60,13 @@ fn look(storage: &Path, has_file: bool, limit: Duration) -> Findings {
             _ => findings.ok(told),
         }
     }
-    if !has_file {
+    // Documents in a database are looked at by another check; the folder is still for uploads.
+    if settings.store.is_some() {
+        return findings;
+    }
+    if let Err(error) = Store::must_not_be_missing(storage, kept::index_there(settings, storage).as_deref()) {
+        findings
+            .problem(error.to_string(), "restore a backup, or delete the index to start with an empty knowledge base");
         return findings;
     }
     if !Store::exists(storage) {
@@ -103,11 +110,11 @@ mod tests {
     fn a_database_too_large_for_the_time_is_noted_and_is_no_problem() {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), Options::default()).unwrap());
-        let check = look(folder.path(), true, Duration::ZERO).check("disk").unwrap();
+        let check = look(&Knowledge::default(), folder.path(), Duration::ZERO).check("disk").unwrap();
         assert_eq!(check.state, State::Note, "{check:?}");
         assert!(check.found.contains("not finished within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
-        let whole = look(folder.path(), true, LOOK);
+        let whole = look(&Knowledge::default(), folder.path(), LOOK);
         assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");
     }
 }

@@ -213,7 +213,7 @@ impl Reader {
                     target.show().await;
                     return Ok(added);
                 }
-                Ok(Put::Same(id)) => match target.store.document(target.base, id).await? {
+                Ok(Put::Same(id)) => match target.store.document_by_content(target.base, sha256).await? {
                     // Looked at more closely than the one that is there, which it replaces.
                     Some(same) if wish.wants_more(&same, &new.model) => new.replaces = Some(id),
                     Some(same) => {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use sha2::{Digest, Sha256};
 
 use super::finder::Finder;
-use super::library::Library;
+use super::library::{Library, files};
 use super::shared::Shared;
 use super::store::postgres::{self, Address};
 use super::store::{self, Options, Store, sqlite};
@@ -63,16 +63,32 @@ pub(crate) async fn store(settings: &config::Knowledge, storage: &Path) -> Resul
 async fn shared(settings: &config::Knowledge, address: &SecretLine) -> Result<postgres::Store, store::Error> {
     let read = |address: &SecretLine| Address::parse(address.expose()).map_err(store::Error::Internal);
     let replicas = settings.store_replicas.iter().map(read).collect::<Result<Vec<_>, _>>()?;
-    postgres::Store::connect(&read(address)?, &replicas, options(settings)).await
+    postgres::Store::connect(&read(address)?, &replicas, shared_options(settings)).await
 }
 
-fn options(settings: &config::Knowledge) -> Options {
+fn shared_options(settings: &config::Knowledge) -> Options {
     Options { max_tasks: settings.max_waiting_tasks as u64, ..Options::default() }
 }
 
+/// Options of a store in a folder.
+pub(crate) fn embedded_options(settings: &config::Knowledge, storage: &Path) -> Options {
+    Options {
+        index: index_there(settings, storage),
+        ..shared_options(settings)
+    }
+}
+
+/// The folder of the index, if it has files of one.
+pub(crate) fn index_there(settings: &config::Knowledge, storage: &Path) -> Option<PathBuf> {
+    Some(settings.index(storage)).filter(|index| files::holds_segments(index))
+}
+
 async fn embedded(settings: &config::Knowledge, storage: &Path) -> Result<sqlite::Store, store::Error> {
-    let (folder, options) = (storage.to_owned(), options(settings));
-    let opening = tokio::task::spawn_blocking(move || sqlite::Store::open(&folder, options));
+    let (folder, settings) = (storage.to_owned(), settings.clone());
+    let opening = tokio::task::spawn_blocking(move || {
+        let options = embedded_options(&settings, &folder);
+        sqlite::Store::open(&folder, options)
+    });
     opening.await.map_err(|error| store::Error::Internal(error.to_string()))?
 }
 

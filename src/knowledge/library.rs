@@ -4,7 +4,7 @@
 //! which number its indexes are made, and catches up before it answers. What was indexed is kept in files, so that a
 //! start reads it instead of making it anew; they are a convenience, and whatever is wrong with them is made anew.
 
-mod files;
+pub(super) mod files;
 mod find;
 
 use std::collections::HashMap;

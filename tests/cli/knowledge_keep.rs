@@ -174,3 +174,58 @@ fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
     assert_eq!(paths, expected, "{told}");
     assert_eq!((&told["lost_unnamed"], &told["incomplete"]), (&json!(0), &json!([])), "{told}");
 }
+
+/// Files of the index.
+fn segments(place: &Place) -> usize {
+    let within = |path: &Path| -> Vec<std::path::PathBuf> {
+        std::fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
+    };
+    let index = Path::new(&place.storage()).join("index");
+    within(&index).iter().flat_map(|generation| within(generation)).flat_map(|base| within(&base)).count()
+}
+
+#[test]
+fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_do() {
+    let place = Place::filled();
+    let backup = file(&place, "backup.db");
+    assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
+    assert!(place.run("search bees").out.contains("bees.md"));
+    assert!(segments(&place) > 0);
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    for is_there in [true, false] {
+        match is_there {
+            true => std::fs::write(&database, "").unwrap(),
+            false => std::fs::remove_file(&database).unwrap(),
+        }
+        for command in ["knowledge check", "knowledge repair", "knowledge backup new.db", "search bees", "add ."] {
+            let ended = place.run(command);
+            let said = format!("{}{}", ended.out, ended.err);
+            assert!(ended.code != Some(0) && said.contains("is empty or missing"), "{command}: {ended:?}");
+            assert!(said.contains("corbie knowledge restore FILE"), "{command}: {ended:?}");
+        }
+        assert_eq!(std::fs::metadata(&database).map(|found| found.len()).ok(), is_there.then_some(0));
+    }
+    assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
+    assert!(place.run("knowledge check").out.starts_with("nothing is wrong: 2 documents"));
+    // Whoever wants to begin anew deletes the index too.
+    std::fs::remove_file(&database).unwrap();
+    std::fs::remove_dir_all(Path::new(&place.storage()).join("index")).unwrap();
+    assert!(place.run("knowledge check").refusal().contains("there is no knowledge base in `"));
+}
+
+#[test]
+fn a_flipped_bit_in_a_text_is_found_and_adding_the_file_again_heals_it() {
+    let place = Place::filled();
+    let sql = "UPDATE pages SET text = replace(text, 'queen', 'quemn')";
+    let database = Path::new(&place.storage()).join("knowledge.db");
+    assert!(rusqlite::Connection::open(&database).unwrap().execute(sql, []).unwrap() > 0);
+    let checked = place.run("knowledge check");
+    assert_eq!(checked.code, Some(1), "{checked:?}");
+    assert!(checked.out.contains("of `bees.md` does not match its checksum"), "{checked:?}");
+    let read = place.run(&format!("tools call knowledge-get --json {{\"document_id\":\"{}\"}}", place.id("bees.md")));
+    let said = format!("{}{}", read.out, read.err);
+    assert!(said.contains("document_damaged") && !said.contains("quemn"), "{read:?}");
+    let added = place.run("add .");
+    assert_eq!((added.code, added.out.as_str()), (Some(0), "2 files: 1 updated, 1 unchanged\n"), "{added:?}");
+    assert!(place.run("knowledge check").out.starts_with("nothing is wrong: 2 documents"));
+}

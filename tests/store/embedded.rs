@@ -3,6 +3,7 @@
 
 mod care;
 mod changes;
+mod checksums;
 mod files;
 mod loading;
 mod processes;

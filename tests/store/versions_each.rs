@@ -24,7 +24,7 @@ struct Version {
 }
 
 /// All of them, the first one first. Whoever adds a version adds its rows here.
-const VERSIONS: [Version; 6] = [
+const VERSIONS: [Version; 7] = [
     Version {
         migration: include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql"),
         released: "c7dd3290159273c0087d8d6671fa84335b79ea4d75e2634f14f0e27be7b01b53",
@@ -94,6 +94,11 @@ const VERSIONS: [Version; 6] = [
         migration: include_str!("../../src/knowledge/store/sqlite/migrations/0006_stretches.sql"),
         released: "e7c21ce5cb05be011efb8a1ecde9195e095c1b98ff09c397d27b89ddb388a024",
         rows: "UPDATE chunks SET stretches = '[{\"page\":1,\"start\":0,\"end\":37}]' WHERE key = 1;",
+    },
+    Version {
+        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0007_checksums.sql"),
+        released: "cd1304666acf6cf26dc22b1b9fe0aca57d4cedc12086473e33aa61a37bd56265",
+        rows: "UPDATE vectors SET checksum = -1166505395 WHERE chunk = 2;",
     },
 ];
 

@@ -18,8 +18,9 @@ use crate::cli::interrupt::Unfinished;
 use crate::cli::progress::Progress;
 use crate::cli::{End, one_line};
 use crate::config::Loaded;
+use crate::knowledge::kept;
 use crate::knowledge::store::sqlite::Store;
-use crate::knowledge::store::{self, Options, Report};
+use crate::knowledge::store::{self, Report};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -91,9 +92,12 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
         return migrate::run(command, loaded, out).await;
     }
     let storage = storage(loaded)?;
-    let there = || match is_there(&storage) {
-        true => Ok(()),
-        false => Err(Failure::NothingYet(one_line(&storage.display().to_string()))),
+    let there = || -> Result<(), Box<dyn std::error::Error>> {
+        Store::must_not_be_missing(&storage, index_there(loaded)?.as_deref())?;
+        match is_there(&storage) {
+            true => Ok(()),
+            false => Err(Failure::NothingYet(one_line(&storage.display().to_string())).into()),
+        }
     };
     match command {
         Command::Check(Format { json }) => {
@@ -165,8 +169,17 @@ fn is_there(storage: &Path) -> bool {
 
 /// The store itself, without the work on it that others have left behind.
 async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
+    Ok(try_open(loaded).await??)
+}
+
+async fn try_open(loaded: &Loaded) -> Result<Result<Store, store::Error>, Box<dyn std::error::Error>> {
     let folder = storage(loaded)?;
-    Ok(tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await??)
+    let options = kept::embedded_options(&loaded.config.knowledge, &folder);
+    Ok(tokio::task::spawn_blocking(move || Store::open(&folder, options)).await?)
+}
+
+fn index_there(loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
+    Ok(kept::index_there(&loaded.config.knowledge, &storage(loaded)?))
 }
 
 /// What to do about a knowledge base that is damaged.
@@ -175,9 +188,7 @@ const NEXT: &str = "stop the servers and run `corbie knowledge repair`, or resto
 async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
     let progress = Progress::new();
     progress.tell("reading everything …");
-    let folder = storage(loaded)?;
-    let opened = tokio::task::spawn_blocking(move || Store::open(&folder, Options::default())).await?;
-    let (report, index) = match opened {
+    let (report, index) = match try_open(loaded).await? {
         // What cannot be opened has been checked enough.
         Err(error @ store::Error::Corrupt(_)) => {
             (Report { problems: vec![error.to_string()], ..Report::default() }, index::Compared::NotLookedAt)
@@ -185,6 +196,11 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
         Err(error) => return Err(error.into()),
         Ok(store) => {
             let report = store.check().await?;
+            if let (0, 0, Some(index)) = (report.documents, store.sequence().await?, index_there(loaded)?) {
+                return Err(store::Error::Missing { index }.into());
+            }
+            // Rows of an older version have no checksums until they are read once.
+            while report.is_sound() && !store.record_checksums().await? {}
             progress.tell("making the index anew, to compare …");
             let index = match report.is_sound() {
                 true => index::compare(&loaded.config, &store).await?,

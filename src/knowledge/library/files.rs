@@ -65,6 +65,13 @@ pub(super) fn write(folder: &Path, index: &Index) -> io::Result<()> {
     Ok(())
 }
 
+/// Whether a folder of indexes has segments of any store.
+pub(in crate::knowledge) fn holds_segments(index: &Path) -> bool {
+    let within = |folder: &Path| names(folder).into_iter().map(|name| folder.join(name)).collect::<Vec<_>>();
+    let bases = within(index).into_iter().flat_map(|generation| within(&generation));
+    bases.into_iter().any(|base| names(&base).iter().any(|name| is_segment(name)))
+}
+
 /// Empties the folders of bases that have no documents.
 pub(super) fn sweep_bases(folder: &Path, used: &HashSet<String>) {
     for name in names(folder).into_iter().filter(|name| name.starts_with(BASE) && !used.contains(name)) {

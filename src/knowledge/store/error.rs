@@ -5,6 +5,9 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::harmless::one_line;
+use crate::knowledge::document::{Document, DocumentId};
+
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -14,6 +17,18 @@ pub enum Error {
     ReadOnly,
     #[error("the knowledge base is damaged ({0}); stop its servers and repair it, or restore a backup")]
     Corrupt(String),
+    #[error(
+        "the stored document `{filename}` ({id}) is damaged: it does not match its checksum; add the file again to replace \
+         it, or stop the servers and run `corbie knowledge repair`"
+    )]
+    Damaged { filename: String, id: DocumentId },
+    /// A new database would hide the loss of the previous one.
+    #[error(
+        "the database `knowledge.db` is empty or missing, but `{}` holds an index of its documents; restore a backup with \
+         `corbie knowledge restore FILE`, or delete that folder to start with an empty knowledge base",
+        .index.display()
+    )]
+    Missing { index: PathBuf },
     #[error(
         "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
     )]
@@ -58,6 +73,8 @@ impl Error {
             Error::Full => "storage_full",
             Error::ReadOnly => "storage_read_only",
             Error::Corrupt(_) => "storage_corrupt",
+            Error::Damaged { .. } => "document_damaged",
+            Error::Missing { .. } => "storage_missing",
             Error::Newer { .. } => "storage_newer",
             Error::Foreign => "storage_foreign",
             Error::Busy => "storage_busy",
@@ -99,6 +116,10 @@ impl Error {
             crate::folder_access::Error::Io { folder, error } => Error::io(&folder)(error),
             exposed => Error::Exposed(exposed),
         }
+    }
+
+    pub(super) fn damaged(document: &Document) -> Error {
+        Error::Damaged { filename: one_line(&document.filename), id: document.id }
     }
 
     /// A column value that no version of corbie writes.

@@ -1,5 +1,6 @@
 //! Size limits and timeouts of a store.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Size limits and timeouts of a store.
@@ -19,6 +20,8 @@ pub struct Options {
     pub max_finished: u64,
     /// Maximum number of change records to retain.
     pub changes: u64,
+    /// An index of documents that the file must contain. No new file is created beside it.
+    pub index: Option<PathBuf>,
 }
 
 impl Default for Options {
@@ -31,6 +34,7 @@ impl Default for Options {
             max_tasks: 10_000,
             max_finished: 100_000,
             changes: 100_000,
+            index: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use rusqlite::backup::Backup;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::check;
+use super::checksum;
 use super::files::{self, Files};
 use super::{Store, connection, schema};
 use crate::knowledge::date;
@@ -59,6 +60,7 @@ pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
     }
     let source = Connection::open_with_flags(from, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     source.busy_timeout(PATIENCE)?;
+    checksum::prepare(&source)?;
     let read = source.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     if read.is_err_and(|error| error.sqlite_error_code() == Some(ErrorCode::NotADatabase))
         || schema::version(&source)? == 0

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode};
 
 use super::files::Files;
-use super::{Store, connection, schema, vectors};
+use super::{Store, checksum, connection, schema, vectors};
 use crate::knowledge::store::{Error, Report};
 
 /// Result of a quick check that found no problem.
@@ -51,7 +51,7 @@ pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
 /// An unreadable page is reported like any other problem.
 pub(super) fn check(connection: &Connection) -> Report {
     let mut report = Report::default();
-    let looks: [Look; 5] = [integrity, references, counts, codes, amounts];
+    let looks: [Look; 6] = [integrity, references, counts, codes, checksums, amounts];
     for look in looks {
         if let Err(error) = look(connection, &mut report) {
             report.problems.push(error.to_string());
@@ -135,6 +135,22 @@ fn codes(connection: &Connection, report: &mut Report) -> Result<(), Error> {
             report.problems.push(format!("the vectors of chunk {chunk} are not as long as those before it"));
         }
         last = Some((document, dimensions));
+    }
+    Ok(())
+}
+
+/// Rows match their checksums. Backups of older versions have none.
+fn checksums(connection: &Connection, report: &mut Report) -> Result<(), Error> {
+    if schema::version(connection)? < checksum::SINCE {
+        return Ok(());
+    }
+    for table in checksum::TABLES {
+        let unchecked = table.unchecked(connection)?.unwrap_or(0);
+        for checksum::Damaged { rowid, filename } in table.damaged(connection, unchecked, PROBLEMS as i64)? {
+            let of = filename.map(|name| format!(" of `{name}`")).unwrap_or_default();
+            let name = table.name;
+            report.problems.push(format!("row {rowid} of {name}{of} does not match its checksum"));
+        }
     }
     Ok(())
 }

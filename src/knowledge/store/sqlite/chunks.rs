@@ -2,59 +2,72 @@
 
 use rusqlite::{Connection, OptionalExtension};
 
-use super::{Store, rows};
+use super::{Store, checksum, rows};
+use crate::harmless::one_line;
 use crate::knowledge::document::{ChunkId, FoundChunk};
 use crate::knowledge::store::Error;
 
 impl Store {
-    /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks are omitted.
+    /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks and damaged ones are omitted.
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
         let keys = keys.to_vec();
         self.read(move |transaction| find(transaction, &keys)).await
     }
 
-    /// Returns a chunk by its public ID.
+    /// Returns a chunk by its public ID. Fails if it is damaged.
     pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached("SELECT key FROM chunks WHERE id = ?1")?;
-            let key: Option<u64> = statement.query_row([id], |row| row.get(0)).optional()?;
-            Ok(find(transaction, key.as_slice())?.pop())
+            let Some(key) = statement.query_row([id], |row| row.get(0)).optional()? else { return Ok(None) };
+            one(transaction, key)
         })
         .await
     }
 }
 
 fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
-    let mut statement = connection.prepare_cached(
-        "SELECT c.key, c.id, c.ordinal, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
-         d.title, d.format, d.date_added, d.metadata, c.stretches FROM chunks AS c JOIN documents AS d ON d.key = c.document \
-         JOIN bases AS b ON b.key = d.base WHERE c.key = ?1",
-    )?;
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
-        let chunk = statement.query_row([key], |row| {
-            Ok(FoundChunk {
-                key: row.get(0)?,
-                id: row.get(1)?,
-                ordinal: row.get(2)?,
-                text: row.get(3)?,
-                pages: (row.get(4)?, row.get(5)?),
-                path: rows::json(row, 6)?,
-                tokens: row.get(7)?,
-                document: row.get(8)?,
-                document_id: row.get(9)?,
-                base: row.get(10)?,
-                filename: row.get(11)?,
-                title: row.get(12)?,
-                format: row.get(13)?,
-                date_added: row.get(14)?,
-                metadata: rows::metadata(row, 15)?,
-                stretches: rows::json(row, 16)?,
-            })
-        });
-        found.extend(chunk.optional()?);
+        match one(connection, *key) {
+            Ok(chunk) => found.extend(chunk),
+            // One damaged chunk must not hide all other hits of a search.
+            Err(error @ Error::Damaged { .. }) => tracing::error!(%error, "a chunk is left out of the results"),
+            Err(error) => return Err(error),
+        }
     }
     Ok(found)
+}
+
+fn one(connection: &Connection, key: u64) -> Result<Option<FoundChunk>, Error> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT c.key, c.id, c.ordinal, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
+         d.title, d.format, d.date_added, d.metadata, c.stretches, {} FROM chunks AS c \
+         JOIN documents AS d ON d.key = c.document JOIN bases AS b ON b.key = d.base WHERE c.key = ?1",
+        checksum::CHUNKS.intact("c")
+    ))?;
+    let mut rows = statement.query([key])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    if !row.get::<_, bool>(17)? {
+        return Err(Error::Damaged { filename: one_line(&row.get::<_, String>(11)?), id: row.get(9)? });
+    }
+    Ok(Some(FoundChunk {
+        key: row.get(0)?,
+        id: row.get(1)?,
+        ordinal: row.get(2)?,
+        text: row.get(3)?,
+        pages: (row.get(4)?, row.get(5)?),
+        path: rows::json(row, 6)?,
+        tokens: row.get(7)?,
+        document: row.get(8)?,
+        document_id: row.get(9)?,
+        base: row.get(10)?,
+        filename: row.get(11)?,
+        title: row.get(12)?,
+        format: row.get(13)?,
+        date_added: row.get(14)?,
+        metadata: rows::metadata(row, 15)?,
+        stretches: rows::json(row, 16)?,
+    }))
 }
 
 /// Assigns new, never used keys to the chunks of a document. Index entries for the old keys become obsolete.

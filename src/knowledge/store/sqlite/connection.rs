@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
-use super::listing;
+use super::{checksum, listing};
 use crate::knowledge::store::Error;
 
 /// Application ID of our files: "corb".
@@ -71,5 +71,6 @@ fn bare(path: &Path, patience: Duration) -> Result<Connection, Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
     connection.busy_timeout(patience)?;
+    checksum::prepare(&connection)?;
     Ok(connection)
 }

@@ -6,8 +6,8 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
 use super::changes::{self, ChangeKind};
-use super::{Pen, Store, chunks, clear, rows, tasks, watched};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Totals};
+use super::{Pen, Store, checksum, chunks, clear, rows, tasks, watched};
+use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Status, Totals};
 use crate::knowledge::store::Error;
 use crate::knowledge::task::Work;
 
@@ -17,10 +17,20 @@ impl Store {
         self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
     }
 
-    /// Returns the document with identical content (same SHA-256). Returns the first one if there are several.
+    /// Returns the document with identical content (same SHA-256). Returns the first one if there are several. A damaged
+    /// document has the status `partial`, so that the file is read again and replaces it.
     pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
         let base = base.clone();
-        self.read(move |transaction| find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))).await
+        self.read(move |transaction| {
+            let Some(mut document) = find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))? else {
+                return Ok(None);
+            };
+            if !checksum::is_intact(transaction, document.key)? {
+                document.status = Status::Partial;
+            }
+            Ok(Some(document))
+        })
+        .await
     }
 
     pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
@@ -159,6 +169,7 @@ fn describe(
     let path = free_path(connection, base_key, before.key, path)?;
     let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
+    checksum::record_document(connection, before.key)?;
     note_described(connection, pen, base_key, &before, filename.as_deref())?;
     tasks::end_with(connection, pen, work, now)?;
     find(connection, "d.id = ?2", (base, id))
@@ -182,6 +193,7 @@ fn claim(
     )?;
     let metadata = rows::to_json(&claim.metadata)?;
     statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
+    checksum::record_document(connection, before.key)?;
     note_described(connection, pen, base_key, &before, Some(&claim.filename))?;
     tasks::end_with(connection, pen, work, now)?;
     find(connection, "d.id = ?2", (base, id))

@@ -3,8 +3,9 @@
 use std::fs;
 use std::io::Write;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 
-use super::Store;
+use super::{Store, checksum};
 use crate::knowledge::store::{Error, Health, Trouble};
 
 /// Identity of a file (device and inode), independent of its name. A deleted file still answers while it is open, but
@@ -35,9 +36,18 @@ impl Store {
         Health { connected, accessible: accessible(&self.0.files.folder) }
     }
 
-    /// No-op: a file needs no periodic maintenance.
+    /// Records the checksums of rows from older versions, for a short time.
     pub async fn look_after(&self) -> Result<(), Error> {
-        Ok(())
+        self.record_checksums().await.map(drop)
+    }
+
+    /// Records the checksums of rows that have none, for a short time. Returns whether all rows have one.
+    pub async fn record_checksums(&self) -> Result<bool, Error> {
+        let complete = &self.0.checksums_complete;
+        if !complete.load(Ordering::Relaxed) {
+            complete.store(self.write(|transaction, _| checksum::record_some(transaction)).await?, Ordering::Relaxed);
+        }
+        Ok(complete.load(Ordering::Relaxed))
     }
 }
 

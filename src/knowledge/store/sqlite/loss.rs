@@ -1,9 +1,9 @@
 //! Reports the documents that a damaged store has lost, so that they can be added again.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use rusqlite::{Connection, Transaction};
+use rusqlite::{Connection, Row, Transaction};
 
 use super::check::MISCOUNTED;
 use crate::knowledge::store::Error;
@@ -68,12 +68,14 @@ pub(super) fn lost(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss,
     Ok(loss)
 }
 
-/// Documents with missing parts. Must run before their counts are corrected.
-pub(super) fn incomplete(transaction: &Transaction<'_>) -> Result<Vec<LostDocument>, Error> {
-    let sql = format!(
-        "SELECT d.filename, d.path FROM ({MISCOUNTED}) AS m JOIN documents AS d ON d.key = m.key WHERE {SHORT} ORDER BY d.key"
-    );
-    documents(&mut transaction.prepare(&sql)?)
+/// Documents with missing parts, and those with these keys. Must run before their counts are corrected.
+pub(super) fn incomplete(transaction: &Transaction<'_>, damaged: &[i64]) -> Result<Vec<LostDocument>, Error> {
+    let mut short = transaction.prepare(&format!("SELECT m.key FROM ({MISCOUNTED}) AS m WHERE {SHORT}"))?;
+    let mut keys = short.query_map([], |row| row.get(0))?.collect::<Result<BTreeSet<i64>, _>>()?;
+    keys.extend(damaged);
+    let mut named = transaction.prepare("SELECT filename, path FROM documents WHERE key = ?1")?;
+    let read = |row: &Row<'_>| Ok(LostDocument { filename: row.get(0)?, path: row.get(1)? });
+    Ok(keys.into_iter().map(|key| named.query_row([key], read)).collect::<Result<_, _>>()?)
 }
 
 fn documents(statement: &mut rusqlite::Statement<'_>) -> Result<Vec<LostDocument>, Error> {

@@ -10,6 +10,7 @@
 mod backup;
 mod changes;
 mod check;
+mod checksum;
 mod chunks;
 mod clear;
 mod connection;
@@ -41,6 +42,7 @@ mod writer;
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -80,6 +82,8 @@ struct Shared {
     writer: Writer,
     instance: Instance,
     file: health::Identity,
+    /// All rows have a checksum.
+    checksums_complete: AtomicBool,
     _in_use: Arc<File>,
 }
 
@@ -98,8 +102,12 @@ impl Store {
         let in_use = Arc::new(in_use);
         let setting_up = files.setting_up()?;
         setting_up.lock().map_err(Error::io(&files.folder))?;
+        must_not_be_missing(&files, options.index.as_deref())?;
         files.make_database()?;
         let mut connection = connection::writer(&files.database, options.busy_timeout)?;
+        if let (0, Some(index)) = (schema::version(&connection)?, &options.index) {
+            return Err(Error::Missing { index: index.clone() });
+        }
         schema::migrate(&mut connection)?;
         drop(setting_up);
         if let Some(bytes) = options.max_bytes {
@@ -107,6 +115,7 @@ impl Store {
             connection.pragma_update_and_check(None, "max_page_count", bytes / page.max(1), |_| Ok(()))?;
         }
         let history = schema::history(&connection)?;
+        let checksums_complete = AtomicBool::new(!checksum::is_incomplete(&connection)?);
         let watch = Watch::new(connection::reader(&files.database, WATCH.min(options.busy_timeout))?)?;
         let readers = Readers::new(files.database.clone(), &options, Arc::clone(&in_use));
         instance::forget_the_dead(&files);
@@ -115,12 +124,18 @@ impl Store {
             instance: Instance::take(&files)?,
             file: health::Identity::of(&files.database),
             watch: Mutex::new(watch),
+            checksums_complete,
             _in_use: in_use,
             history,
             readers,
             files,
             options,
         })))
+    }
+
+    /// Fails if the file of a folder is empty or missing although there is an index of its documents.
+    pub fn must_not_be_missing(folder: &Path, index: Option<&Path>) -> Result<(), Error> {
+        must_not_be_missing(&Files::of(folder), index)
     }
 
     /// Whether a folder contains a store.
@@ -192,6 +207,18 @@ const WATCH: Duration = Duration::from_millis(100);
 struct Pen {
     instance: String,
     changes: u64,
+}
+
+/// Fails if the file is empty or missing although there is an index of its documents.
+fn must_not_be_missing(files: &Files, index: Option<&Path>) -> Result<(), Error> {
+    let is_missing = match std::fs::metadata(&files.database) {
+        Ok(found) => found.len() == 0,
+        Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+    };
+    match index.filter(|_| is_missing) {
+        Some(index) => Err(Error::Missing { index: index.to_owned() }),
+        None => Ok(()),
+    }
 }
 
 /// Takes the shared lock of an open store. Fails while its file is being replaced.

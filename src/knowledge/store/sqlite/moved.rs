@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use super::changes::{self, ChangeKind};
 use super::files::Files;
 use super::put::{self, Ready};
-use super::{Pen, Store, load, rows, watched};
+use super::{Pen, Store, checksum, load, rows, watched};
 use crate::knowledge::document::{DocumentId, NewChunk, Page};
 use crate::knowledge::store::moved::{Base, Brought, EndedTask, Folder, Whole, WholeChunk};
 use crate::knowledge::store::{Error, Options, Place};
@@ -137,6 +137,9 @@ fn whole(connection: &Connection, id: DocumentId) -> Result<Option<Whole>, Error
     // Column 14 is the metadata.
     let read = |row: &Row<'_>| Ok((rows::document(row)?, row.get(14)?));
     let Some((document, metadata)) = documents.query_row([id], read).optional()? else { return Ok(None) };
+    if !checksum::is_intact(connection, document.key)? {
+        return Err(Error::damaged(&document));
+    }
     let copies = connection
         .prepare_cached("SELECT path FROM copies WHERE document = ?1 ORDER BY path")?
         .query_map([document.key], |row| row.get(0))?

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::changes::{self, ChangeKind};
-use super::{Pen, Store, imported, rows, tasks, vectors};
+use super::{Pen, Store, checksum, imported, rows, tasks, vectors};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Origin, Put, Written};
 use crate::knowledge::store::Error;
 use crate::knowledge::task::Work;
@@ -160,12 +160,14 @@ pub(super) fn fill(connection: &Connection, ready: &Ready, key: u64, origin: Ori
         vectors,
         new.warning,
     ])?;
-    Ok(())
+    checksum::record_document(connection, key)
 }
 
 pub(super) fn insert_pages(connection: &Connection, document: u64, ready: &Ready) -> Result<(), Error> {
-    let mut statement =
-        connection.prepare_cached("INSERT INTO pages (document, number, label, text) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut statement = connection.prepare_cached(
+        "INSERT INTO pages (document, number, label, text, checksum) \
+             VALUES (?1, ?2, ?3, ?4, row_checksum(?1, ?2, ?3, ?4))",
+    )?;
     for page in &ready.new.pages {
         statement.execute(params![document, page.number, page.label, page.text])?;
     }
@@ -179,11 +181,13 @@ pub(super) fn insert_chunks(
     ready: &Ready,
 ) -> Result<std::ops::Range<u64>, Error> {
     let mut chunks = connection.prepare_cached(
-        "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text, stretches) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        "INSERT INTO chunks (id, document, ordinal, page_first, page_last, tokens, path, text, stretches, checksum) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, row_checksum(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9))",
     )?;
-    let mut vectors =
-        connection.prepare_cached("INSERT INTO vectors (chunk, dimensions, windows, codes) VALUES (?1, ?2, ?3, ?4)")?;
+    let mut vectors = connection.prepare_cached(
+        "INSERT INTO vectors (chunk, dimensions, windows, codes, checksum) \
+         VALUES (?1, ?2, ?3, ?4, row_checksum(?2, ?3, ?4))",
+    )?;
     let mut keys = 0..0;
     let all = ready.new.chunks.iter().zip(&ready.vectors).zip(&ready.ids);
     for (ordinal, ((chunk, encoded), id)) in all.enumerate() {

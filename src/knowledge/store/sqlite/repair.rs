@@ -11,8 +11,8 @@ use rusqlite::{Connection, Transaction};
 
 use super::check::{self, MISCOUNTED};
 use super::files::{self, Files};
-use super::loss::{self, Loss, Paths, SHORT};
-use super::{Store, backup, connection, salvage, schema, writer};
+use super::loss::{self, Loss, LostDocument, Paths, SHORT};
+use super::{Store, backup, checksum, connection, rows, salvage, schema, writer};
 use crate::knowledge::store::Error;
 
 /// Result of a repair.
@@ -88,12 +88,17 @@ fn examine(files: &Files) -> Result<Found, Error> {
 fn mend(files: &Files) -> Result<Loss, Error> {
     let mut connection = connection::writer(&files.database, PATIENCE)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
-    writer::transact(&mut connection, |transaction| mend_rows(transaction, &Paths::new()))
+    writer::transact(&mut connection, |transaction| {
+        // Indexes may hold vectors of rows that the repair removes.
+        schema::renew_history(transaction)?;
+        mend_rows(transaction, &Paths::new())
+    })
 }
 
 /// Removes orphaned rows and corrects the counts of documents. `paths` are the paths of all documents that existed.
 fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
-    let lost = loss::lost(transaction, paths)?;
+    let mut lost = loss::lost(transaction, paths)?;
+    let damaged = drop_damaged(transaction, &mut lost)?;
     transaction.execute_batch(
         "DELETE FROM documents WHERE base NOT IN (SELECT key FROM bases);
          DELETE FROM tasks WHERE base NOT IN (SELECT key FROM bases);
@@ -108,14 +113,44 @@ fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error
              WHERE state = 'settled' AND document NOT IN (SELECT id FROM documents);",
     )?;
     drop_unreadable(transaction)?;
-    let incomplete = loss::incomplete(transaction)?;
+    let incomplete = loss::incomplete(transaction, &damaged)?;
     let sql = format!(
         "UPDATE documents SET page_count = m.pages, chunk_count = m.chunks, vector_count = m.vectors, \
          status = iif({SHORT}, 'partial', status), warning = iif({SHORT}, ?1, warning) \
          FROM ({MISCOUNTED}) AS m WHERE documents.key = m.key"
     );
     transaction.execute(&sql, [LOST])?;
+    let mut mark = transaction.prepare("UPDATE documents SET status = 'partial', warning = ?2 WHERE key = ?1")?;
+    for key in damaged {
+        mark.execute((key, LOST))?;
+    }
+    checksum::record_all(transaction)?;
     Ok(Loss { incomplete, ..lost })
+}
+
+/// Removes pages, chunks and vectors that do not match their checksums, and documents with an unreadable row. Returns the
+/// keys of documents with a damaged row that can still be read.
+fn drop_damaged(transaction: &Transaction<'_>, loss: &mut Loss) -> Result<Vec<i64>, Error> {
+    for table in [checksum::PAGES, checksum::CHUNKS, checksum::VECTORS] {
+        let mut delete = transaction.prepare(&format!("DELETE FROM {} WHERE rowid = ?1", table.name))?;
+        for damaged in table.damaged(transaction, i64::MAX, i64::MAX)? {
+            delete.execute([damaged.rowid])?;
+        }
+    }
+    let columns = rows::DOCUMENT;
+    let mut read = transaction
+        .prepare(&format!("SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE d.key = ?1"))?;
+    let mut readable = Vec::new();
+    for checksum::Damaged { rowid, filename } in checksum::DOCUMENTS.damaged(transaction, i64::MAX, i64::MAX)? {
+        match read.query_row([rowid], rows::document) {
+            Ok(_) => readable.push(rowid),
+            Err(_) => {
+                transaction.execute("DELETE FROM documents WHERE key = ?1", [rowid])?;
+                loss.lost.push(LostDocument { filename: filename.unwrap_or_default(), path: None });
+            }
+        }
+    }
+    Ok(readable)
 }
 
 /// Removes vectors that cannot be decoded; the lexical search still finds their chunks.

@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0004_imports.sql"),
     include_str!("migrations/0005_copies.sql"),
     include_str!("migrations/0006_stretches.sql"),
+    include_str!("migrations/0007_checksums.sql"),
 ];
 
 /// The schema version that this program writes.

@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, params};
 
-use super::{Store, documents, rows};
+use super::{Store, checksum, documents, rows};
 use crate::knowledge::document::{BaseName, Document, DocumentId, Page, PlacedChunk};
 use crate::knowledge::store::{Error, Wanted};
 
@@ -21,7 +21,7 @@ impl Store {
         let base = base.clone();
         self.read(move |transaction| {
             let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
-            let pages = pages(transaction, document.key, wanted)?;
+            let pages = pages(transaction, &document, wanted)?;
             Ok(Some((document, pages)))
         })
         .await
@@ -37,9 +37,9 @@ impl Store {
         let base = base.clone();
         self.read(move |transaction| {
             let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
-            let pages = pages(transaction, document.key, wanted)?;
+            let pages = pages(transaction, &document, wanted)?;
             let chunks = match (pages.first(), pages.last()) {
-                (Some(first), Some(last)) => chunks(transaction, document.key, first.number, last.number)?,
+                (Some(first), Some(last)) => chunks(transaction, &document, first.number, last.number)?,
                 _ => Vec::new(),
             };
             Ok(Some((document, pages, chunks)))
@@ -48,15 +48,25 @@ impl Store {
     }
 }
 
-fn pages(connection: &Connection, document: u64, wanted: Wanted) -> Result<Vec<Page>, Error> {
-    let mut statement = connection.prepare_cached(
-        "SELECT number, label, text FROM pages WHERE document = ?1 AND number >= ?2 ORDER BY number LIMIT ?3",
-    )?;
-    let mut rows = statement.query(params![document, wanted.from, wanted.pages])?;
+/// Fails if the document's row or one of these pages does not match its checksum.
+fn pages(connection: &Connection, document: &Document, wanted: Wanted) -> Result<Vec<Page>, Error> {
+    let sql = format!("SELECT 1 FROM documents AS d WHERE d.key = ?1 AND {}", checksum::DOCUMENTS.intact("d"));
+    if !connection.prepare_cached(&sql)?.exists([document.key])? {
+        return Err(Error::damaged(document));
+    }
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT p.number, p.label, p.text, {} FROM pages AS p WHERE p.document = ?1 AND p.number >= ?2 \
+         ORDER BY p.number LIMIT ?3",
+        checksum::PAGES.intact("p")
+    ))?;
+    let mut rows = statement.query(params![document.key, wanted.from, wanted.pages])?;
     let (mut pages, mut bytes): (Vec<Page>, usize) = (Vec::new(), 0);
     while bytes <= wanted.bytes
         && let Some(row) = rows.next()?
     {
+        if !row.get::<_, bool>(3)? {
+            return Err(Error::damaged(document));
+        }
         let page = Page { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? };
         bytes += page.text.len();
         pages.push(page);
@@ -64,21 +74,28 @@ fn pages(connection: &Connection, document: u64, wanted: Wanted) -> Result<Vec<P
     Ok(pages)
 }
 
-/// A chunk may repeat text from the page before it, so chunks of the page after the last one are included.
-fn chunks(connection: &Connection, document: u64, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
+/// A chunk may repeat text from the page before it, so chunks of the page after the last one are included. Fails if one
+/// of them does not match its checksum.
+fn chunks(connection: &Connection, document: &Document, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
     let mut statement = connection.prepare_cached(&format!(
-        "SELECT id, ordinal, page_first, page_last, stretches, \
-         CASE stretches WHEN '[]' THEN substr(text, 1, {BEGINNING}) END FROM chunks \
-         WHERE document = ?1 AND (page_last = 0 OR page_last >= ?2 AND page_first <= ?3 + 1) ORDER BY ordinal"
+        "SELECT c.id, c.ordinal, c.page_first, c.page_last, c.stretches, \
+         CASE c.stretches WHEN '[]' THEN substr(c.text, 1, {BEGINNING}) END, {} FROM chunks AS c \
+         WHERE c.document = ?1 AND (c.page_last = 0 OR c.page_last >= ?2 AND c.page_first <= ?3 + 1) ORDER BY c.ordinal",
+        checksum::CHUNKS.intact("c")
     ))?;
-    let rows = statement.query_map(params![document, first, last], |row| {
-        Ok(PlacedChunk {
+    let mut rows = statement.query(params![document.key, first, last])?;
+    let mut chunks = Vec::new();
+    while let Some(row) = rows.next()? {
+        if !row.get::<_, bool>(6)? {
+            return Err(Error::damaged(document));
+        }
+        chunks.push(PlacedChunk {
             id: row.get(0)?,
             ordinal: row.get(1)?,
             pages: (row.get(2)?, row.get(3)?),
             stretches: rows::json(row, 4)?,
             beginning: row.get(5)?,
-        })
-    })?;
-    Ok(rows.collect::<Result<_, _>>()?)
+        });
+    }
+    Ok(chunks)
 }
