@@ -11,6 +11,7 @@ use super::external::Mistake;
 use super::inference::Inference;
 use super::problem::KeyPath;
 use super::secret::SecretLine;
+use crate::knowledge::store::MigrationCopy;
 use crate::knowledge::store::postgres::Address;
 
 /// The documents that are kept and searched.
@@ -70,6 +71,9 @@ pub struct Knowledge {
     pub watch_interval: Timeout,
     /// Whether progress of tasks is told on open streams to callers who did not ask for it.
     pub notify_progress: bool,
+    /// Whether `knowledge.db` is copied to `knowledge.db.schema-N` before a new version of corbie migrates it from schema N:
+    /// `auto` if the disk has room, `required` or not open it without the copy, `off`.
+    pub migration_copy: MigrationCopy,
     /// How long an uploaded file is kept that is not added.
     pub keep_uploads: Timeout,
     /// How many bytes all uploads that wait to be added may take, in units of 1,048,576.
@@ -130,6 +134,7 @@ impl Default for Knowledge {
             watch: Vec::new(),
             watch_interval: Timeout::seconds(2),
             notify_progress: true,
+            migration_copy: MigrationCopy::default(),
             keep_uploads: Timeout::seconds(24 * 3600),
             max_uploads_mb: 1024,
             max_uploads_mb_per_caller: 512,

@@ -73,6 +73,7 @@ fn shared_options(settings: &config::Knowledge) -> Options {
 /// Options of a store in a folder.
 pub(crate) fn embedded_options(settings: &config::Knowledge, storage: &Path) -> Options {
     Options {
+        migration_copy: settings.migration_copy,
         index: index_there(settings, storage),
         ..shared_options(settings)
     }

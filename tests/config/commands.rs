@@ -128,6 +128,7 @@ knowledge:
   watch: []
   watch_interval: 2s
   notify_progress: true
+  migration_copy: auto
   keep_uploads: 1d
   max_uploads_mb: 1024
   max_uploads_mb_per_caller: 512

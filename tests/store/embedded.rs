@@ -6,6 +6,7 @@ mod changes;
 mod checksums;
 mod files;
 mod loading;
+mod migration_copies;
 mod processes;
 mod readers;
 mod room;

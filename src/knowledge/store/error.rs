@@ -36,6 +36,11 @@ pub enum Error {
     /// The file belongs to another application.
     #[error("the file is no knowledge base of corbie; choose another one")]
     Foreign,
+    #[error(
+        "the database was not copied before its migration ({0}), and `knowledge.migration_copy` is `required`; free some \
+         space on its disk, or set it to `auto`; nothing was changed"
+    )]
+    NoCopy(String),
     #[error("another process keeps the knowledge base busy; try again in a moment")]
     Busy,
     /// The database server, possibly on another machine, does not answer. If the call was a write, the acknowledgement
@@ -77,6 +82,7 @@ impl Error {
             Error::Missing { .. } => "storage_missing",
             Error::Newer { .. } => "storage_newer",
             Error::Foreign => "storage_foreign",
+            Error::NoCopy(_) => "storage_not_copied",
             Error::Busy => "storage_busy",
             Error::Away(_) => "storage_away",
             Error::InUse => "storage_in_use",

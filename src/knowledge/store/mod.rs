@@ -43,7 +43,7 @@ pub use care::{Health, Report, Trouble};
 pub use documents::Cleared;
 pub use error::Error;
 pub use listing::{Listed, ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
-pub use options::Options;
+pub use options::{MigrationCopy, Options};
 pub use passages::Wanted;
 pub use tasks::{KeptUpload, TaskList, Uploads, Whose};
 pub use watched::{Look, Place, Standing, Turn, Watched};

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
 /// Size limits and timeouts of a store.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -20,8 +23,23 @@ pub struct Options {
     pub max_finished: u64,
     /// Maximum number of change records to retain.
     pub changes: u64,
+    /// Whether a file is copied before its schema is migrated.
+    pub migration_copy: MigrationCopy,
     /// An index of documents that the file must contain. No new file is created beside it.
     pub index: Option<PathBuf>,
+}
+
+/// Whether `knowledge.db` is copied before its schema is migrated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MigrationCopy {
+    /// If the disk has room for it. Otherwise a warning is logged.
+    #[default]
+    Auto,
+    /// Always. Without room for it corbie does not open the knowledge base.
+    Required,
+    /// Never.
+    Off,
 }
 
 impl Default for Options {
@@ -34,6 +52,7 @@ impl Default for Options {
             max_tasks: 10_000,
             max_finished: 100_000,
             changes: 100_000,
+            migration_copy: MigrationCopy::default(),
             index: None,
         }
     }

@@ -25,6 +25,7 @@ mod instance;
 mod listing;
 mod load;
 mod loss;
+mod migration_copy;
 mod moved;
 mod put;
 mod readers;
@@ -108,6 +109,7 @@ impl Store {
         if let (0, Some(index)) = (schema::version(&connection)?, &options.index) {
             return Err(Error::Missing { index: index.clone() });
         }
+        migration_copy::keep(&connection, &files, options.migration_copy)?;
         schema::migrate(&mut connection)?;
         drop(setting_up);
         if let Some(bytes) = options.max_bytes {

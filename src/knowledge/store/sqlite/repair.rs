@@ -12,8 +12,8 @@ use rusqlite::{Connection, Transaction};
 use super::check::{self, MISCOUNTED};
 use super::files::{self, Files};
 use super::loss::{self, Loss, LostDocument, Paths, SHORT};
-use super::{Store, backup, checksum, connection, rows, salvage, schema, writer};
-use crate::knowledge::store::Error;
+use super::{Store, backup, checksum, connection, migration_copy, rows, salvage, schema, writer};
+use crate::knowledge::store::{Error, MigrationCopy};
 
 /// Result of a repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,6 +79,7 @@ struct Rebuilt {
 
 fn examine(files: &Files) -> Result<Found, Error> {
     let mut connection = connection::writer(&files.database, PATIENCE)?;
+    migration_copy::keep(&connection, files, MigrationCopy::Auto)?;
     schema::migrate(&mut connection)?;
     let problems = check::check(&connection).problems;
     Ok(Found { well_formed: check::is_well_formed(&connection), problems })

@@ -1,0 +1,72 @@
+//! Copy of the database before a schema migration, for going back to the previous version of the program.
+
+use std::fs;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::files::{self, Files};
+use super::{backup, schema};
+use crate::free_space::free_bytes;
+use crate::knowledge::store::{Error, MigrationCopy};
+
+/// Maximum number of copies, one per schema version. Older ones are removed.
+const MAX_COPIES: usize = 2;
+/// Free space that a copy leaves for the migration itself, in bytes.
+const RESERVE: u64 = 64 << 20;
+
+/// Copies a database with an older schema to `knowledge.db.schema-N`. The caller holds the setup lock, so that one
+/// process copies and migrates while others wait.
+pub(super) fn keep(connection: &Connection, files: &Files, wanted: MigrationCopy) -> Result<(), Error> {
+    let found = schema::version(connection)?;
+    if found == 0 || found == schema::VERSION as usize || wanted == MigrationCopy::Off {
+        return Ok(());
+    }
+    // One snapshot: a backup starts again when a process of the previous version writes meanwhile.
+    let snapshot = connection.unchecked_transaction()?;
+    match copy(&snapshot, files, found) {
+        Ok(copy) => tracing::info!(copy = %copy.display(), schema = found, "copied the database before its migration"),
+        Err(error) if wanted == MigrationCopy::Auto => {
+            tracing::warn!(%error, schema = found, "no copy of the database was made before its migration");
+        }
+        Err(error) => return Err(Error::NoCopy(error.to_string())),
+    }
+    Ok(())
+}
+
+fn copy(connection: &Connection, files: &Files, found: usize) -> Result<PathBuf, Error> {
+    // Without the WAL, whose pages are counted in the database once they are committed.
+    let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+    let page_size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
+    let needed = pages.saturating_mul(page_size).saturating_add(RESERVE);
+    if free_bytes(&files.folder).is_some_and(|free| free < needed) {
+        return Err(Error::Full);
+    }
+    let path = Files::beside(&files.database, &ending(found));
+    let unfinished = Files::beside(&path, ".new");
+    // Left by a process that was killed.
+    backup::discard(&unfinished);
+    backup::write(connection, &unfinished)?;
+    fs::rename(&unfinished, &path).map_err(Error::io(&path))?;
+    files::sync(&files.folder)?;
+    prune(files);
+    Ok(path)
+}
+
+fn ending(schema: usize) -> String {
+    format!(".schema-{schema}")
+}
+
+/// Removes all copies but those with the highest schema versions.
+fn prune(files: &Files) {
+    let mut copies: Vec<usize> = (1..schema::VERSION as usize)
+        .filter(|schema| Files::beside(&files.database, &ending(*schema)).exists())
+        .collect();
+    copies.truncate(copies.len().saturating_sub(MAX_COPIES));
+    for schema in copies {
+        let path = Files::beside(&files.database, &ending(schema));
+        if let Err(error) = fs::remove_file(&path) {
+            tracing::warn!(%error, path = %path.display(), "an old copy of the database cannot be removed");
+        }
+    }
+}
