@@ -57,6 +57,50 @@ pub fn harmless_json(json: &str) -> Cow<'_, str> {
     harmless.into()
 }
 
+/// The last component of a path, for callers who must not see folders of this machine.
+pub fn file_name(path: &str) -> &str {
+    path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path)
+}
+
+/// A message with every absolute path in it reduced to its last component. A path ends at a quotation mark of the kind
+/// that it begins with, or, without one, at punctuation that is followed by a space.
+pub fn without_folders(message: &str) -> String {
+    let mut shown = String::with_capacity(message.len());
+    let mut before = None;
+    let mut rest = message;
+    while let Some(letter) = rest.chars().next() {
+        let begins = before.is_none_or(|before: char| before.is_whitespace() || "`'\"(=".contains(before));
+        if begins && is_absolute(rest) {
+            let quote = before.filter(|before| "`'\"".contains(*before));
+            let end = match quote.and_then(|quote| rest.find(quote)) {
+                Some(end) => end,
+                None => ENDS.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len()),
+            };
+            let (path, left) = rest.split_at(end);
+            shown += file_name(path);
+            rest = left;
+            before = Some('x');
+            continue;
+        }
+        shown.push(letter);
+        before = Some(letter);
+        rest = &rest[letter.len_utf8()..];
+    }
+    shown
+}
+
+/// What ends a path that is not quoted.
+const ENDS: [&str; 7] = [": ", ". ", ", ", "; ", ")", "`", "\n"];
+
+fn is_absolute(text: &str) -> bool {
+    let after = match text.as_bytes() {
+        [b'/', after, ..] => *after,
+        [drive, b':', b'\\' | b'/', after, ..] if drive.is_ascii_alphabetic() => *after,
+        _ => return false,
+    };
+    !after.is_ascii_whitespace()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -101,5 +145,18 @@ mod tests {
         assert_eq!(harmless(text), text);
         assert_eq!(one_line(text), text);
         assert_eq!(spelt_out(text), text);
+    }
+
+    #[test]
+    fn folders_of_this_machine_are_taken_out_of_messages() {
+        for (message, shown) in [
+            ("File not found: /srv/my docs/a.pdf. Check the path", "File not found: a.pdf. Check the path"),
+            ("`/srv/x, y/knowledge.db`: denied (os error 13)", "`knowledge.db`: denied (os error 13)"),
+            ("/srv/x", "x"),
+            (r"`C:\Users\ada\a.pdf` is gone", "`a.pdf` is gone"),
+            ("see https://a.example/b/c and/or 1/2 / 3", "see https://a.example/b/c and/or 1/2 / 3"),
+        ] {
+            assert_eq!(without_folders(message), shown);
+        }
     }
 }

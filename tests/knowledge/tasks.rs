@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Way, each, is_time, long_text};
+use crate::fixture::{CROWS, Corbie, Way, each, is_time, long_text, setup};
 use crate::made;
 use crate::process::{modern_meta, request, wait_for};
 
@@ -101,7 +101,7 @@ fn tasks_at_work_are_listed_and_only_their_owner_can_cancel_them() {
     assert_eq!((&waits["can_cancel"], &runs["can_cancel"]), (&json!(true), &json!(true)));
     corbie.way = Way::Stdio;
     let others = corbie.call(TASKS, json!({ "active_only": true }));
-    assert_eq!(ids(&others), [&queued, &running], "whoever may see the base sees its tasks");
+    assert_eq!(ids(&others), [&queued, &running], "a trusted caller sees the tasks of all");
     assert_eq!(others["tasks"][0]["can_cancel"], false, "{others}");
 }
 
@@ -127,4 +127,71 @@ fn k117_x08_an_anonymous_caller_on_this_machine_cancels_what_it_began_in_either_
     assert_eq!(ids(&corbie.call(TASKS, json!({ "active_only": true }))), [""; 0]);
     let again = modern(&corbie, "tools/cancel", json!({ "taskId": running }));
     assert_eq!(again["error"]["code"], -32602, "{again}");
+}
+
+/// A program whose callers on HTTP are its operators, and those on stdio are not.
+fn with_a_guest() -> Corbie {
+    Corbie::of(setup(&[]).variable("CORBIE_TRUST__STDIO", "verified"))
+}
+
+#[test]
+fn tasks_of_another_caller_are_not_listed_and_their_ids_are_unknown() {
+    let mut corbie = with_a_guest();
+    corbie.way = Way::Http;
+    let crows = corbie.file("crows.txt", CROWS);
+    let operators = corbie.begin(&crows);
+    corbie.ended(&operators);
+
+    corbie.way = Way::Stdio;
+    assert_eq!(ids(&corbie.call(TASKS, json!({}))), [""; 0]);
+    let never = "00000000-0000-4000-8000-000000000000";
+    let [foreign, unknown] = [operators.as_str(), never].map(|id| {
+        let refused = corbie.refused("knowledge-task-status", json!({ "task_id": id }), "task_not_found");
+        refused.to_string().replace(id, "ID")
+    });
+    assert_eq!(foreign, unknown, "a task of another caller is one that does not exist");
+    let bees = corbie.file("bees.txt", "Bees make honey of nectar.");
+    let own = corbie.begin(&bees);
+    assert_eq!(corbie.ended(&own)["status"], "completed");
+    assert_eq!(ids(&corbie.call(TASKS, json!({}))), [&own]);
+
+    corbie.way = Way::Http;
+    assert_eq!(ids(&corbie.call(TASKS, json!({}))), [&own, &operators], "the operator sees all");
+    assert_eq!(corbie.task(&own)["status"], "completed");
+}
+
+#[test]
+fn folders_of_the_server_are_shown_to_trusted_callers_alone() {
+    let mut corbie = with_a_guest();
+    corbie.way = Way::Http;
+    let storage = corbie.storage().display().to_string();
+    corbie.way = Way::Stdio;
+    let folder = corbie.folder().display().to_string();
+    let path = corbie.file("papers/crows.txt", CROWS);
+    let broken = corbie.file("papers/broken.docx", &made::docx()[..300]);
+    corbie.add_path(&path, json!({}));
+    let papers = corbie.folder().join("papers");
+    let imported = corbie.call("knowledge-import", json!({ "paths": [papers], "async": false }));
+    let import = corbie.begin(&broken);
+    corbie.ended(&import);
+    let mut said = vec![imported];
+    for (tool, arguments) in [
+        ("knowledge-show", json!({})),
+        ("knowledge-status", json!({})),
+        ("knowledge-tasks", json!({})),
+        ("knowledge-task-status", json!({ "task_id": import })),
+        ("knowledge-search", json!({ "query": "clever birds" })),
+        ("knowledge-add", json!({ "file_path": format!("{folder}/papers/none.txt") })),
+        ("get_taxonomy", json!({})),
+    ] {
+        let result = corbie.result(tool, &arguments);
+        said.push(result);
+    }
+    for said in &said {
+        assert!(!said.to_string().contains(&folder) && !said.to_string().contains(&storage), "{said}");
+    }
+    corbie.way = Way::Http;
+    let shown = corbie.show().to_string();
+    assert!(shown.contains(&path), "{shown}");
+    assert!(corbie.storage().is_absolute());
 }

@@ -14,6 +14,8 @@ use crate::knowledge::task::{NewTask, Progress, Task, TaskEnd, TaskId, Unfinishe
 pub struct TaskList {
     /// The bases to list tasks of.
     pub bases: Vec<BaseName>,
+    /// List only tasks of this caller.
+    pub owner: Option<String>,
     /// List only unfinished tasks.
     pub active: bool,
     pub limit: u32,

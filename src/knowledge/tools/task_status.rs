@@ -1,15 +1,16 @@
 //! `knowledge-task-status`: how far a task is, and what became of it (K-110 to K-115).
 
-use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, dialect, joined};
+use crate::harmless::{file_name, without_folders};
 use crate::knowledge::task::{Outcome, Task, TaskId, TaskState};
 use crate::knowledge::work::Job;
 use crate::knowledge::{Error, Knowledge, date, far};
 
-const DESCRIPTION: &str = "Get status of an async processing task: queued, running with its progress, completed with its \
+const DESCRIPTION: &str = "Get status of an async processing task that you began (trusted callers: any task): queued, running with its progress, completed with its \
 result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
 
 /// What is told of a task that no process has.
@@ -88,14 +89,42 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
         .store
         .task(id)
         .await?
-        // Of a base that is not shown, nothing is.
-        .filter(|task| context.caller().may_see(task.base.as_str()))
+        .filter(|task| is_shown(task, context.caller()))
         .ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
-    Ok(members(&task, job.as_deref(), ended))
+    Ok(members(&task, job.as_deref(), ended, context.caller().trust))
 }
 
-/// A task as callers see it.
-pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
+/// Whether a caller may know that a task exists: its own, and a trusted caller all, of bases that it may see.
+fn is_shown(task: &Task, caller: &Caller) -> bool {
+    let is_own = task.owner == *caller.identity;
+    (is_own || caller.trust >= TrustLevel::Trusted) && caller.may_see(task.base.as_str())
+}
+
+/// A task as callers see it. The folders of its files are for trusted callers.
+pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>, trust: TrustLevel) -> Map<String, Value> {
+    let mut members = all_members(task, job, ended);
+    if trust < TrustLevel::Trusted {
+        hide_folders(&mut members);
+    }
+    members
+}
+
+/// Reduces paths in messages and in the results of files to file names.
+pub(super) fn hide_folders(members: &mut Map<String, Value>) {
+    if let Some(Value::String(path)) = members.get_mut("file_path") {
+        *path = file_name(path).to_owned();
+    }
+    if let Some(Value::String(message)) = members.get_mut("message") {
+        *message = without_folders(message);
+    }
+    if let Some(Value::Object(result)) = members.get_mut("result") {
+        hide_folders(result);
+    }
+    let files = members.get_mut("files").and_then(Value::as_array_mut);
+    files.into_iter().flatten().filter_map(Value::as_object_mut).for_each(hide_folders);
+}
+
+fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
     let state = match ended {
         Some(Outcome::Completed(result)) => TaskState::Completed(result),
         Some(Outcome::Failed { code, message }) => TaskState::Failed { code, message },
@@ -188,9 +217,9 @@ mod tests {
             runner: None,
             interrupted: true,
         };
-        let told = members(&task, None, None);
+        let told = all_members(&task, None, None);
         assert_eq!((&told["status"], &told["current_step"]), (&json!("queued"), &json!(INTERRUPTED)));
-        let waits = members(&Task { interrupted: false, ..task }, None, None);
+        let waits = all_members(&Task { interrupted: false, ..task }, None, None);
         assert_eq!(waits["current_step"], "Waiting");
     }
 }

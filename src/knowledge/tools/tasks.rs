@@ -6,13 +6,14 @@ use serde_json::{Map, Value, json};
 
 use super::task_status::{members, progress_schema};
 use super::{MODULE, base, base_schema, dialect, joined, whole};
+use crate::harmless::file_name;
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{Store, TaskList};
-use crate::knowledge::task::{Outcome, Task, TaskKind};
+use crate::knowledge::task::{Outcome, Task};
 use crate::knowledge::work::Job;
 use crate::knowledge::{Error, Knowledge, date};
 
-const DESCRIPTION: &str = "List the tasks that add documents, the newest first, each as knowledge-task-status tells it: \
+const DESCRIPTION: &str = "List your tasks that add documents, the newest first (trusted callers: the tasks of all callers), each as knowledge-task-status tells it: \
 queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
 would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
 
@@ -108,13 +109,15 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
     let jobs = open.work.jobs();
     let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.ended().borrow().clone()?))).collect();
-    let wanted = TaskList { bases, active: input.active_only, limit: input.limit };
+    let caller = context.caller();
+    let owner = (caller.trust < TrustLevel::Trusted).then(|| caller.identity.to_string());
+    let wanted = TaskList { bases, owner, active: input.active_only, limit: input.limit };
     let tasks = open.store.latest_tasks(wanted).await?;
     let tasks: Vec<Value> = tasks
         .iter()
         .map(|task| {
             let ended = ended.iter().find(|(id, _)| *id == task.id).map(|(_, outcome)| outcome.clone());
-            entry(task, jobs.get(&task.id).map(|job| &**job), ended, context.caller())
+            entry(task, jobs.get(&task.id).map(|job| &**job), ended, caller)
         })
         .collect();
     Ok(json!({ "success": true, "count": tasks.len(), "tasks": tasks }))
@@ -131,7 +134,7 @@ async fn shown(store: &Store, caller: &Caller) -> Result<Vec<BaseName>, Error> {
 fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller) -> Value {
     let is_over = task.state.is_finished() || ended.is_some();
     let mut entry = Map::new();
-    for (name, value) in members(task, job, ended) {
+    for (name, value) in members(task, job, ended, caller.trust) {
         // That a task failed is no failure of the list.
         if name != "success" {
             entry.insert(name, value);
@@ -143,7 +146,7 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
     let about = json!({
         "kind": task.kind,
         "knowledge_base": task.base,
-        "filename": task.filename.as_deref().map(|name| named(name, task.kind, task.owner == *caller.identity, caller.trust)),
+        "filename": task.filename.as_deref().map(|name| named(name, caller.trust)),
         "format": task.format,
         "size_bytes": task.size_bytes,
         "created": date::shown(task.created),
@@ -155,15 +158,9 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
     Value::Object(joined([Value::Object(entry), about]))
 }
 
-/// What an import is of, without the folders it lies in for those whose import it is not: they say how the machine is
-/// arranged.
-fn named(name: &str, kind: TaskKind, is_own: bool, trust: TrustLevel) -> &str {
-    match kind {
-        TaskKind::Import if trust < TrustLevel::Trusted && !is_own => {
-            name.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(name)
-        }
-        _ => name,
-    }
+/// What an import is of. Its folders are for trusted callers.
+fn named(name: &str, trust: TrustLevel) -> &str {
+    if trust < TrustLevel::Trusted { file_name(name) } else { name }
 }
 
 fn fifty() -> u32 {
@@ -175,12 +172,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_for_whose_import_it_is_and_for_trusted_callers() {
-        let told = |is_own, trust| named("/srv/papers/of-2026/", TaskKind::Import, is_own, trust);
-        assert_eq!(told(false, TrustLevel::Untrusted), "of-2026");
-        assert_eq!(told(false, TrustLevel::Verified), "of-2026");
-        assert_eq!(told(false, TrustLevel::Trusted), "/srv/papers/of-2026/");
-        assert_eq!(told(true, TrustLevel::Verified), "/srv/papers/of-2026/");
-        assert_eq!(named("a.pdf", TaskKind::Add, false, TrustLevel::Untrusted), "a.pdf");
+    fn folders_are_for_trusted_callers() {
+        assert_eq!(named("/srv/papers/of-2026/", TrustLevel::Verified), "of-2026");
+        assert_eq!(named("/srv/papers/of-2026/", TrustLevel::Trusted), "/srv/papers/of-2026/");
+        assert_eq!(named("a.pdf", TrustLevel::Untrusted), "a.pdf");
     }
 }

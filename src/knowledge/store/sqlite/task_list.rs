@@ -14,13 +14,14 @@ impl Store {
     pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
         let living = self.living();
         self.read(move |transaction| {
-            let TaskList { bases, active, limit } = list;
+            let TaskList { bases, owner, active, limit } = list;
             let mut statement = transaction.prepare_cached(&format!(
                 "SELECT {} WHERE b.name IN (SELECT value FROM json_each(?1)) AND \
-                 (NOT ?2 OR t.state IN ('queued', 'running')) ORDER BY t.key DESC LIMIT ?3",
+                 (NOT ?2 OR t.state IN ('queued', 'running')) AND (?4 IS NULL OR t.owner = ?4) \
+                 ORDER BY t.key DESC LIMIT ?3",
                 tasks::columns("'{}'", RESULT)
             ))?;
-            let rows = statement.query_map(params![rows::to_json(&bases)?, active, limit], tasks::read)?;
+            let rows = statement.query_map(params![rows::to_json(&bases)?, active, limit, owner], tasks::read)?;
             rows.map(|task| Ok(tasks::told(&living, task?))).collect()
         })
         .await
