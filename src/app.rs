@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corbie_mcp::transport::RateLimit;
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::{Health, Limits, RegistrationError, Server};
+use corbie_mcp::{AuditSink, Health, Limits, RegistrationError, Server};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
@@ -19,6 +19,7 @@ use crate::console;
 use crate::describe::Describer;
 use crate::destinations::Destinations;
 use crate::doctor;
+use crate::harmless::without_folders;
 use crate::inference::Inference;
 use crate::knowledge::tasks_view::Tasks;
 use crate::knowledge::{self, Knowledge};
@@ -109,8 +110,9 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     if let Some(shared) = &shared_files {
         classification.number(shared.places());
     }
+    let audit = audit(config)?;
     let health = {
-        let shared_files = shared_files.clone();
+        let (shared_files, audit) = (shared_files.clone(), audit.clone());
         let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
         let embedding = inference.clone();
         move || {
@@ -127,6 +129,9 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
             }
             let broken = knowledge.and_then(|part| part.impaired).map(|why| ("knowledge".to_owned(), why));
             let stuck = embedding.impaired().map(|why| ("embedding".to_owned(), why));
+            let unaudited = audit.as_ref().and_then(|audit| audit.failing());
+            let unaudited =
+                unaudited.map(|why| ("audit".to_owned(), format!("the audit log cannot be written: {why}")));
             let begun_anew = supervised::impaired().map(|why| ("background".to_owned(), why));
             let unshared = shared_files.as_ref().and_then(SharedFiles::impaired);
             let unshared = unshared.map(|why| ("shared_files".to_owned(), why));
@@ -137,7 +142,13 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
                 .chain(providers)
                 .chain(broken)
                 .chain(stuck)
+                .chain(unaudited)
                 .chain(begun_anew);
+            // Monitoring reads it, which needs no trust.
+            let impaired = impaired.map(|(part, why)| (part, without_folders(&why)));
+            if let Some(Value::String(why)) = members.get_mut("taxonomy_refused") {
+                *why = without_folders(why);
+            }
             Health { members, impaired: impaired.collect() }
         }
     };
@@ -167,7 +178,6 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         builder = knowledge::resources::register(builder, knowledge);
         builder = builder.task_store(Arc::new(Tasks::new(knowledge.clone(), MOST_TASKS)));
     }
-    let audit = audit(config)?;
     if let Some(audit) = &audit {
         builder = builder.audit_sink(audit.clone());
     }

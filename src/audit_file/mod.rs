@@ -20,7 +20,6 @@ use serde::Serialize;
 use crate::config::audit as config;
 use crate::locked::locked;
 use queue::Queue;
-use rotating::Rotating;
 use writer::Writer;
 
 /// A file that entries go to. What was taken is written when it is dropped.
@@ -57,16 +56,26 @@ static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl AuditFile {
-    /// Opens the file, so that a mistake in its path is known at the start, and begins to write.
+    /// Opens the file and starts the thread that writes it. With `on_failure: refuse` a file that cannot be opened is an
+    /// error; with `continue` it is tried again until it can be, and [failing](AuditSink::failing) meanwhile.
     pub fn open(path: &Path, settings: &config::Audit) -> io::Result<AuditFile> {
-        let file = Rotating::open(path, settings.max_bytes.bytes() as u64, settings.keep)?;
+        let (max_bytes, keep) = (settings.max_bytes.bytes() as u64, settings.keep);
+        let place = writer::Settings { path: path.to_owned(), max_bytes, keep };
+        let (file, failure) = match place.open() {
+            Ok(file) => (Some(file), None),
+            Err(error) if settings.on_failure == config::OnFailure::Continue => {
+                tracing::error!(%error, path = %path.display(), "the audit log cannot be opened; calls are served, and it is tried again");
+                (None, Some(error.to_string()))
+            }
+            Err(error) => return Err(error),
+        };
         let shared = Arc::new(Shared {
             queue: Queue::default(),
             lost: AtomicU64::new(0),
-            is_failing: AtomicBool::new(false),
-            failure: Mutex::default(),
+            is_failing: AtomicBool::new(failure.is_some()),
+            failure: Mutex::new(failure),
         });
-        let writer = Writer::new(shared.clone(), file);
+        let writer = Writer::new(shared.clone(), place, file);
         std::thread::Builder::new().name("audit".into()).spawn(move || writer.work())?;
         locked(&OPEN).push(Arc::downgrade(&shared));
         Ok(AuditFile { shared, is_required: settings.on_failure == config::OnFailure::Refuse })

@@ -20,10 +20,6 @@ impl Rotating {
         Ok(Rotating { path: path.to_owned(), max_bytes, keep, file: open(path)? })
     }
 
-    pub(super) fn max_bytes(&self) -> u64 {
-        self.max_bytes
-    }
-
     /// Adds whole lines: all of them, or none where that fails.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.lock()?;

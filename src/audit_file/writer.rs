@@ -2,6 +2,7 @@
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
@@ -16,11 +17,27 @@ use crate::supervised::{self, Name};
 
 pub(super) struct Writer {
     shared: Arc<Shared>,
-    file: Rotating,
+    settings: Settings,
+    /// None until it can be opened.
+    file: Option<Rotating>,
     /// Losses that the file tells of.
     told: u64,
     /// How many of the lines at hand are written, or counted as lost.
     settled: u64,
+}
+
+/// The file to write, and when to rotate it.
+#[derive(Debug, Clone)]
+pub(super) struct Settings {
+    pub(super) path: PathBuf,
+    pub(super) max_bytes: u64,
+    pub(super) keep: usize,
+}
+
+impl Settings {
+    pub(super) fn open(&self) -> io::Result<Rotating> {
+        Rotating::open(&self.path, self.max_bytes, self.keep)
+    }
 }
 
 /// How often a file that cannot be written is tried again while nobody calls.
@@ -29,8 +46,8 @@ const RETRY: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(3600);
 
 impl Writer {
-    pub(super) fn new(shared: Arc<Shared>, file: Rotating) -> Writer {
-        Writer { shared, file, told: 0, settled: 0 }
+    pub(super) fn new(shared: Arc<Shared>, settings: Settings, file: Option<Rotating>) -> Writer {
+        Writer { shared, settings, file, told: 0, settled: 0 }
     }
 
     /// Works until nothing more can come.
@@ -43,7 +60,7 @@ impl Writer {
                 break;
             }
         }
-        if let Err(error) = self.file.sync() {
+        if let Some(Err(error)) = self.file.as_ref().map(Rotating::sync) {
             tracing::error!(%error, "the end of the audit log may not be on the disk");
         }
         self.shared.queue.end();
@@ -61,6 +78,10 @@ impl Writer {
     }
 
     fn write(&mut self, lines: &[Line]) {
+        // A file that could not be opened is tried again also while nobody calls.
+        if self.file.is_none() && self.file().is_ok() && lines.is_empty() {
+            self.recovered();
+        }
         self.note_losses();
         let (mut piece, mut count) = (Vec::new(), 0);
         for line in lines {
@@ -69,7 +90,7 @@ impl Writer {
             let _ = serde_json::to_writer(&mut piece, line);
             piece.push(b'\n');
             // No more at a time than the file may hold.
-            if before > 0 && piece.len() as u64 > self.file.max_bytes() {
+            if before > 0 && piece.len() as u64 > self.settings.max_bytes {
                 let rest = piece.split_off(before);
                 self.append(&piece, count);
                 (piece, count) = (rest, 0);
@@ -96,7 +117,7 @@ impl Writer {
         if lines.is_empty() {
             return true;
         }
-        let appended = self.file.append(lines);
+        let appended = self.file().and_then(|file| file.append(lines));
         self.settled += entries;
         match appended {
             Ok(()) => self.recovered(),
@@ -107,6 +128,14 @@ impl Writer {
             }
         }
         true
+    }
+
+    /// The file, opened if it is not yet.
+    fn file(&mut self) -> io::Result<&mut Rotating> {
+        match &mut self.file {
+            Some(file) => Ok(file),
+            unopened => Ok(unopened.insert(self.settings.open()?)),
+        }
     }
 
     /// Told once, and not for every call.
@@ -145,7 +174,8 @@ mod tests {
             is_failing: AtomicBool::new(false),
             failure: Mutex::default(),
         });
-        let mut writer = Writer::new(shared.clone(), Rotating::open(&path, 1 << 20, 1).expect("opened"));
+        let settings = Settings { path: path.clone(), max_bytes: 1 << 20, keep: 1 };
+        let mut writer = Writer::new(shared.clone(), settings, None);
         let line = |name| Line::Event(AuditEvent::new(name));
         writer.contained(&[line("one"), line("two")], |_, _| panic!("on purpose"));
         assert!(shared.is_failing.load(Ordering::Relaxed));

@@ -29,10 +29,12 @@ pub struct Audit {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum OnFailure {
-    /// They are served; how many are missing in the file is noted there when it can be written again.
+    /// They are served, also where the file cannot be opened at the start; how many are missing in the file is noted there
+    /// when it can be written again.
     #[default]
     Continue,
-    /// Those that change or destroy something, or cost something, are refused.
+    /// Those that change or destroy something, or cost something, are refused. A file that cannot be opened at the start is
+    /// an error.
     Refuse,
 }
 

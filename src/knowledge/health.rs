@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::document::BaseName;
 use super::store::Trouble;
 use super::{Knowledge, UPLOADS, blocking};
+use crate::harmless::without_folders;
 use crate::private_folder::private_folder;
 
 /// How it is doing, with everything that can be measured.
@@ -130,7 +131,8 @@ impl Part {
             "documents": self.documents,
         });
         if let Some(why) = &self.impaired {
-            member["reason"] = json!(why);
+            // Monitoring reads it, which needs no trust.
+            member["reason"] = without_folders(why).into();
         }
         member
     }

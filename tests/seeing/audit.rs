@@ -40,6 +40,15 @@ fn events<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
+/// Waits until so many entries are counted as lost.
+fn wait_for_losses(client: &Client, least: u64) {
+    wait_for("losses to be counted", || {
+        let metrics = client.call("GET", "/metrics", &[KNOWN], "").body;
+        let lost = metrics.lines().find_map(|line| line.strip_prefix("corbie_audit_lost_total "))?;
+        (lost.parse::<u64>().unwrap() >= least).then_some(())
+    });
+}
+
 fn end(mut running: Running) {
     running.signal_to_end();
     assert_eq!(running.end().code, Some(0));
@@ -118,11 +127,7 @@ fn m98_a_full_disk_stops_nobody_and_is_noted_when_it_is_over() {
         assert_eq!(ask(&client, "list_categories", json!({}))["result"]["isError"], false);
     }
     running.logged("the audit log cannot be written");
-    wait_for("losses to be counted", || {
-        let metrics = client.call("GET", "/metrics", &[KNOWN], "").body;
-        let lost = metrics.lines().find_map(|line| line.strip_prefix("corbie_audit_lost_total "))?;
-        (lost.parse::<u64>().unwrap() >= 4).then_some(())
-    });
+    wait_for_losses(&client, 4);
     fs::remove_file(&file).unwrap();
     // Nobody has to call: it is tried again by itself.
     let kept = wait_for("a note of what is missing", || Some(lines(&file)).filter(|kept| !kept.is_empty()));
@@ -155,10 +160,42 @@ fn m98_an_operator_can_have_changes_refused_while_nothing_is_kept() {
 }
 
 #[test]
-fn m98_a_file_that_cannot_be_opened_is_told_at_the_start() {
-    let ended = corbie("serve --port 0").file("corbie.yaml", "audit: {file: no/such/folder/audit.jsonl}").run("");
+fn m98_a_file_that_cannot_be_opened_ends_the_start_where_calls_are_to_be_refused() {
+    let settings = "audit: {file: no/such/folder/audit.jsonl, on_failure: refuse}";
+    let ended = corbie("serve --port 0").file("corbie.yaml", settings).run("");
     let line = ended.refusal();
     assert!(line.contains("audit.file") && line.contains("no/such/folder"), "{line}");
+}
+
+#[test]
+fn m98_a_file_that_cannot_be_opened_at_the_start_stops_nobody_and_is_opened_once_it_can_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("later/audit.jsonl");
+    let settings = format!(
+        "server: {{auth: bearer, token: {TOKEN}}}\nknowledge: {{storage_path: '{}'}}\naudit: {{file: '{}'}}\n",
+        folder.path().join("knowledge").display(),
+        file.display(),
+    );
+    let mut running = corbie("serve --port 0").file("corbie.yaml", &settings).start();
+    let client = running.client();
+    running.logged("the audit log cannot be opened");
+    assert_eq!(ask(&client, "list_categories", json!({}))["result"]["isError"], false);
+    // The start and the call.
+    wait_for_losses(&client, 2);
+    let health = || client.call("GET", "/health", &[KNOWN], "").json();
+    assert!(
+        health()["impaired"]["audit"].as_str().is_some_and(|why| why.contains("cannot be written")),
+        "{}",
+        health()
+    );
+    fs::create_dir(folder.path().join("later")).unwrap();
+    running.logged("the audit log can be written again");
+    let kept = wait_for("a note of what is missing", || Some(lines(&file)).filter(|kept| !kept.is_empty()));
+    assert_eq!(kept[0]["event"], "entries_lost", "{kept:?}");
+    wait_for("health", || (health()["impaired"]["audit"].is_null()).then_some(()));
+    ask(&client, "list_categories", json!({}));
+    end(running);
+    assert!(lines(&file).iter().any(|line| line["tool"] == "list_categories"));
 }
 
 #[test]
