@@ -12,6 +12,7 @@ use super::grounding::Fence;
 use super::search::Question;
 use super::store::{Listing, ProcessingStatus, Wanted};
 use super::{Error, Knowledge};
+use crate::harmless::without_folders;
 
 const DOCUMENTS: &str = "knowledge://documents/{id}";
 const CHUNKS: &str = "knowledge://chunks/{id}";
@@ -213,7 +214,8 @@ impl From<Error> for Refusal {
             Error::Internal(inward) => Refusal::internal(error.to_string(), inward.clone()),
             _ => Refusal::Other {
                 code: Code::Application,
-                message: error.to_string(),
+                // Callers of any trust read it.
+                message: without_folders(&error.to_string()),
                 error_type: "KnowledgeError",
                 // The word that tools say, for programs that have to know what to do next.
                 data: Some(Box::new(serde_json::Map::from_iter([("error".to_owned(), error.code().into())]))),

@@ -29,6 +29,7 @@ use tokio::time::Instant;
 use super::source::format_of;
 use super::store::Uploads;
 use super::{Error, Knowledge, UPLOADS, blocking};
+use crate::harmless::without_folders;
 use room::{Quota, Room};
 
 /// Whoever may not use this tool has nothing to send files for.
@@ -218,7 +219,10 @@ fn status(error: &Error) -> StatusCode {
 }
 
 fn refuse(status: StatusCode, error: &Error) -> Response {
-    answer(status, &Value::Object(error.members()))
+    let mut members = error.members();
+    // Callers who are not trusted upload as well.
+    members.insert("message".into(), without_folders(&error.to_string()).into());
+    answer(status, &Value::Object(members))
 }
 
 fn answer(status: StatusCode, body: &Value) -> Response {

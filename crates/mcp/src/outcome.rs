@@ -12,6 +12,7 @@ use crate::content::Content;
 use crate::context::Context;
 use crate::error::{Error, ErrorObject};
 use crate::schema;
+use crate::trust::TrustLevel;
 
 /// Result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -75,6 +76,8 @@ pub trait IntoOutcome {
 pub struct Failure<'a> {
     pub tool: &'a str,
     pub cause: &'a Cause,
+    /// The operator's trust in the caller.
+    pub trust: TrustLevel,
 }
 
 #[derive(Debug, Clone)]

@@ -21,6 +21,7 @@ pub use classify_text::{Chosen, Output, Scored, short};
 use super::candidate::{self, Finding};
 use super::desk::{Around, Desk};
 use super::{Classification, Taxonomy, reload};
+use crate::harmless::without_folders;
 
 /// Hint for a configuration without a taxonomy file.
 const NO_FILE: &str = "the taxonomy is the one inside corbie, which cannot be changed; `corbie taxonomy new --out \
@@ -92,6 +93,7 @@ fn dialect(failure: &Failure<'_>, style: Style) -> Result<CallResult, Error> {
             each.collect::<Vec<_>>().join("; ")
         }
         Cause::Library(error) => error.to_string(),
+        Cause::Tool { message, .. } if failure.trust < TrustLevel::Trusted => without_folders(message),
         Cause::Tool { message, .. } => message.clone(),
     };
     let text = json!({ "error": message }).to_string();

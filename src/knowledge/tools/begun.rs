@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use corbie_mcp::{CallResult, Context, Outcome, ToolError};
+use corbie_mcp::{CallResult, Context, Outcome, ToolError, TrustLevel};
 use serde_json::{Map, Value};
 
+use super::task_status::hide_folders;
 use crate::knowledge::work::{Job, Work};
 use crate::knowledge::{Error, Knowledge, follow, task};
 
@@ -24,6 +25,9 @@ pub(super) async fn result(knowledge: &Knowledge, context: &Context, job: &Job) 
     let mut members = Map::new();
     members.insert("success".into(), true.into());
     members.extend(wait(knowledge, context, job).await?);
+    if context.caller().trust < TrustLevel::Trusted {
+        hide_folders(&mut members);
+    }
     Ok(Outcome::Done(CallResult::json(Value::Object(members))))
 }
 

@@ -64,7 +64,7 @@ fn without_missing(failure: &Failure<'_>, style: Style) -> Result<CallResult, Re
     let Cause::Library(Refusal::Schema { tool, violations }) = failure.cause else { return dialect(failure, style) };
     let wrong = violations.iter().filter(|violation| violation.keyword != "required").cloned().collect();
     let cause = Cause::Library(Refusal::Schema { tool: tool.clone(), violations: wrong });
-    dialect(&Failure { tool: failure.tool, cause: &cause }, style)
+    dialect(&Failure { cause: &cause, ..*failure }, style)
 }
 
 async fn clear(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {

@@ -23,6 +23,7 @@ use serde_json::{Map, Value, json};
 
 use super::document::{BaseName, DocumentId};
 use super::{Error, Knowledge, Whence};
+use crate::harmless::without_folders;
 use crate::route::Router;
 
 const MODULE: &str = "corbie::knowledge";
@@ -48,7 +49,10 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) 
 fn dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Refusal> {
     let members = match failure.cause {
         Cause::Tool { kind, message, details } => {
-            let mut members = refused(kind, message);
+            let mut members = match failure.trust {
+                TrustLevel::Trusted => refused(kind, message),
+                _ => refused(kind, &without_folders(message)),
+            };
             if let Some(Value::Object(details)) = details.as_deref() {
                 members.extend(details.clone());
             }

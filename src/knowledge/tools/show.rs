@@ -1,11 +1,12 @@
 //! `knowledge-show`: the documents there are (K-80 to K-85).
 
 use corbie_extract::Format;
-use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MODULE, base, base_schema, dialect, whole};
+use crate::harmless::without_folders;
 use crate::knowledge::store::{ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
 use crate::knowledge::{Error, Knowledge, clipped, date};
 
@@ -121,6 +122,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 
 async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
     let base = base(context, input.knowledge_base.as_deref())?;
+    let is_trusted = context.caller().trust >= TrustLevel::Trusted;
     let only = input.only()?;
     let is_all = only.is_all();
     let listing = Listing {
@@ -140,7 +142,7 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     let listed = knowledge.open().await?.store.documents(&base, listing).await?;
     let mut reply = json!({
         "success": true,
-        "documents": listed.documents.iter().map(document).collect::<Vec<_>>(),
+        "documents": listed.documents.iter().map(|listed| document(listed, is_trusted)).collect::<Vec<_>>(),
         "total_count": listed.total,
         "limit": input.limit,
         "offset": input.offset,
@@ -178,8 +180,8 @@ impl Input {
     }
 }
 
-/// A document as callers see it (K-83).
-fn document(listed: &ListedDocument) -> Value {
+/// A document as callers see it (K-83). Folders of this machine and tasks of other callers are for trusted callers.
+fn document(listed: &ListedDocument, is_trusted: bool) -> Value {
     let mut document = json!({
         "id": listed.id,
         "filename": listed.filename,
@@ -194,13 +196,13 @@ fn document(listed: &ListedDocument) -> Value {
     if !listed.metadata.is_empty() {
         document["metadata"] = json!(listed.metadata);
     }
-    if let Some(path) = &listed.path {
+    if let Some(path) = listed.path.as_ref().filter(|_| is_trusted) {
         document["file_path"] = path.as_str().into();
     }
     if let Some(warning) = &listed.warning {
-        document["warning"] = warning.as_str().into();
+        document["warning"] = if is_trusted { warning.as_str().into() } else { without_folders(warning).into() };
     }
-    if let Some(task) = &listed.task {
+    if let Some(task) = listed.task.as_ref().filter(|_| is_trusted) {
         document["task_id"] = json!(task);
     }
     document

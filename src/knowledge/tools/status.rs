@@ -1,10 +1,11 @@
 //! `knowledge-status`: what there is, and how it is doing (K-100 to K-105).
 
-use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError};
+use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{MODULE, base, base_schema, dialect};
+use crate::harmless::{file_name, without_folders};
 use crate::knowledge::document::{BaseName, Totals};
 use crate::knowledge::health::Health;
 use crate::knowledge::task::Unfinished;
@@ -57,13 +58,14 @@ async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Resu
         Err(_) => (Totals::default(), Vec::new(), Unfinished::default()),
     };
     let settings = knowledge.settings();
+    let is_trusted = context.caller().trust >= TrustLevel::Trusted;
     let mut bases: Vec<BaseName> = bases;
     bases.retain(|base| context.caller().may_see(base.as_str()));
     bases.sort();
     Ok(json!({
         "success": true,
-        "knowledge_base": described(knowledge, &base, &totals),
-        "health": shown(&health),
+        "knowledge_base": described(knowledge, &base, &totals, is_trusted),
+        "health": shown(&health, is_trusted),
         "configuration": {
             "embedding_model": health.model,
             "chunk_size": settings.chunk_size,
@@ -77,13 +79,15 @@ async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Resu
     }))
 }
 
-fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals) -> Value {
+/// Folders of this machine, and where the database is, are for trusted callers.
+fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals, is_trusted: bool) -> Value {
     let average = match totals.documents {
         0 => 0.0,
         documents => totals.chunks as f64 / documents as f64,
     };
-    let storage = knowledge.settings().storage();
-    let index = knowledge.settings().searched_in();
+    let place = |place: String| if is_trusted { place } else { file_name(&place).to_owned() };
+    let storage = knowledge.settings().storage().map(|storage| place(storage.display().to_string()));
+    let index = knowledge.settings().searched_in().map(place);
     json!({
         "name": base,
         "document_count": totals.documents,
@@ -96,7 +100,7 @@ fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals) -> Value {
     })
 }
 
-fn shown(health: &Health) -> Value {
+fn shown(health: &Health, is_trusted: bool) -> Value {
     let mut shown = json!({
         "status": if health.issues.is_empty() { "healthy" } else { "degraded" },
         "vector_db_connected": health.connected,
@@ -104,7 +108,11 @@ fn shown(health: &Health) -> Value {
         "embedding_model_loaded": health.model_loaded,
     });
     if !health.issues.is_empty() {
-        shown["issues"] = json!(health.issues);
+        let issues = health.issues.iter();
+        shown["issues"] = match is_trusted {
+            true => issues.cloned().collect(),
+            false => issues.map(|issue| without_folders(issue)).collect(),
+        };
     }
     shown
 }

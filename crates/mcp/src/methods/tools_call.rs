@@ -157,7 +157,10 @@ pub(crate) fn finish(
         Err(error) => Ok(Cause::Library(error)),
     };
     let rendered = match &cause {
-        Ok(cause) => (tool.dialect())(&Failure { tool: tool.name(), cause }, call.exchange.style),
+        Ok(cause) => (tool.dialect())(
+            &Failure { tool: tool.name(), cause, trust: call.exchange.caller.trust },
+            call.exchange.style,
+        ),
         Err(error) => Err(error.clone()),
     };
     match &cause {
