@@ -211,7 +211,13 @@ fn a_drill_leaves_a_knowledge_base_of_an_older_version_as_it_is() {
     let place = Place::filled();
     let database = Path::new(&place.storage()).join("knowledge.db");
     let connection = rusqlite::Connection::open(&database).unwrap();
-    connection.execute_batch("ALTER TABLE chunks DROP COLUMN stretches; PRAGMA user_version = 5;").unwrap();
+    connection
+        .execute_batch(
+            "ALTER TABLE chunks DROP COLUMN stretches; ALTER TABLE chunks DROP COLUMN checksum;
+             ALTER TABLE documents DROP COLUMN checksum; ALTER TABLE pages DROP COLUMN checksum;
+             ALTER TABLE vectors DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 5;",
+        )
+        .unwrap();
     drop(connection);
     let drilled = place.json("knowledge drill --json");
     assert_eq!((&drilled["success"], &drilled["documents"]), (&json!(true), &json!(2)), "{drilled}");
