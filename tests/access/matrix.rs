@@ -12,6 +12,9 @@ use crate::process::{Running, call, modern_meta, request};
 use crate::signer::{Signer, seconds};
 use crate::websocket::WebSocket;
 
+/// The token of the settings.
+const OPERATORS_OWN: &str = "6e00cd562cc2d88e238dfb81d9439de7ec843ee9";
+
 const RESOURCE: &str = "https://mcp.example.org/mcp";
 const LEVELS: [&str; 3] = ["untrusted", "verified", "trusted"];
 
@@ -129,7 +132,7 @@ fn servers(level: &str) -> Servers {
     let own = token(&format!("own --trust {level}"));
     let narrow = token(&format!("narrow --tool knowledge-* --trust {level}"));
     let mut kinds = vec![
-        kind("the operator's token", "the-operators-own".to_owned(), None, true),
+        kind("the operator's token", OPERATORS_OWN.to_owned(), None, true),
         kind("a token with a level of its own", own, None, true),
         kind("a token as any caller", token("plain"), None, true),
         kind("a token for some tools", narrow, Some("knowledge-"), true),
@@ -156,7 +159,7 @@ fn servers(level: &str) -> Servers {
     assert_eq!(operator.run("tokens revoke revoked").code, Some(0));
     let with = |arguments: &str| {
         let setup = operator.corbie(arguments).variable("CORBIE_TRUST__STDIO", level);
-        setup.variable("CORBIE_TRUST__LOOPBACK", level).variable("MCP_API_KEY", "the-operators-own")
+        setup.variable("CORBIE_TRUST__LOOPBACK", level).variable("MCP_API_KEY", OPERATORS_OWN)
     };
     let mut open = with("serve --stdio --port 0").start();
     let settings = json!({ "server": { "auth": "bearer", "oauth": oauth } }).to_string();

@@ -43,7 +43,7 @@ test("who is not trusted is told what is missing, and nothing that would be refu
 });
 
 test("who has a token with too little trust is told how another one is made", async (t) => {
-  const token = "a-long-token-of-the-operator-0123456789";
+  const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\ntrust: { token: verified }\n` }), { token });
   await page.locator(".setup").getByText("needs trust trusted, and this page is verified").waitFor();
   await page.locator(".setup").getByText("corbie tokens create console --trust trusted").waitFor();
@@ -58,7 +58,7 @@ test("failures are counted and providers told of", async (t) => {
 });
 
 test("where a token is needed, model and device are told all the same", async (t) => {
-  const token = "a-long-token-of-the-operator-0123456789";
+  const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\n` }), { token });
   await page.locator(".part").getByText(/^decided by /).waitFor();
   await page.locator(".part").getByText(/^running on /).waitFor();

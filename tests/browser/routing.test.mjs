@@ -68,7 +68,7 @@ test("who may not ask a model is told what is missing, and offered no command th
   await accessible(page);
   const other = await open(t, await corbie(t, { config: config.replace("TRUST", "verified") }), { at: "#/routing" });
   await other.getByText("curl").waitFor();
-  const token = "a-long-token-of-the-operator-0123456789";
+  const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const guarded = await open(t, await corbie(t, { config: `${MOCK}server: { auth: bearer, token: ${token} }\n` }), { at: "#/routing", token });
   await guarded.getByText("authorization: Bearer YOUR-TOKEN").waitFor();
 });

@@ -66,7 +66,7 @@ test("a server that goes away and comes back is told of and needs no reload", as
 });
 
 test("where a token is needed it is asked for, kept in the tab, and never in an address", async (t) => {
-  const secret = "a-long-token-of-the-operator-0123456789";
+  const secret = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
   const page = await open(t, server);
   page.expectErrors();
@@ -133,7 +133,7 @@ test("on a narrow screen every tab of every page is in sight", async (t) => {
 });
 
 test("one dialog asks for a token, however many are refused, and another token is chosen without losing the one in use", async (t) => {
-  const secret = "a-long-token-of-the-operator-0123456789";
+  const secret = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const server = await corbie(t, { config: `server: { auth: bearer, token: ${secret} }\n` });
   const page = await open(t, server);
   page.expectErrors();
@@ -173,7 +173,7 @@ async function takeBack(server, name, token) {
 const isKnown = (server, token) => server.call("list_categories", {}, token).then(() => true, () => false);
 
 test("another token in the place of one that was taken back is another caller, and what was written stays", async (t) => {
-  const server = await corbie(t, { config: "server: { auth: bearer, token: a-long-token-of-the-operator-0123456789 }\nproviders: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n" });
+  const server = await corbie(t, { config: "server: { auth: bearer, token: d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82 }\nproviders: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n" });
   const page = await open(t, server, { at: "#/knowledge" });
   page.expectErrors();
   const box = page.getByRole("dialog");
@@ -233,7 +233,7 @@ test("another token in the place of one that was taken back is another caller, a
 });
 
 test("a file that is sent with a token that was taken back is sent with the next one", async (t) => {
-  const server = await corbie(t, { config: "server: { auth: bearer, token: a-long-token-of-the-operator-0123456789 }\nknowledge: { storage_path: $HOME/store }\n" });
+  const server = await corbie(t, { config: "server: { auth: bearer, token: d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82 }\nknowledge: { storage_path: $HOME/store }\n" });
   const [first, second] = [await make(server, "first"), await make(server, "second")];
   const page = await open(t, server, { at: "#/knowledge" });
   page.expectErrors();

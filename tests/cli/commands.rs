@@ -146,7 +146,7 @@ fn a06_what_cannot_be_typed_is_told_on_stderr() {
 
 #[test]
 fn a17_config_show_masks_the_token() {
-    let yaml = "server:\n  auth: bearer\n  token: s3cr3t-in-file\n";
+    let yaml = "server:\n  auth: bearer\n  token: s3cr3t-3b9c358f36f0a31b6ad3e14f309c7cf198ac9246\n";
     for arguments in ["config show", "config show --json"] {
         let ended = corbie(arguments).file("corbie.yaml", yaml).run("");
         assert_eq!(ended.code, Some(0));

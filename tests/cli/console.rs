@@ -6,7 +6,7 @@ use crate::process::corbie;
 fn the_console_is_there_without_a_token_and_holds_nothing_else() {
     let mut server = corbie("serve --port 0")
         .variable("CORBIE_SERVER__AUTH", "bearer")
-        .variable("MCP_API_KEY", "a-token-nobody-guesses-0123")
+        .variable("MCP_API_KEY", "93d8874c8c86f0fc893dbe15c765ffa0fcd342f7")
         .start();
     let client = server.client();
     let page = client.get("/");

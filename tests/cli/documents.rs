@@ -117,7 +117,10 @@ fn a18_a_mistake_is_told_in_the_words_of_the_readme() {
 fn a18_the_settings_of_the_readme_are_good() {
     let readme = read("README.md");
     let (yaml, _) = block(&readme, "yaml", "listen");
-    let ended = corbie("config validate").file("corbie.yaml", yaml).variable("MCP_API_KEY", "key").run("");
+    let ended = corbie("config validate")
+        .file("corbie.yaml", yaml)
+        .variable("MCP_API_KEY", "9b16b44d0e0a5cac4f968befb0b5b5eba913f9ef")
+        .run("");
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "OK\n"));
     // "without one such an address is refused"
     let ended = corbie("serve").file("corbie.yaml", yaml).run("");

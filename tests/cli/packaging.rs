@@ -18,7 +18,7 @@ const PORT: &str = "8090";
 const GRACE: u32 = 30;
 /// What is in the secret that the manifests tell to make. Nobody listens at that address.
 const SECRET: [(&str, &str); 2] = [
-    ("token", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+    ("token", "5f2b1c9ad07e4386b1d95e0f72ac48d3916ce7508bfa24d13e6079c5a81bd4f2"),
     ("database", "postgres://corbie:PASSWORD@127.0.0.1:1/corbie"),
 ];
 /// Each manifest, and what keeps its pods.
@@ -99,7 +99,7 @@ fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
     let ended = setup("serve").run("");
     assert_eq!(ended.code, Some(1));
     assert!(ended.err.contains("MCP_API_KEY"), "{}", ended.err);
-    let mut server = setup("serve").variable("MCP_API_KEY", "0123456789abcdef0123456789abcdef").start();
+    let mut server = setup("serve").variable("MCP_API_KEY", "71669691cb0b0f1bf662939c0db0782fb1a71b10").start();
     server.logged("listening");
     let ended = setup("health").run("");
     assert_eq!((ended.code, ended.out.as_str()), (Some(0), "ready, ok\n"), "{ended:?}");

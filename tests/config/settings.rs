@@ -130,7 +130,8 @@ fn x45_loopback_needs_no_token_and_other_addresses_do() {
 
 #[test]
 fn s05_bearer_asks_for_the_token_everywhere() {
-    let server = Machine::new().project("server: {auth: bearer, token: key}").load().server;
+    let server =
+        Machine::new().project("server: {auth: bearer, token: cde0fb0dec1400c54a0f7e7eafa73624c53e4da2}").load().server;
     assert!(matches!(server.authentication(true, true), Ok(Authentication::Bearer)));
     let server = Machine::new().project("server: {auth: bearer}").load().server;
     assert!(matches!(server.authentication(true, false), Err(NoAuthentication::NoToken)));

@@ -193,7 +193,7 @@ fn z10_k50_queries_and_filters_of_any_letters() {
 
 // === a listener that others can reach ===
 
-const TOKEN: &str = "mark-0815-token";
+const TOKEN: &str = "8a46fd6fc3d79d419361a7043d0365b6dfeb6b92";
 
 fn reachable(settings: &[(&str, &str)]) -> ((crate::process::Running, Option<Database>), crate::http::Client) {
     let setup =

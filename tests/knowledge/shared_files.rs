@@ -82,7 +82,7 @@ impl Machine {
     /// One that asks its callers for a token. The operator's own keeps it from refusing to start.
     fn start_guarded(&self) -> Corbie {
         let setup = self.setup("serve --stdio --port 0").variable("CORBIE_SERVER__AUTH", "bearer");
-        Corbie::on(&self.database, setup.variable("MCP_API_KEY", "the-operators-own-secret-token"))
+        Corbie::on(&self.database, setup.variable("MCP_API_KEY", "a4d26868017c0ccffe2efe50944ef4211834660c"))
     }
 
     /// A command that cannot reach the database.

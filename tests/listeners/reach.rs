@@ -27,12 +27,13 @@ fn s06_x16_loopback_in_the_clothes_of_ipv6_is_loopback() {
 
 #[test]
 fn s06_clear_text_to_the_outside_is_warned_of() {
-    let mut server = listening_on("0.0.0.0:0").variable("MCP_API_KEY", "a-long-word").start();
+    let mut server =
+        listening_on("0.0.0.0:0").variable("MCP_API_KEY", "98c1eb4ee93476743763878fcb96a25fbc9a1750").start();
     let line = server.logged("clear text");
     assert!(line.contains("WARN") && line.contains("server.tls"), "{line}");
 
     let program = listening_on("0.0.0.0:0")
-        .variable("MCP_API_KEY", "a-long-word")
+        .variable("MCP_API_KEY", "98c1eb4ee93476743763878fcb96a25fbc9a1750")
         .variable("CORBIE_SERVER__TLS__CERTIFICATE", "server.pem")
         .variable("CORBIE_SERVER__TLS__KEY", "server.key");
     Identity::new().write(program.folder());

@@ -9,6 +9,8 @@ use serde_json::json;
 use crate::curl::curl;
 use crate::process::{Setup, call, corbie, skip};
 
+const TOKEN: &str = "98c1eb4ee93476743763878fcb96a25fbc9a1750";
+
 fn program(more: &str) -> (Setup, String) {
     let program = corbie("serve");
     let path = program.folder().join("corbie.sock").to_str().unwrap().to_owned();
@@ -49,13 +51,14 @@ fn s06_x16_curl_calls_over_a_socket_file() {
 #[test]
 fn s05_a_socket_file_asks_for_a_token_where_the_settings_say_so() {
     let (program, path) = program("  auth: bearer\n  socket_mode: \"0660\"\n");
-    let mut server = program.variable("MCP_API_KEY", "a-long-word").start();
+    let mut server = program.variable("MCP_API_KEY", TOKEN).start();
     server.logged("listening");
     assert_eq!(mode(&path), 0o660);
     let get = ["--unix-socket", &path, "http://x/metrics"];
     let Some((_, status)) = curl(&get) else { return skip("this machine has no curl") };
     assert_eq!(status, 401);
-    let (_, status) = curl(&[&["-H", "authorization: Bearer a-long-word"], &get[..]].concat()).unwrap();
+    let token = format!("authorization: Bearer {TOKEN}");
+    let (_, status) = curl(&[&["-H", &token], &get[..]].concat()).unwrap();
     assert_eq!(status, 200);
 }
 

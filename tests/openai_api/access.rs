@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::fixture::{CHAT, Face, error, question, setup, three};
 use crate::upstream::Upstream;
 
-const TOKEN: &str = "mark-0815-token";
+const TOKEN: &str = "7d3194f79e645c42e4396dda38be04766810ec6a";
 
 #[test]
 fn with_a_token_every_path_is_401_in_openais_shape_without_it() {
@@ -30,7 +30,7 @@ fn with_a_token_every_path_is_401_in_openais_shape_without_it() {
             Some("Bearer "),
             Some("Basic bWFyay0wODE1LXRva2Vu"),
             Some(TOKEN),
-            Some("Bearer mark-0815-toke"),
+            Some("Bearer 7d3194f79e645c42e4396dda38be04766810ec6"),
         ];
         for given in wrong {
             let headers: Vec<(&str, &str)> = given.map(|given| ("Authorization", given)).into_iter().collect();

@@ -126,14 +126,15 @@ fn nobody_gets_what_another_caller_was_answered() {
     let upstream = Upstream::start();
     let mut settings = with(three(&upstream), json!({ "router": { "cache": { "exact": true, "semantic": true } } }));
     // The first is open to everybody on this machine; the second asks for the token, as others can reach it.
-    settings["server"] = json!({ "listen": ["127.0.0.1:0", "0.0.0.0:0"], "token": "mark-0815-token" });
+    settings["server"] =
+        json!({ "listen": ["127.0.0.1:0", "0.0.0.0:0"], "token": "7d3194f79e645c42e4396dda38be04766810ec6a" });
     let mut server = setup("serve", &settings).start();
     let anybody = server.client();
     let line = server.logged("http://0.0.0.0:");
     let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next()).unwrap();
     let holder = Client::v4(port.parse().unwrap());
     let body = question("openai/echo-small", "where is my parcel").to_string();
-    let token = [("Authorization", "Bearer mark-0815-token")];
+    let token = [("Authorization", "Bearer 7d3194f79e645c42e4396dda38be04766810ec6a")];
     let ask = |client: &Client, headers: &[(&str, &str)]| client.call("POST", CHAT, headers, &body);
     assert_eq!(found(&ask(&anybody, &[])), Some("miss"));
     assert_eq!(found(&ask(&holder, &token)), Some("miss"), "neither by the bytes nor by what they mean");

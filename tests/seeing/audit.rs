@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::http::Client;
 use crate::process::{Running, call, corbie, wait_for};
 
-const TOKEN: &str = "a-token-for-tests-9f3a";
+const TOKEN: &str = "b81f37a043a6f767e7c94d105f4bd31282f3ecc2";
 const KNOWN: (&str, &str) = ("Authorization", "Bearer a-token-for-tests-9f3a");
 
 /// A program that writes to a file of its folder, and asks for a token.

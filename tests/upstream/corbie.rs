@@ -65,9 +65,11 @@ async fn c60_c61_x44_another_corbie_sorts_prompts_over_http_and_streamable_http(
     }
 }
 
+const TOKEN: &str = "1581e27de87bffae0bd4d745cd7964e68528d7a8";
+
 #[tokio::test]
 async fn c60_f26_s02_another_corbie_that_asks_for_a_token() {
-    let server = listening(&[("CORBIE_SERVER__AUTH", "bearer"), ("MCP_API_KEY", "sk-1")]).await;
+    let server = listening(&[("CORBIE_SERVER__AUTH", "bearer"), ("MCP_API_KEY", TOKEN)]).await;
     for transport in ["http", "streamable-http"] {
         let yaml = format!(
             "
@@ -80,7 +82,7 @@ classification:
 ",
             server.url
         );
-        let remote = client(&yaml, &[("SORTER_KEY", "sk-1")]);
+        let remote = client(&yaml, &[("SORTER_KEY", TOKEN)]);
         assert_eq!(remote.classify("Who was Napoleon?").await.unwrap().category(), "history");
         let refused = client(&yaml, &[("SORTER_KEY", "sk-2")]).classify("Who was Napoleon?").await;
         assert_eq!(refused.unwrap_err(), Error::Refused { status: 401 });

@@ -52,7 +52,7 @@ pub(super) struct Callers {
 const CORBIE: &str = ".tools/bench/target/release/corbie";
 /// What is written for the servers.
 const FOLDER: &str = ".tools/bench/access";
-const OPERATOR: &str = "a-token-for-measurements-that-guards-nothing";
+const OPERATOR: &str = "5d41c0de9a7b34f2186e0cb3f79a2d84e6b15f03";
 /// Tokens in the file besides the one that is used.
 const OTHERS: usize = 1000;
 /// The server that signed tokens are made for.
