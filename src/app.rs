@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use corbie_mcp::transport::RateLimit;
 use corbie_mcp::transport::http::Options;
+use corbie_mcp::transport::{RateLimit, TrustedProxies};
 use corbie_mcp::{AuditSink, Health, Limits, RegistrationError, Server};
 use serde_json::{Map, Value, json};
 
@@ -269,6 +269,8 @@ pub fn http_options(config: &Config, app: &App) -> Options {
         trust_loopback: app.access.loopback.clone(),
         trust_remote: app.access.remote.clone(),
         global_rate_limit: config.server.global_rate_limit.and_then(in_force),
+        trusted_proxies: trusted_proxies(config),
+        forwarded_rate_limit: rate_limit(config, false),
         ..Options::default()
     }
 }
@@ -279,6 +281,14 @@ fn routes(app: &App) -> axum::Router {
     match &app.knowledge {
         Some(knowledge) => routes.merge(knowledge::upload::routes(knowledge.clone())),
         None => routes,
+    }
+}
+
+fn trusted_proxies(config: &Config) -> TrustedProxies {
+    let proxies = config.server.trusted_proxies.clone();
+    match proxies.is_empty() {
+        true => TrustedProxies::default(),
+        false => TrustedProxies::new(move |address| proxies.iter().any(|block| block.contains(address))),
     }
 }
 

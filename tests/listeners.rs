@@ -4,6 +4,8 @@
 
 #[path = "listeners/bounds.rs"]
 mod bounds;
+#[path = "listeners/clients.rs"]
+mod clients;
 #[path = "listeners/curl.rs"]
 mod curl;
 #[path = "cli/http.rs"]

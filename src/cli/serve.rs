@@ -62,7 +62,8 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let first = listeners.iter().find_map(|listening| listening.at.page(tls.is_some()));
     for Listening { at, auth } in listeners {
         let local = at.is_of_this_machine();
-        if let Some(knowledge) = knowledge.as_ref().filter(|_| at.is_open_to_others()) {
+        let open_to_others = at.is_open_to_others() || config.server.is_behind_proxy();
+        if let Some(knowledge) = knowledge.as_ref().filter(|_| open_to_others) {
             knowledge.reachable_by_others();
         }
         let trust = config.trust.level(if local { Via::Loopback } else { Via::Remote }).as_str();

@@ -20,12 +20,14 @@ pub struct Limits {
     pub max_json_depth: usize,
     /// The size of all headers of an HTTP request together.
     pub max_header_bytes: ByteSize,
-    /// How many connections may be open at the same time, over all listeners. When all are taken, one that is idle
-    /// between requests makes room.
+    /// How many connections may be open at the same time, over all listeners. When all are taken, one makes room that has
+    /// sent nothing, that has stopped in the middle of a head, or that is idle between requests. A sixteenth more, at
+    /// least 8, are kept for `/live`, `/ready`, `/health` and callers with a valid token.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
-    /// How many of them may come from one address, or from one /64 network of IPv6; 0 means as many as there are. Those
-    /// of this machine are not counted, as a proxy brings the callers of many.
+    /// How many of them may come from one address, or from one /64 network of IPv6; 0 means as many as there are. Callers
+    /// with a valid token are not counted. This machine is counted as one address where it needs a token. Connections
+    /// of `trusted_proxies` count for the clients they forward.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_connections_per_address: usize,
     /// How many requests of one connection may be worked on at the same time.

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::address::{HostName, Listen, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
 use super::limits::Limits;
+use super::network::AddressBlock;
 use super::oauth::OAuth;
 use super::secret::Secret;
 use super::socket_mode::SocketMode;
@@ -33,7 +34,8 @@ pub struct Server {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
     /// What callers must send with `auth: bearer`. The variable `MCP_API_KEY` sets it too. In a file, write
-    /// `${MCP_API_KEY}` rather than the token itself.
+    /// `${MCP_API_KEY}` rather than the token itself. It must be random, with 128 bits or more: make one with
+    /// `openssl rand -hex 32`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
     /// The file that `corbie tokens` keeps, with what each token allows. `corbie/tokens.json` in the user's folder for
@@ -43,6 +45,11 @@ pub struct Server {
     /// Tokens of an authorization server, which are asked for on every address unless `auth` is `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuth>,
+    /// Reverse proxies in front of this server, as addresses or networks such as `127.0.0.1` and `10.0.0.0/8`. `Forwarded`
+    /// and `X-Forwarded-For` count in requests from them alone: the callers they name have the trust, the rate and the
+    /// share of connections of callers from other machines. Socket files count as `127.0.0.1`.
+    #[schemars(length(max = 64))]
+    pub trusted_proxies: Vec<AddressBlock>,
     /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names callers may use for this server, besides those of this machine.
@@ -123,6 +130,11 @@ impl Server {
         }
     }
 
+    /// Whether a proxy may bring callers of other machines to a listener of this one.
+    pub fn is_behind_proxy(&self) -> bool {
+        !self.trusted_proxies.is_empty()
+    }
+
     /// The limit for callers of one listener, if there is one.
     pub fn rate_limit(&self, loopback: bool) -> Option<RateLimit> {
         let usual = (!loopback).then(RateLimit::default);
@@ -141,6 +153,7 @@ impl Default for Server {
             token: None,
             tokens_file: None,
             oauth: None,
+            trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
             limits: Limits::default(),

@@ -30,7 +30,7 @@ pub(super) async fn post(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let (body, held) = face.admit(&caller, "chat_completion", body).await?;
+    let (body, held) = face.admit(&caller, "chat_completion", &headers, body).await?;
     let received = Received::read(body).map_err(|not_received| {
         let parameter = match &not_received {
             NotReceived::Member(name) => Some(*name),

@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use corbie_infer::Purpose;
 use corbie_mcp::{Caller, Code};
-use http::HeaderValue;
 use http::header::CONTENT_TYPE;
+use http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value};
 
 use super::failure::Failure;
@@ -23,9 +23,10 @@ const MOST_TEXTS: usize = 2048;
 pub(super) async fn post(
     State(face): State<Face>,
     Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Failure> {
-    let (body, _held) = face.admit(&caller, "embeddings", body).await?;
+    let (body, _held) = face.admit(&caller, "embeddings", &headers, body).await?;
     let body: Map<String, Value> =
         serde_json::from_slice(&body).map_err(|_| Failure::invalid("the body is no JSON object", None))?;
     let model = match body.get("model") {

@@ -143,6 +143,8 @@ pub fn refuse(path: &str, status: StatusCode, error: &corbie_mcp::Error) -> Opti
     let kind = match status {
         StatusCode::UNAUTHORIZED => "authentication_error",
         StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+        StatusCode::BAD_REQUEST => "invalid_request_error",
+        StatusCode::SERVICE_UNAVAILABLE => "server_error",
         _ => "permission_error",
     };
     (path == "/v1" || path.starts_with("/v1/")).then(|| Failure::busy(status, kind, error).into_response())

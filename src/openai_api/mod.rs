@@ -18,6 +18,7 @@ use axum::routing::{any, get, post};
 use bytes::Bytes;
 use corbie_mcp::transport::{Received, Reserved};
 use corbie_mcp::{Caller, Server, Slot, TrustLevel};
+use http::HeaderMap;
 
 pub use failure::refuse;
 
@@ -61,7 +62,13 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
 impl Face {
     /// Lets in who may spend money and use the tool that does the same, and takes what they send. A place is asked for when
     /// the body is there, so that slow senders keep none from others.
-    async fn admit(&self, caller: &Caller, tool: &str, body: Body) -> Result<(Bytes, Held), Failure> {
+    async fn admit(
+        &self,
+        caller: &Caller,
+        tool: &str,
+        headers: &HeaderMap,
+        body: Body,
+    ) -> Result<(Bytes, Held), Failure> {
         if self.server.is_draining() {
             return Err(Failure::shutting_down());
         }
@@ -71,7 +78,7 @@ impl Face {
         if caller.trust < TrustLevel::Verified {
             return Err(Failure::not_trusted());
         }
-        let Received { bytes, reserved } = self.server.receive(body).await?;
+        let Received { bytes, reserved } = self.server.receive_json(headers, body).await?;
         let slot = self.server.admit(caller).await?;
         Ok((bytes, Held { _slot: slot, _reserved: reserved }))
     }

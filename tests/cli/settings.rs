@@ -1,5 +1,7 @@
 //! Settings that show from outside, and the tools that tell them.
 
+use std::io::Write;
+
 use serde_json::{Value, json};
 
 use crate::http::Client;
@@ -128,15 +130,19 @@ fn f34_the_limit_of_connections_holds_over_all_listeners() {
         .variable("CORBIE_SERVER__LIMITS__MAX_CONNECTIONS", 1)
         .start();
     server.port();
-    let kept = Client::v4(ports[0]).connect().unwrap();
+    let mut kept = Client::v4(ports[0]).connect().unwrap();
+    // A connection that is in use: the rest of its body is awaited.
+    kept.write_all(Client::v4(ports[0]).head("POST", "/mcp", &[], 100).as_bytes()).unwrap();
+    kept.write_all(b"{").unwrap();
     // One place, and it is taken: whoever comes next is turned away, wherever.
     wait_for("the first connection to count", || {
-        let reply = Client::v4(ports[0]).try_call("GET", "/live", &[], "").ok()?;
+        let reply = Client::v4(ports[0]).try_call("GET", "/metrics", &[], "").ok()?;
         (reply.status == 503).then_some(())
     });
-    let elsewhere = Client::v4(ports[1]).try_call("GET", "/live", &[], "").map(|reply| reply.status);
+    let elsewhere = |path| Client::v4(ports[1]).try_call("GET", path, &[], "").map(|reply| reply.status).ok();
+    let statuses = [elsewhere("/metrics"), elsewhere("/live")];
     drop(kept);
-    assert_eq!(elsewhere.ok(), Some(503), "`max_connections` counts over all listeners");
+    assert_eq!(statuses, [Some(503), Some(200)], "`max_connections` counts over all listeners, but for health probes");
 }
 
 #[test]

@@ -18,7 +18,7 @@ fn output(machine: &Machine, command: Command) -> (ExitCode, String) {
 fn a17_show_prints_the_settings_in_effect_with_secrets_masked() {
     let machine = Machine::new()
         .project(
-            "server: {token: key, name: 'a: b', auth: bearer, tool_timeouts: {chat: 60}, allowed_hosts: [a.example]}",
+            "server: {token: 10f5f77eef9a6b43dc5bf972c7cfd101133e5b73, name: 'a: b', auth: bearer, tool_timeouts: {chat: 60}, allowed_hosts: [a.example]}",
         )
         .variable("CORBIE_SERVER__LISTEN", "0.0.0.0:80,[::1]:81");
     let (code, text) = output(&machine, Command::Show(Show::default()));
@@ -34,6 +34,7 @@ server:
   name: \"a: b\"
   auth: bearer
   token: \"***\"
+  trusted_proxies: []
   allowed_origins: []
   allowed_hosts:
     - a.example

@@ -1,7 +1,7 @@
 //! Bounds on connections that the library's tests cannot reach: other addresses, other users, further paths (S-10).
 
 use std::io::{Read, Write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
@@ -16,24 +16,86 @@ fn own_address() -> Option<IpAddr> {
     (!address.is_loopback() && !address.is_unspecified()).then_some(address)
 }
 
+const TOKEN: &str = "98c1eb4ee93476743763878fcb96a25fbc9a1750";
+
+/// A connection in use: the rest of its body is awaited.
+fn busy(client: Client, headers: &[(&str, &str)]) -> Option<TcpStream> {
+    let mut stream = client.connect().ok()?;
+    stream.write_all(client.head("POST", "/mcp/ping", headers, 100).as_bytes()).ok()?;
+    stream.write_all(b"{").ok()?;
+    Some(stream)
+}
+
 #[test]
-fn s10_one_address_has_its_share_of_the_connections_and_this_machine_is_not_counted() {
+fn s10_one_address_has_its_share_of_the_connections_and_holders_of_a_token_are_not_counted() {
     let Some(address) = own_address() else { return skip("this machine has no address but loopback") };
     let mut server = corbie("serve")
         .file("corbie.yaml", "server:\n  listen: ['0.0.0.0:0']\n  limits: {max_connections_per_address: 2}\n")
-        .variable("MCP_API_KEY", "a-long-word")
+        .variable("MCP_API_KEY", TOKEN)
         .start();
     let line = server.logged("listening");
     let port: u16 = line.split("http://0.0.0.0:").nth(1).unwrap().split('/').next().unwrap().parse().unwrap();
-    let outside = Client(SocketAddr::new(address, port));
-    let Ok(first) = outside.connect() else { return skip("this machine cannot be reached by its own address") };
-    let held = [first, outside.connect().unwrap()];
-    assert_eq!(outside.get("/live").status, 503);
-    // Here, a proxy brings the callers of many.
-    let _local: Vec<_> = (0..5).map(|_| Client::v4(port).connect().unwrap()).collect();
-    assert_eq!(Client::v4(port).get("/live").status, 200);
-    drop(held);
-    wait_for("room", || (outside.try_call("GET", "/live", &[], "").ok()?.status == 200).then_some(()));
+    let bearer = format!("Bearer {TOKEN}");
+    let known = [("Authorization", bearer.as_str())];
+    for client in [Client(SocketAddr::new(address, port)), Client::v4(port)] {
+        if client.connect().is_err() {
+            return skip("this machine cannot be reached by its own address");
+        }
+        // Holders of a token use as many as they like.
+        let _known: Vec<_> = (0..5).map(|_| busy(client, &known).unwrap()).collect();
+        // Silent ones make room for others of the same address.
+        let _silent: Vec<_> = (0..10).map(|_| client.connect().unwrap()).collect();
+        assert_eq!(client.get("/live").status, 200);
+        assert_eq!(client.call("GET", "/metrics", &known, "").status, 200);
+        wait_for("an answer", || (client.try_call("GET", "/metrics", &[], "").ok()?.status == 401).then_some(()));
+    }
+}
+
+/// How many files this process, and those it starts, may have open.
+fn max_open_files() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}
+
+#[test]
+fn s10_a_thousand_silent_connections_lock_nobody_out() {
+    const SILENT: usize = 1300;
+    if max_open_files() < 2 * SILENT {
+        return skip("this machine does not allow that many open files");
+    }
+    let mut server = corbie("serve --port 0")
+        .variable("CORBIE_SERVER__AUTH", "bearer")
+        .variable("MCP_API_KEY", TOKEN)
+        // Of one address: the share of an address has a test of its own.
+        .variable("CORBIE_SERVER__LIMITS__MAX_CONNECTIONS_PER_ADDRESS", 0)
+        .start();
+    let client = server.client();
+    let bearer = format!("Bearer {TOKEN}");
+    let known = [("Authorization", bearer.as_str())];
+    // As many holders of a token as there may be connections, and a flood of silent strangers.
+    let _held: Vec<_> = (0..1024).map(|_| busy(client, &known).unwrap()).collect();
+    let _silent: Vec<_> = (0..SILENT - 1024).map(|_| client.connect().unwrap()).collect();
+    for path in ["/live", "/ready", "/health"] {
+        assert_eq!(client.get(path).status, 200, "{path}");
+    }
+    assert_eq!(client.call("POST", "/mcp/ping", &known, "").status, 200);
+    assert_eq!(client.call("POST", "/mcp/ping", &[], "").status, 503);
+}
+
+#[test]
+fn s10_a_thousand_silent_connections_are_evicted_for_an_ordinary_client() {
+    const SILENT: usize = 1300;
+    if max_open_files() < 2 * SILENT {
+        return skip("this machine does not allow that many open files");
+    }
+    let mut server = corbie("serve --port 0").start();
+    let client = server.client();
+    let _silent: Vec<_> = (0..SILENT).map(|_| client.connect().unwrap()).collect();
+    for path in ["/live", "/ready", "/health", "/metrics"] {
+        assert_eq!(client.get(path).status, 200, "{path}");
+    }
+    assert_eq!(client.call("POST", "/mcp/ping", &[], "").status, 200);
 }
 
 #[test]

@@ -16,6 +16,17 @@ fn the_list_of_models_refuses_other_methods_in_openais_shape() {
     }
 }
 
+/// A web page can send forms and plain text anywhere without asking.
+#[test]
+fn s10_a_body_that_is_not_json_by_its_type_is_415_in_openais_shape() {
+    let face = Face::of(setup("serve --port 0", &json!({})));
+    let body = json!({ "model": "auto", "input": "hello", "messages": [] }).to_string();
+    for path in ["/v1/embeddings", "/v1/chat/completions"] {
+        let reply = face.client.call("POST", path, &[("Content-Type", "text/plain")], &body);
+        assert_eq!(error(&reply, 415)["type"], "invalid_request_error", "{path}");
+    }
+}
+
 #[test]
 fn the_bare_prefix_is_404_in_openais_shape() {
     let face = Face::of(setup("serve --port 0", &json!({})));

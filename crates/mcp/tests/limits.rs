@@ -5,7 +5,7 @@ mod fixture;
 use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::transport::{Auth, RateLimit, Token};
+use corbie_mcp::transport::{Auth, RateLimit, Token, TrustedProxies};
 use corbie_mcp::{Limits, Server, TrustLevel};
 use fixture::Gate;
 use fixture::peer::{self, JSON, Reply, call, http, request};
@@ -149,6 +149,45 @@ async fn s09_guesses_at_tokens_are_slowed_and_who_was_known_behind_the_same_addr
     assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
     assert_eq!(post_as(port, ANNA, &ping).await.status, 200, "who was known before goes on");
     assert_eq!(post_as(port, BEN, &ping).await.status, 429, "a right guess looks like a wrong one");
+}
+
+#[tokio::test]
+async fn s09_guesses_at_tokens_are_limited_on_loopback_also_without_a_rate_limit() {
+    let port = fixture::listen(&fixture::server(), two_callers()).await;
+    let ping = request(1, "ping", json!({}));
+    assert_eq!(post_as(port, ANNA, &ping).await.status, 200);
+    let mut statuses = Vec::new();
+    for guess in 0..400 {
+        statuses.push(post_as(port, ("authorization", &format!("Bearer {guess:04}")), &ping).await.status);
+    }
+    assert_eq!(statuses[..100], [401; 100], "a few mistakes are forgiven");
+    assert!(statuses.contains(&429), "{statuses:?}");
+    for _ in 0..200 {
+        assert_eq!(post_as(port, ANNA, &ping).await.status, 200, "who was known before goes on");
+    }
+    let missing = http(port, "POST", "/mcp", &[JSON], &ping.to_string()).await.status;
+    assert_eq!(missing, 401, "no token is no guess");
+}
+
+#[tokio::test]
+async fn s09_behind_a_trusted_proxy_guesses_count_for_the_client() {
+    let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
+    let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
+    let options = Options { trusted_proxies, forwarded_rate_limit: rate_limit, ..two_callers() };
+    let port = fixture::listen(&fixture::server(), options).await;
+    let ping = request(1, "ping", json!({})).to_string();
+    let post = async |from: &str, token: &str| {
+        let headers = [JSON, ("x-forwarded-for", from), ("authorization", token)];
+        http(port, "POST", "/mcp", &headers, &ping).await.status
+    };
+    let mut statuses = Vec::new();
+    for guess in 0..20 {
+        // The client forges the left of the list; the proxy adds the right.
+        statuses.push(post(&format!("192.0.2.{guess}, 203.0.113.7"), "Bearer wrong").await);
+    }
+    assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
+    assert_eq!(post("203.0.113.7", BEN.1).await, 429, "a right guess looks like a wrong one");
+    assert_eq!(post("203.0.113.8", BEN.1).await, 200, "others behind the same proxy are not slowed");
 }
 
 #[tokio::test]
@@ -381,7 +420,9 @@ async fn s10_those_who_announce_much_and_send_nothing_take_nothing() {
     let mut idle = Vec::new();
     for _ in 0..50 {
         let mut stream = peer::connect(port).await;
-        let head = format!("POST /mcp HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-length: 4000\r\n\r\n{{");
+        let head = format!(
+            "POST /mcp HTTP/1.1\r\nhost: localhost:{port}\r\ncontent-type: application/json\r\ncontent-length: 4000\r\n\r\n{{"
+        );
         stream.write_all(head.as_bytes()).await.expect("writable");
         idle.push(stream);
     }

@@ -3,7 +3,7 @@
 mod fixture;
 
 use corbie_mcp::transport::http::{Http, Options};
-use corbie_mcp::transport::{Auth, Token};
+use corbie_mcp::transport::{Auth, Token, TrustedProxies};
 use corbie_mcp::{AuditOutcome, Server, TrustLevel};
 use fixture::Wiped;
 use fixture::peer::{self, JSON, Way, call, json_of, request, text_of};
@@ -240,4 +240,25 @@ async fn x16_f35_a_token_can_be_trusted_further_than_its_listener() {
     assert_eq!((operator.json()["result"]["isError"].clone(), wiped.times()), (json!(false), 1));
     let callers: Vec<_> = server.audit().latest(2).into_iter().map(|entry| entry.caller.to_string()).collect();
     assert_eq!(callers, ["token:operator", "token:guest"]);
+}
+
+#[tokio::test]
+async fn x16_a_caller_behind_a_trusted_proxy_is_not_of_this_machine() {
+    let inspect = async |options: Options, headers: &[(&str, &str)]| {
+        let port = fixture::listen(&fixture::server(), options).await;
+        let call = call(1, "inspect_server", json!({})).to_string();
+        json_of(&peer::http(port, "POST", "/mcp", &[&[peer::JSON], headers].concat(), &call).await.json())["trust"]
+            .take()
+    };
+    let levels = || Options {
+        trust_loopback: TrustLevel::Trusted.into(),
+        trust_remote: TrustLevel::Untrusted.into(),
+        ..Options::default()
+    };
+    let proxied = || Options { trusted_proxies: TrustedProxies::new(|address| address.is_loopback()), ..levels() };
+    for header in [("x-forwarded-for", "203.0.113.7"), ("forwarded", "for=127.0.0.1"), ("x-forwarded-for", "unknown")] {
+        assert_eq!(inspect(proxied(), &[header]).await, "UNTRUSTED", "{header:?}");
+        assert_eq!(inspect(levels(), &[header]).await, "TRUSTED", "without a trusted proxy the header is ignored");
+    }
+    assert_eq!(inspect(proxied(), &[]).await, "TRUSTED", "the proxy's own call");
 }

@@ -235,7 +235,8 @@ async fn s10_open_sockets_count_as_connections() {
     let port = listen_with(Limits { max_connections: 1, ..fixture::quick_limits() }).await;
     let mut socket = websocket(port).await;
     assert_eq!(ask(&mut socket, &request(1, "ping", json!({}))).await["id"], 1);
-    assert_eq!(peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status, 503);
+    assert_eq!(peer::raw(port, b"GET /metrics HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status, 503);
+    assert_eq!(peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status, 200);
 }
 
 /// Asks for echoes without reading any, until the server has had enough or `most` bytes are sent.

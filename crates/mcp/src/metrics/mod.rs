@@ -35,6 +35,7 @@ pub struct Metrics {
     refused: Family<ReasonLabel, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) rejected_connections: Counter,
+    pub(crate) evicted_connections: Counter,
     pub(crate) failed_handshakes: Counter,
     pub(crate) in_flight: Gauge,
 }
@@ -66,6 +67,7 @@ impl Metrics {
             refused: Family::default(),
             connections: Gauge::default(),
             rejected_connections: Counter::default(),
+            evicted_connections: Counter::default(),
             failed_handshakes: Counter::default(),
             in_flight: Gauge::default(),
             prometheus: Mutex::default(),
@@ -78,6 +80,11 @@ impl Metrics {
             "connections_rejected",
             "Connections refused because too many were open, or of another user",
             metrics.rejected_connections.clone(),
+        );
+        prometheus.register(
+            "connections_evicted",
+            "Connections closed to make room for others: silent, stalled in a head, or idle",
+            metrics.evicted_connections.clone(),
         );
         prometheus.register(
             "tls_handshakes_failed",

@@ -51,6 +51,8 @@ pub struct Received {
 /// Why the body could not be received.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NotReceived {
+    #[error("send `Content-Type: application/json`")]
+    NotJson,
     #[error("the body is larger than {most} bytes; raise `server.limits.max_message_bytes` or send less")]
     TooLarge { most: usize },
     #[error("the body took too long to arrive")]
@@ -69,6 +71,25 @@ const SLOWEST: usize = 32 << 10;
 const COME_AGAIN: Duration = Duration::from_secs(1);
 
 impl Server {
+    /// Receives a complete JSON body.
+    ///
+    /// It must be JSON by its type: a web page can send forms, plain text and bodies without a type cross-origin
+    /// without a CORS preflight.
+    pub async fn receive_json(&self, headers: &HeaderMap, body: Body) -> Result<Received, NotReceived> {
+        let mut kinds = headers.get_all(CONTENT_TYPE).iter();
+        let is_json = match (kinds.next(), kinds.next()) {
+            (Some(kind), None) => kind.to_str().is_ok_and(|kind| {
+                kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+            }),
+            (None, _) => body.is_end_stream(),
+            _ => false,
+        };
+        match is_json {
+            true => self.receive(body).await,
+            false => Err(NotReceived::NotJson),
+        }
+    }
+
     /// Receives a complete body, for routes that a program serves.
     pub async fn receive(&self, mut body: Body) -> Result<Received, NotReceived> {
         let limits = self.limits();
@@ -172,17 +193,7 @@ impl Drop for Reserved {
 
 /// Reads the JSON body of a protocol request.
 pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Received, Box<Response>> {
-    // Only JSON: forms and plain text can be sent cross-origin by a web page without a CORS preflight.
-    let is_json = headers.get(CONTENT_TYPE).is_none_or(|kind| {
-        kind.to_str().is_ok_and(|kind| {
-            kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-        })
-    });
-    if !is_json {
-        let error = Error::InvalidRequest("send `Content-Type: application/json`".into());
-        return Err(Box::new(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, &error, Era::Legacy)));
-    }
-    server.receive(body).await.map_err(|not_received| {
+    server.receive_json(headers, body).await.map_err(|not_received| {
         let status = not_received.status();
         let error = match not_received {
             NotReceived::NoMemory(error) => error,
@@ -195,6 +206,7 @@ pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) 
 impl NotReceived {
     pub fn status(&self) -> StatusCode {
         match self {
+            NotReceived::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             NotReceived::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             NotReceived::TooSlow => StatusCode::REQUEST_TIMEOUT,
             NotReceived::Broken => StatusCode::BAD_REQUEST,

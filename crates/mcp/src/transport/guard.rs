@@ -1,5 +1,6 @@
 //! HTTP middleware: host, origin, token and rate checks, and error replies.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,11 +19,12 @@ use hyper_util::service::TowerToHyperService;
 
 use super::auth::{Auth, Holder, NOT_VALID, Presented};
 use super::endpoint;
+use super::forwarded::{Forwarded, TrustedProxies};
 use super::http::{Pages, Refusals};
 use super::listener::Place;
-use super::origin::Allowed;
+use super::origin::{Allowed, NotAllowed};
 use super::passage;
-use super::places::counted_as;
+use super::places::network;
 use super::rate::{Bucket, Buckets, RateLimit, Whose};
 use super::sessions::Sessions;
 use crate::audit::AuditEvent;
@@ -42,22 +44,41 @@ pub(crate) struct Endpoint {
     pub(crate) sessions: Arc<Sessions>,
     pub(super) allowed: Allowed,
     pub(super) auth: Auth,
-    /// Trust of callers without a trust level in their token.
-    pub(super) trust: Standing,
-    /// The identity of callers without a token.
-    pub(super) anonymous: Arc<str>,
+    pub(super) trusted_proxies: TrustedProxies,
+    /// Rules for callers that connect to the listener.
+    pub(super) direct: CallerRules,
+    /// Rules for callers behind a trusted proxy.
+    pub(super) forwarded: CallerRules,
     pub(super) buckets: Arc<Buckets>,
-    /// Rate limit of callers without one in their token.
-    pub(super) rate_limit: Option<RateLimit>,
     pub(super) refusals: Option<Refusals>,
     pub(super) pages: Option<Pages>,
 }
+
+/// How callers are treated unless their token says otherwise.
+#[derive(Debug)]
+pub(super) struct CallerRules {
+    pub(super) trust: Standing,
+    /// The identity of callers without a token.
+    pub(super) anonymous: Arc<str>,
+    pub(super) rate_limit: Option<RateLimit>,
+}
+
+/// Marks a request with both `Content-Length` and `Transfer-Encoding`, by which one request can hide in another
+/// (RFC 9112, section 6.1).
+#[derive(Debug, Clone, Copy)]
+pub(super) struct TwoLengths;
 
 /// The routes of one listener.
 pub(super) type Routes = TowerToHyperService<Router>;
 
 /// Retry hint when a token could not be verified.
 const AGAIN: Duration = Duration::from_secs(5);
+
+/// Retry hint when all connections are in use.
+const FULL: Duration = Duration::from_secs(1);
+
+/// Limit of wrong tokens from one address where requests are not limited.
+const FAILED_ATTEMPTS: RateLimit = RateLimit { per_second: 10, burst: 100 };
 
 /// Path of the protected resource metadata (RFC 9728). The path of the resource may follow, which may differ from ours
 /// behind a proxy.
@@ -66,15 +87,17 @@ const RESOURCE_METADATA: &str = "/.well-known/oauth-protected-resource";
 impl Endpoint {
     /// The authenticated sender of a request.
     pub(crate) fn party(&self, via: Via, extensions: &http::Extensions) -> Party {
+        let rules = self.rules(extensions);
         match extensions.get::<Holder>() {
-            Some(holder) => Party::holding(via, holder, self.trust.clone()),
-            None => Party::new(via, self.anonymous.clone(), self.trust.clone()),
+            Some(holder) => Party::holding(via, holder, rules.trust.clone()),
+            None => Party::new(via, rules.anonymous.clone(), rules.trust.clone()),
         }
     }
 
     /// The caller of one request.
     pub(crate) fn caller(&self, via: Via, extensions: &http::Extensions) -> Caller {
-        let (holder, others) = (extensions.get::<Holder>(), self.trust.now(TrustLevel::Untrusted));
+        let rules = self.rules(extensions);
+        let (holder, others) = (extensions.get::<Holder>(), rules.trust.now(TrustLevel::Untrusted));
         let others = others.unwrap_or(TrustLevel::Untrusted);
         match holder {
             Some(holder) => Caller {
@@ -84,14 +107,31 @@ impl Endpoint {
                 trust: holder.standing.now(others).unwrap_or(TrustLevel::Untrusted),
                 grant: holder.grant.clone(),
             },
-            None => Caller::new(via, self.anonymous.clone(), others),
+            None => Caller::new(via, rules.anonymous.clone(), others),
+        }
+    }
+
+    /// The address whose share a connection counts for. Those of trusted proxies count for their clients. Where
+    /// loopback callers need no token they are all alike, and a share would only keep them from free connections.
+    pub(super) fn counted_for(&self, from: IpAddr) -> Option<IpAddr> {
+        let is_counted = !self.trusted_proxies.trusts(from)
+            && (matches!(self.auth, Auth::Ask(_)) || !from.to_canonical().is_loopback());
+        is_counted.then(|| network(from))
+    }
+
+    /// The rules for the sender of a request.
+    fn rules(&self, extensions: &http::Extensions) -> &CallerRules {
+        match extensions.get::<Forwarded>() {
+            Some(_) => &self.forwarded,
+            None => &self.direct,
         }
     }
 
     /// The rate limit bucket of a sender: by identity if it has one, else by address.
     pub(crate) fn bucket(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Option<Arc<Bucket>> {
-        let limit = holder.and_then(|holder| holder.rate_limit).or(self.rate_limit).or(self.buckets.global_limit())?;
-        let from = || Some(network(extensions.get::<Place>()?.from()));
+        let limit = self.rules(extensions).rate_limit;
+        let limit = holder.and_then(|holder| holder.rate_limit).or(limit).or(self.buckets.global_limit())?;
+        let from = || client_address(extensions).map(network);
         let whose = match (holder, &self.auth) {
             (Some(holder), _) => Whose::Holder(holder.identity.clone()),
             (None, Auth::None) => Whose::Address(from()?),
@@ -100,12 +140,52 @@ impl Endpoint {
         Some(self.buckets.of(whose, limit))
     }
 
-    fn charge(&self, holder: Option<&Holder>, extensions: &http::Extensions) -> Result<(), Error> {
-        let limit = self.rate_limit.or(self.buckets.global_limit());
-        if let (Some(holder), Some(limit), Some(place)) = (holder, limit, extensions.get::<Place>()) {
-            self.buckets.meets(&holder.identity, network(place.from()), limit)?;
+    fn charge(&self, presented: &Presented, extensions: &http::Extensions) -> Result<(), Error> {
+        let limit = self.rules(extensions).rate_limit.or(self.buckets.global_limit());
+        let holder = match (presented, limit) {
+            (Presented::Valid(holder), _) => Some(holder),
+            // Wrong tokens are always limited.
+            (Presented::Wrong(_), None) => {
+                let bucket = |from| self.buckets.of(Whose::Guesser(network(from)), FAILED_ATTEMPTS);
+                return client_address(extensions).map(bucket).map_or(Ok(()), |bucket| bucket.charge());
+            }
+            _ => None,
+        };
+        if let Some(holder) = holder {
+            self.meet(holder, limit.unwrap_or(FAILED_ATTEMPTS), extensions)?;
         }
         self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
+    }
+
+    /// Checks that a valid token is no lucky guess. Each identity is checked once per connection.
+    fn meet(&self, holder: &Holder, limit: RateLimit, extensions: &http::Extensions) -> Result<(), Error> {
+        let Some(place) = extensions.get::<Place>() else { return Ok(()) };
+        let is_forwarded = extensions.get::<Forwarded>().is_some();
+        if !is_forwarded && place.knows(&holder.identity) {
+            return Ok(());
+        }
+        let address = client_address(extensions).unwrap_or(place.from());
+        self.buckets.meets(&holder.identity, network(address), limit)?;
+        if !is_forwarded {
+            place.meet(&holder.identity);
+        }
+        Ok(())
+    }
+
+    /// Whether the connection of a request may be used for it; see [`Place::settle`].
+    async fn settle(&self, is_authenticated: bool, extensions: &http::Extensions) -> Result<(), Error> {
+        let Some(place) = extensions.get::<Place>() else { return Ok(()) };
+        let over_share = match extensions.get::<Forwarded>() {
+            Some(Forwarded::From(client)) if !is_authenticated => !place.count_client(*client),
+            _ => false,
+        };
+        if over_share || (place.is_provisional() && !place.settle(is_authenticated).await) {
+            self.server.inner().metrics.rejected_connections.inc();
+            let message = "all connections of the server, or of this address, are in use; only health checks and \
+                           callers with a token are served";
+            return Err(Error::busy(message, FULL));
+        }
+        Ok(())
     }
 
     /// The protected resource metadata, if this is its path.
@@ -127,8 +207,8 @@ impl Endpoint {
             Some(trail) => event.of(&trail.id),
             None => event,
         };
-        let event = match extensions.get::<Place>() {
-            Some(place) => event.by(place.from().to_string()),
+        let event = match client_address(extensions) {
+            Some(address) => event.by(address.to_string()),
             None => event,
         };
         self.server.audit().stranger(event);
@@ -169,14 +249,22 @@ pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: 
 
 async fn guarded(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
     let allowed = endpoint.allowed.check(request.headers()).and_then(|()| endpoint.allowed.check_target(request.uri()));
+    let allowed = match request.extensions().get() {
+        Some(TwoLengths) => Err(NotAllowed::Malformed("send either `Content-Length` or `Transfer-Encoding`")),
+        None => allowed,
+    };
     if let Err(why) = allowed {
+        let (status, why) = match why {
+            NotAllowed::Malformed(why) => (StatusCode::BAD_REQUEST, why),
+            NotAllowed::Foreign(why) => (StatusCode::FORBIDDEN, why),
+        };
         let error = Error::InvalidRequest(why.into());
         endpoint.turned_away(
             "origin",
             AuditEvent::new("origin_refused").detail(error.to_string()),
             request.extensions(),
         );
-        return harmless(endpoint.refuse(request.uri().path(), StatusCode::FORBIDDEN, &error));
+        return harmless(endpoint.refuse(request.uri().path(), status, &error));
     }
     let origin = request.headers().get(ORIGIN).cloned();
     let mut response = harmless(admit(endpoint, routes, request, origin.is_some()).await);
@@ -200,8 +288,7 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
         // A token here could be a guess like any other; over the rate limit its bearer counts as unauthenticated.
         if request.headers().contains_key(AUTHORIZATION) {
             let presented = endpoint.auth.look(request.headers());
-            let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
-            if endpoint.charge(known, request.extensions()).is_err() {
+            if endpoint.charge(&presented, request.extensions()).is_err() {
                 request.headers_mut().remove(AUTHORIZATION);
             }
         }
@@ -210,17 +297,25 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     // A page must load before its user can enter a token.
     let page = endpoint.pages.and_then(|pages| pages(request.method(), request.uri().path(), request.headers()));
     if let Some(page) = page {
-        return page;
+        return match endpoint.settle(false, request.extensions()).await {
+            Ok(()) => page,
+            Err(error) => {
+                with_hint(endpoint.refuse(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error), &error)
+            }
+        };
     }
     let mut presented = endpoint.auth.look(request.headers());
-    let known = if let Presented::Valid(holder) = &presented { Some(holder) } else { None };
     // Unauthenticated requests are charged by address: a token guess is a request too.
-    if let Err(error) = endpoint.charge(known, request.extensions()) {
+    if let Err(error) = endpoint.charge(&presented, request.extensions()) {
         endpoint.server.metrics().count_refused("rate");
         return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
     }
     if let Presented::Unsure = presented {
         presented = endpoint.auth.find_out(request.headers()).await;
+    }
+    let is_authenticated = matches!(presented, Presented::Valid(_));
+    if let Err(error) = endpoint.settle(is_authenticated, request.extensions()).await {
+        return with_hint(endpoint.refuse(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error), &error);
     }
     if request.method() == Method::OPTIONS && is_page {
         return preflight(request.headers());
@@ -326,7 +421,10 @@ fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Presented) -
     response
 }
 
-/// The unit for rate limits: an IPv6 client has more addresses than could be counted, so its network is used.
-fn network(address: std::net::IpAddr) -> std::net::IpAddr {
-    counted_as(address).unwrap_or(address)
+/// Where a request comes from: the client of a trusted proxy, or the peer.
+fn client_address(extensions: &http::Extensions) -> Option<IpAddr> {
+    match extensions.get::<Forwarded>() {
+        Some(Forwarded::From(client)) => Some(*client),
+        Some(Forwarded::Unknown) | None => extensions.get::<Place>().map(Place::from),
+    }
 }

@@ -13,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
 use super::auth::Auth;
 use super::door::Reach;
-use super::guard::{Endpoint, refuse};
+use super::forwarded::TrustedProxies;
+use super::guard::{CallerRules, Endpoint, refuse};
 use super::origin::Allowed;
 use super::places::Places;
 use super::rate::{Buckets, RateLimit};
@@ -39,6 +40,10 @@ pub struct Options {
     pub trust_remote: Standing,
     /// Rate limit per caller; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
+    /// Proxies whose word counts for where a request comes from.
+    pub trusted_proxies: TrustedProxies,
+    /// Rate limit per caller of requests that a trusted proxy forwards.
+    pub forwarded_rate_limit: Option<RateLimit>,
     /// Rate limit of all callers together; `None` for no limit.
     pub global_rate_limit: Option<RateLimit>,
     /// Custom routes, behind the same middleware. Their requests carry the [`Caller`] as an extension.
@@ -74,6 +79,8 @@ impl Default for Options {
             trust_loopback: TrustLevel::Trusted.into(),
             trust_remote: TrustLevel::Verified.into(),
             rate_limit: None,
+            trusted_proxies: TrustedProxies::default(),
+            forwarded_rate_limit: None,
             global_rate_limit: None,
             routes: Router::new(),
             refusals: None,
@@ -115,12 +122,21 @@ impl Http {
                 encrypted,
             },
             auth: self.options.auth.clone(),
-            trust: trust.clone(),
+            trusted_proxies: self.options.trusted_proxies.clone(),
+            direct: CallerRules {
+                trust: trust.clone(),
+                anonymous: anonymous.into(),
+                rate_limit: self.options.rate_limit,
+            },
+            // A proxy on this machine forwards callers of other machines.
+            forwarded: CallerRules {
+                trust: self.options.trust_remote.clone(),
+                anonymous: "remote".into(),
+                rate_limit: self.options.forwarded_rate_limit,
+            },
             buckets: self.buckets.clone(),
-            rate_limit: self.options.rate_limit,
             refusals: self.options.refusals,
             pages: self.options.pages,
-            anonymous: anonymous.into(),
         }
     }
 

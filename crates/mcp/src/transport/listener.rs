@@ -6,26 +6,25 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::Body;
-use http::header::{HOST, STRICT_TRANSPORT_SECURITY};
-use http::{HeaderMap, HeaderValue};
+use http::header::{CONNECTION, HOST, STRICT_TRANSPORT_SECURITY, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderValue, StatusCode};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpListener;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::auth::Auth;
 use super::door::{Door, Knock, Manners, Reach};
-use super::guard::{Endpoint, Routes, guard};
+use super::guard::{Endpoint, Routes, TwoLengths, guard};
 use super::http::Http;
 pub(crate) use super::places::Place;
-use super::places::{NoPlace, Visitor};
+use super::places::{RESERVE_TIMEOUT, Visitor};
 use super::slow_reader::WriteDeadline;
-use super::turns::{Answer, ReadDeadline};
+use super::turns::{Answer, ReadDeadline, RequestBody};
 
 /// Shared state of the connections of one listener.
 #[derive(Clone)]
@@ -65,11 +64,12 @@ impl Http {
         let behind = self.behind(Reach::Loopback, Manners::Plain);
         let (open, leave) = (TaskTracker::new(), CancellationToken::new());
         let (server, from) = (self.server.clone(), IpAddr::from([127, 0, 0, 1]));
-        let visitor = Visitor { server, from, _open: open.token(), leave };
+        let counted_for = behind.endpoint.counted_for(from);
+        let visitor = Visitor { server, from, counted_for, _open: open.token(), leave };
         let knock = Knock::Stream(Box::new(stream));
         match self.places.take(visitor) {
             Ok(place) => behind.serve(knock, place).await,
-            Err(no_place) => behind.squeeze_in(knock, no_place).await,
+            Err(visitor) => behind.squeeze_in(knock, visitor).await,
         }
     }
 
@@ -95,10 +95,11 @@ impl Http {
             match accepted {
                 Ok((knock, from)) => {
                     let (server, leave) = (self.server.clone(), close.child_token());
-                    let visitor = Visitor { server, from, _open: open.token(), leave };
+                    let counted_for = behind.endpoint.counted_for(from);
+                    let visitor = Visitor { server, from, counted_for, _open: open.token(), leave };
                     match self.places.take(visitor) {
                         Ok(place) => drop(open.spawn(behind.clone().serve(knock, place))),
-                        Err(no_place) => drop(open.spawn(behind.clone().squeeze_in(knock, no_place))),
+                        Err(visitor) => drop(open.spawn(behind.clone().squeeze_in(knock, visitor))),
                     }
                 }
                 // Probably out of file descriptors: wait until some are closed.
@@ -141,13 +142,9 @@ impl Http {
 }
 
 impl Behind {
-    /// Serves a connection if an idle one can be evicted for it, else rejects it.
-    async fn squeeze_in(self, knock: Knock, no_place: NoPlace) {
-        let place = match no_place {
-            NoPlace::AtAll(visitor) => self.http.places.make_room(visitor).await,
-            NoPlace::ForThisAddress => None,
-        };
-        match place {
+    /// Serves a connection if another one can be evicted for it or the reserve has room, else rejects it.
+    async fn squeeze_in(self, knock: Knock, visitor: Visitor) {
+        match self.http.places.make_room(visitor).await {
             Some(place) => self.serve(knock, place).await,
             None => {
                 self.http.server.inner().metrics.rejected_connections.inc();
@@ -161,15 +158,26 @@ impl Behind {
     async fn serve(self, knock: Knock, place: Place) {
         let Behind { http, manners, endpoint, routes } = self;
         let leave = place.leave().clone();
+        let limits = http.server.limits();
+        let for_head = match place.is_provisional() {
+            true => limits.request_read_timeout.min(RESERVE_TIMEOUT),
+            false => limits.request_read_timeout,
+        };
+        let opening = async {
+            let opening = manners.open(knock, &http.server);
+            match place.is_provisional() {
+                true => timeout(RESERVE_TIMEOUT, opening).await.ok().flatten(),
+                false => opening.await,
+            }
+        };
         let opened = tokio::select! {
-            opened = manners.open(knock, &http.server) => opened,
+            opened = opening => opened,
             () = leave.cancelled() => return,
         };
         let Some(stream) = opened else { return };
-        let limits = http.server.limits();
         let turn = place.turn().clone();
         let stream = WriteDeadline::new(stream, limits.write_timeout);
-        let stream = TokioIo::new(ReadDeadline::new(stream, turn.clone(), limits));
+        let stream = TokioIo::new(ReadDeadline::new(stream, turn.clone(), for_head, limits));
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
             // The stream has its own deadlines, which distinguish a slow head from an idle keep-alive connection.
@@ -177,12 +185,23 @@ impl Behind {
             // hyper requires at least 8 KiB.
             .max_buf_size(limits.max_header_bytes.max(8192));
         let is_encrypted = manners.is_encrypted();
+        let is_proxy = endpoint.trusted_proxies.trusts(place.from());
+        let of_requests = turn.clone();
         let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
-            turn.take();
-            let turn = turn.clone();
+            let turn = of_requests.clone();
+            let is_head_known = turn.take();
             let strict = is_encrypted && !is_called_localhost(request.headers());
-            let mut request = request.map(Body::new);
+            let mut request = request.map(|body| RequestBody::of(&turn, body));
+            // hyper has dropped a `Content-Length` beside a `Transfer-Encoding`. A pipelined request might have had one.
+            if request.headers().contains_key(TRANSFER_ENCODING) && (!is_head_known || turn.head_has_length()) {
+                request.extensions_mut().insert(TwoLengths);
+            }
+            let forwarded = if is_proxy { endpoint.trusted_proxies.client(request.headers()) } else { None };
+            if let Some(forwarded) = forwarded {
+                request.extensions_mut().insert(forwarded);
+            }
             request.extensions_mut().insert(place.clone());
+            let place = place.clone();
             // Boxed: hyper moves the future three times before polling it, and it has 3 kB.
             let answer = Box::pin(guard(endpoint.clone(), routes.clone(), request));
             async move {
@@ -190,13 +209,20 @@ impl Behind {
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
                 }
-                Ok::<_, Infallible>(Answer::to(&turn, response))
+                // The reserve serves one request of each connection.
+                if place.is_provisional() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
+                Ok::<_, Infallible>(Answer::to(&turn, forwarded.map(|_| place), response))
             }
         });
         let mut connection = std::pin::pin!(builder.serve_connection(stream, guarded).with_upgrades());
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = leave.cancelled() => {
+                if turn.is_stalled() {
+                    return;
+                }
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

@@ -21,23 +21,39 @@ pub(crate) struct Allowed {
     pub(crate) encrypted: bool,
 }
 
+/// Why a request is rejected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NotAllowed {
+    /// It is not HTTP as it should be.
+    Malformed(&'static str),
+    /// It is for another host, or from a page that may not call.
+    Foreign(&'static str),
+}
+
 impl Allowed {
-    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), &'static str> {
+    pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), NotAllowed> {
+        use NotAllowed::{Foreign, Malformed};
         // A proxy in front of us may use the last of several values where we use the first.
         if [HOST, ORIGIN].iter().any(|name| headers.get_all(name).iter().nth(1).is_some()) {
-            return Err("the request has more than one `Host` or `Origin`");
+            return Err(Malformed("the request has more than one `Host` or `Origin`"));
         }
         match headers.get(HOST).map(|value| value.to_str()) {
-            _ if self.any_host => {}
-            Some(Ok(host)) if self.host(host) => {}
-            Some(_) => return Err("this server does not answer to that `Host`; see `server.allowed_hosts`"),
-            None => return Err("the request has no `Host`"),
+            Some(Ok(host)) if !self.any_host && self.host(host) => {}
+            Some(Ok(host)) if is_well_formed(host) && (self.any_host || !host.is_empty()) => match self.any_host {
+                true => {}
+                false => return Err(Foreign("this server does not answer to that `Host`; see `server.allowed_hosts`")),
+            },
+            Some(_) => return Err(Malformed("`Host` must be a host name or an address, perhaps with a port")),
+            None if self.any_host => {}
+            None => return Err(Malformed("the request has no `Host`")),
         }
         match headers.get(ORIGIN).map(|value| value.to_str()) {
             None => Ok(()),
             Some(Ok(origin)) if self.origin(origin) => Ok(()),
             Some(Ok(origin)) if self.own_page(origin, headers) => Ok(()),
-            Some(_) => Err("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"),
+            Some(_) => {
+                Err(Foreign("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"))
+            }
         }
     }
 
@@ -52,11 +68,11 @@ impl Allowed {
     }
 
     /// Checks the host of an absolute-form target, as in proxy requests: it counts like the header.
-    pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), &'static str> {
+    pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), NotAllowed> {
         match target.authority() {
-            Some(authority) if !self.host(authority.as_str()) => {
-                Err("this server does not answer to the host of that target; see `server.allowed_hosts`")
-            }
+            Some(authority) if !self.host(authority.as_str()) => Err(NotAllowed::Foreign(
+                "this server does not answer to the host of that target; see `server.allowed_hosts`",
+            )),
             _ => Ok(()),
         }
     }
@@ -102,6 +118,38 @@ fn is_plainly_loopback(header: &str) -> bool {
             .strip_prefix(':')
             .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()) && port.parse::<u16>().is_ok()),
     })
+}
+
+/// Whether a `Host` has the syntax of RFC 9110, section 7.2: a registered name or an address, perhaps with a port.
+fn is_well_formed(header: &str) -> bool {
+    let (is_host, port) = match header.strip_prefix('[') {
+        Some(rest) => match rest.split_once(']') {
+            Some((address, port)) => (address.parse::<std::net::Ipv6Addr>().is_ok(), port),
+            None => return false,
+        },
+        None => {
+            let (host, port) = header.split_at(header.find(':').unwrap_or(header.len()));
+            let mut rest = host.as_bytes();
+            let mut is_name = true;
+            while let Some((first, tail)) = rest.split_first() {
+                rest = match (first, tail) {
+                    (b'%', [a, b, tail @ ..]) if a.is_ascii_hexdigit() && b.is_ascii_hexdigit() => tail,
+                    (byte, tail) if byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=".contains(byte) => tail,
+                    _ => {
+                        is_name = false;
+                        break;
+                    }
+                };
+            }
+            (is_name, port)
+        }
+    };
+    let is_port = match port.strip_prefix(':') {
+        Some("") => true,
+        Some(digits) => digits.bytes().all(|byte| byte.is_ascii_digit()) && digits.parse::<u16>().is_ok(),
+        None => port.is_empty(),
+    };
+    is_host && is_port
 }
 
 /// Parses `host[:port]`.
@@ -183,6 +231,35 @@ mod tests {
         }
         // Behind a TLS-terminating proxy the operator configures the origin.
         assert!(check_at(false, "mcp.example.org", Some("https://app.example.org")));
+    }
+
+    #[test]
+    fn s10_a_malformed_host_is_told_from_a_foreign_one() {
+        for host in ["a", "a.example:80", "a.example:", "1.2.3.4", "[::1]:80", "%2Ftmp%2Fa.sock", "a_b.example", ""] {
+            assert!(is_well_formed(host), "{host}");
+        }
+        for host in [
+            "a b",
+            "a/b",
+            "a@b",
+            "a:b",
+            "a:+80",
+            "a:99999",
+            "[::1",
+            "::1",
+            "[::1]x",
+            "[a]",
+            "a%2",
+            "a\"b",
+            "a?b",
+            "a#b",
+            "a,b:80:90",
+            "<a>",
+            "a\\b",
+            "a:80 ",
+        ] {
+            assert!(!is_well_formed(host), "{host}");
+        }
     }
 
     #[test]

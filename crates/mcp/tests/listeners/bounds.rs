@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use corbie_mcp::Limits;
 use corbie_mcp::transport::http::Options;
+use corbie_mcp::transport::{Auth, TrustedProxies};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use tokio::time::timeout;
@@ -124,23 +125,144 @@ async fn s10_a_slow_head_a_slow_body_and_a_client_that_does_not_read_end_over_tl
 }
 
 #[tokio::test]
-async fn s10_a_flood_of_connections_leaves_none_behind() {
-    const FLOOD: i64 = 200;
-    let limits = Limits { max_connections: 1, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+async fn s10_a_flood_of_silent_connections_keeps_nobody_out() {
+    const FLOOD: usize = 200;
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
     let server = with(limits);
     let port = fixture::listen(&server, Options::default()).await;
-    let held = peer::connect(port).await;
     let mut flood = Vec::new();
     for _ in 0..FLOOD {
         flood.push(peer::connect(port).await);
     }
-    // Told why or not, each of them is closed.
-    for stream in &mut flood {
+    assert_eq!(ask(peer::connect(port).await, "localhost", "", &ping()).await.status, 200);
+    // All but those that hold a place or are in the reserve were closed, and the oldest first.
+    for stream in &mut flood[2..FLOOD - 20] {
         let said = closed(stream).await;
         assert!(said.is_empty() || said.starts_with("HTTP/1.1 503"), "{said}");
     }
-    drop(held);
-    peer::eventually(async || peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status == 200)
-        .await;
-    assert!(metric(port, "corbie_connections_rejected_total").await >= FLOOD);
+    assert!(metric(port, "corbie_connections_evicted_total").await > 0);
+    drop(flood);
+    peer::eventually(async || metric(port, "corbie_connections").await == 1).await;
+}
+
+const TOKEN: &str = "authorization: Bearer right-token\r\n";
+
+/// Uses up all connections but the reserve with requests that are being worked on.
+async fn fill(port: u16, gate: &Gate, connections: usize, token: &'static str) {
+    for _ in 0..connections {
+        let message = call(1, "gate", json!({})).to_string();
+        tokio::spawn(async move { ask(peer::connect(port).await, "localhost", token, &message).await });
+        gate.entered().await;
+    }
+}
+
+fn gated(limits: Limits) -> (Gate, corbie_mcp::Server) {
+    let gate = Gate::new();
+    let server = fixture::builder(Wiped::default()).limits(limits).tool(gate.tool()).build().expect("valid");
+    (gate, server)
+}
+
+#[tokio::test]
+async fn s10_probes_and_authenticated_callers_are_served_when_all_connections_are_in_use() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let (gate, server) = gated(limits);
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&server, options).await;
+    fill(port, &gate, 2, TOKEN).await;
+    // Silent connections do not use up the reserve either.
+    let mut silent = Vec::new();
+    for _ in 0..50 {
+        silent.push(peer::connect(port).await);
+    }
+    for _ in 0..10 {
+        for page in ["/live", "/ready", "/health"] {
+            let reply = peer::http(port, "GET", page, &[], "").await;
+            assert_eq!((reply.status, reply.headers["connection"].as_str()), (200, "close"), "{page}");
+        }
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+        for token in ["", "authorization: Bearer wrong-token\r\n"] {
+            let reply = ask(peer::connect(port).await, "localhost", token, &ping()).await;
+            assert_eq!((reply.status, reply.headers["retry-after"].as_str()), (503, "1"), "{token}");
+        }
+    }
+    gate.open();
+    gate.open();
+    peer::eventually(async || ask(peer::connect(port).await, "localhost", "", &ping()).await.status == 401).await;
+}
+
+#[tokio::test]
+async fn s10_silent_connections_and_unfinished_handshakes_make_room_over_tls() {
+    let identity = Identity::new();
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let port = listen_tls(&with(limits), identity.certificates()).await;
+    let mut held = Vec::new();
+    for _ in 0..12 {
+        let mut stream = peer::connect(port).await;
+        // The beginning of a handshake.
+        stream.write_all(&[0x16, 0x03, 0x01, 0x02]).await.expect("writable");
+        held.push(stream);
+        let stream = identity.connect(port).await.expect("a handshake");
+        assert_eq!(ask(stream, "localhost", "", &ping()).await.status, 200);
+    }
+}
+
+#[tokio::test]
+async fn s10_loopback_has_its_share_where_a_token_is_needed_and_its_holders_are_not_counted() {
+    let limits = Limits {
+        max_connections: 20,
+        max_connections_per_address: 2,
+        request_read_timeout: PATIENCE * 3,
+        ..fixture::quick_limits()
+    };
+    let (gate, server) = gated(limits);
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&server, options).await;
+    // Holders of a token use as many as they like.
+    fill(port, &gate, 5, TOKEN).await;
+    let mut strangers = Vec::new();
+    for _ in 0..2 {
+        let mut stream = peer::connect(port).await;
+        assert_eq!(ask_on(&mut stream).await, "HTTP/1.1 200 OK");
+        strangers.push(stream);
+    }
+    // Idle, so that the next one takes the place of the first.
+    let mut third = peer::connect(port).await;
+    assert_eq!(ask_on(&mut third).await, "HTTP/1.1 200 OK");
+    assert_eq!(closed(&mut strangers[0]).await, "");
+    assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    (0..5).for_each(|_| gate.open());
+}
+
+#[tokio::test]
+async fn s10_behind_a_trusted_proxy_each_client_has_its_share() {
+    let limits = Limits { max_connections_per_address: 1, ..fixture::quick_limits() };
+    let (gate, server) = gated(limits);
+    let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
+    let port = fixture::listen(&server, Options { trusted_proxies, ..Options::default() }).await;
+    fill(port, &gate, 1, "x-forwarded-for: 203.0.113.7\r\n").await;
+    let status = async |from: &str| ask(peer::connect(port).await, "localhost", from, &ping()).await.status;
+    assert_eq!(status("x-forwarded-for: 203.0.113.7\r\n").await, 503);
+    assert_eq!(
+        status("x-forwarded-for: 198.51.100.1, 203.0.113.7\r\n").await,
+        503,
+        "the left is the client's own word"
+    );
+    assert_eq!(status("forwarded: for=203.0.113.8\r\n").await, 200);
+    assert_eq!(status("").await, 200, "the proxy itself");
+    gate.open();
+    peer::eventually(async || status("x-forwarded-for: 203.0.113.7\r\n").await == 200).await;
+}
+
+#[tokio::test]
+async fn s10_connections_that_stop_in_the_middle_of_a_head_make_room() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let port = fixture::listen(&with(limits), Options::default()).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = peer::connect(port).await;
+        stream.write_all(b"GET /live HTTP/1.1\r\nhost: loc").await.expect("writable");
+        held.push(stream);
+    }
+    peer::eventually(async || ask(peer::connect(port).await, "localhost", "", &ping()).await.status == 200).await;
+    assert_eq!(closed(&mut held[0]).await, "");
 }
