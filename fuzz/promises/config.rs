@@ -14,7 +14,9 @@ pub(super) fn hold(bytes: &[u8]) {
     match Config::load(sources(folder.path(), &written)) {
         Ok(_) => {
             let shown = shown(folder.path(), &written, false);
-            let again = write(folder.path(), "again.yaml", shown.as_bytes());
+            // The mask of a token is no token that could guard a server.
+            let filled = shown.replace("token: \"***\"", "token: 8f14e45fceea167a5a36dedd4bea2543");
+            let again = write(folder.path(), "again.yaml", filled.as_bytes());
             assert_eq!(self::shown(folder.path(), &again, false), shown, "settings that are shown can be read again");
         }
         Err(error) => told(&error, text),

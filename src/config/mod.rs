@@ -49,6 +49,7 @@ pub mod socket_mode;
 mod suggest;
 pub mod telemetry;
 pub mod tls;
+mod token_strength;
 mod tree;
 pub mod trust;
 mod typed;
@@ -152,6 +153,7 @@ impl Config {
         let loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
+        mistakes.extend(loaded.config.server.mistakes());
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.telemetry.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());

@@ -8,12 +8,15 @@ use serde::{Deserialize, Serialize};
 
 use super::address::{HostName, Listen, WebOrigin};
 use super::duration::{Period, Timeout, as_seconds};
+use super::external::Mistake;
 use super::limits::Limits;
 use super::network::AddressBlock;
 use super::oauth::OAuth;
+use super::problem::KeyPath;
 use super::secret::Secret;
 use super::socket_mode::SocketMode;
 use super::tls::Tls;
+use super::token_strength::is_strong;
 
 /// Where the server listens, who may call, and how long things may take.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -128,6 +131,27 @@ impl Server {
             _ if anybody => Ok(Authentication::Bearer),
             _ => Err(NoAuthentication::NoToken),
         }
+    }
+
+    /// A token that guards a listener must not be guessable.
+    pub(super) fn mistakes(&self) -> Option<Mistake> {
+        let is_loopback = |listen: &Listen| match listen {
+            Listen::Port(address) => address.is_loopback(),
+            Listen::Socket(_) => true,
+        };
+        // Without `listen`, this machine alone is served.
+        let all_loopback = self.listen.iter().all(is_loopback);
+        let guards = self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
+        let token = self.token.as_ref().filter(|token| guards && !is_strong(token.expose()))?;
+        let message = format!(
+            "can be guessed: {}; make one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and give it to \
+             the callers; or remove it and make a token for each caller with `corbie tokens create NAME`",
+            match token.expose().len() {
+                ..22 => "it is too short for 128 random bits",
+                _ => "it does not look like 128 random bits",
+            }
+        );
+        Some(Mistake { path: KeyPath::dotted("server.token"), message })
     }
 
     /// Whether a proxy may bring callers of other machines to a listener of this one.

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use crate::process::{Running, Setup, call, corbie};
 
-const TOKEN: &str = "mark-0815-token";
+const TOKEN: &str = "a0561fd649cdb6baa784055f051bad796ea0afef";
 
 /// All of this machine's addresses, on any free port. Loopback is one of them, so a test can reach it.
 fn open_to_others() -> Setup {
@@ -161,7 +161,7 @@ fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
     let client = server.client();
     let known = format!("Bearer {TOKEN}");
     let mut replies = Vec::new();
-    for headers in [[("Authorization", known.as_str())], [("Authorization", "Bearer mark-0815")]] {
+    for headers in [[("Authorization", known.as_str())], [("Authorization", "Bearer a0561fd649cd")]] {
         for path in ["/health", "/metrics"] {
             replies.push(client.call("GET", path, &headers, "").body);
         }
@@ -179,4 +179,40 @@ fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
         assert!(!text.contains(TOKEN), "{text}");
     }
     assert!(mistaken.refusal().contains("CORBIE_SERVER__TOKEN"), "{mistaken:?}");
+}
+
+#[test]
+fn s05_a_token_that_can_be_guessed_is_refused_at_start_with_the_command_that_makes_one() {
+    for weak in ["a", "1234", "password-password-password-password", "0123456789abcdef0123456789abcdef"] {
+        let guarded = [
+            open_to_others(),
+            corbie("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer"),
+            corbie("config validate").variable("CORBIE_SERVER__AUTH", "bearer"),
+        ];
+        for setup in guarded {
+            let ended = setup.variable("MCP_API_KEY", weak).run("");
+            assert_ne!(ended.code, Some(0), "{weak}");
+            let said = format!("{}{}", ended.out, ended.err);
+            for part in ["MCP_API_KEY", "server.token", "openssl rand -hex 32", "corbie tokens create"] {
+                assert!(said.contains(part), "{weak}: {said}");
+            }
+            assert!(weak.len() < 5 || !said.contains(weak), "{said}");
+        }
+    }
+    // Where it guards nothing, it may be anything: the variable is also what other servers get.
+    let ended = corbie("config validate").variable("MCP_API_KEY", "a").run("");
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn s05_a_four_digit_token_cannot_be_tried_from_loopback() {
+    let mut server =
+        corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer").start();
+    let client = server.client();
+    let status =
+        |token: &str| client.call("POST", "/mcp/ping", &[("Authorization", &format!("Bearer {token}"))], "").status;
+    assert_eq!(status(TOKEN), 200);
+    let refused = (0..1000).filter(|guess| status(&format!("{guess:04}")) == 429).count();
+    assert!(refused > 500, "{refused}");
+    assert_eq!(status(TOKEN), 200, "who was known before goes on");
 }
