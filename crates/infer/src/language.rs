@@ -1,24 +1,24 @@
-//! Tells when a text is plainly not in a language a model was made for.
+//! Language detection for texts outside a model's languages.
 
 use whatlang::{Lang, Script};
 
-/// A language a text is plainly in.
+/// A reliably detected language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Language(Lang);
 
-/// Fewer letters than this are a name or a code, and no sign of a language.
+/// Shorter texts are names or codes and do not indicate a language.
 const FEWEST_LETTERS: usize = 12;
 
 impl Language {
-    /// The language of a text, where there is no doubt about it.
+    /// The language of a text, if the detection is reliable.
     pub fn of(text: &str) -> Option<Language> {
-        // The first part tells as much as the whole, in bounded time.
+        // A prefix is enough for detection and bounds the time.
         let text = &text[..text.floor_char_boundary(2000)];
         if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
             return None;
         }
         let seen = whatlang::detect(text)?;
-        // Languages that share the Latin script are easily confused in short texts; a script of one's own is not.
+        // Languages in Latin script are easily confused in short texts; other scripts are not.
         let is_certain = seen.script() != Script::Latin || seen.is_reliable();
         is_certain.then_some(Language(seen.lang()))
     }
@@ -28,7 +28,7 @@ impl Language {
         self.0.code()
     }
 
-    /// Its name in English.
+    /// English name.
     pub fn name(self) -> &'static str {
         self.0.eng_name()
     }

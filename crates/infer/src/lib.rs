@@ -1,9 +1,9 @@
-//! Local models: text becomes vectors, vectors become classes, and pictures become text.
+//! Local inference: text embeddings, text classification, and OCR.
 //!
-//! A synchronous library that knows nothing of protocols, settings or threads. [`Embedder`] turns text into unit
-//! vectors, with the model inside the library or one from a folder. [`heads::Classifier`] learns classes from a few
-//! examples on top of them. [`SequenceClassifier`] is a model that was trained to classify as a whole. [`ocr::Engine`]
-//! reads the text of pictures.
+//! A synchronous library without protocols or configuration. [`Embedder`] turns text into unit vectors, with the
+//! built-in model or one from a directory. [`heads::Classifier`] learns classes from a few examples on top of the
+//! embeddings. [`SequenceClassifier`] runs a fine-tuned sequence classification model. [`ocr::Engine`] recognizes text
+//! in images.
 
 mod builtin;
 mod embedder;

@@ -1,7 +1,7 @@
-//! The model itself: tokens in, numbers out. Everything that knows the runtime (rten) is here (`ocr/network`
-//! runs the networks that see without it).
+//! Inference with the rten runtime: token IDs in, tensors out. Only this file depends on rten (`ocr/network` runs the
+//! OCR networks without it).
 //!
-//! A runtime for another device would stand beside this file, with the same functions.
+//! A runtime for another device would be a second file with the same functions.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -13,7 +13,7 @@ use rten_onnx::onnx::ModelProto;
 use rten_onnx::protobuf::{DecodeMessage, OwnedValues, ProtobufError, ReadPos, ReadValue, ValueReader};
 use rten_tensor::Layout;
 
-/// A loaded model with the inputs and the output that matter.
+/// A loaded model with its input and output nodes.
 pub(crate) struct Network {
     model: Model,
     ids: NodeId,
@@ -22,34 +22,34 @@ pub(crate) struct Network {
     options: RunOptions,
 }
 
-/// What a model may want to know besides the tokens. Nothing is ever padded, so all of it follows from the length.
+/// Inputs of a model besides the token IDs. Texts are never padded, so all of them follow from the length.
 #[derive(Debug, Clone, Copy)]
 enum Input {
-    /// Which tokens count: all of them.
+    /// Attention mask: all ones.
     Mask,
-    /// Which of two sentences a token is in: the first.
+    /// Token type IDs: all zeros.
     Segments,
     Positions,
 }
 
-/// What a model was exported for.
+/// The task of an exported model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Task {
     FeatureExtraction,
     TextClassification,
 }
 
-/// What a model says about texts of one length.
+/// Output for texts of one length.
 #[derive(Debug)]
 pub(crate) struct Output {
     pub(crate) numbers: Vec<f32>,
-    /// One row a token, or one row a text where the model pools by itself.
+    /// One row per token, or one row per text if the model pools internally.
     pub(crate) rows_per_text: usize,
     pub(crate) width: usize,
 }
 
 impl Task {
-    /// As exporters call it.
+    /// The exporters' name of the task.
     fn name(self) -> &'static str {
         match self {
             Task::FeatureExtraction => "feature-extraction",
@@ -57,7 +57,7 @@ impl Task {
         }
     }
 
-    /// Outputs that models are exported with, the ones that spare us work first.
+    /// Known output names, those that need the least post-processing first.
     fn outputs(self) -> &'static [&'static str] {
         match self {
             Task::FeatureExtraction => {
@@ -69,12 +69,12 @@ impl Task {
 }
 
 impl Network {
-    /// A model that gives vectors.
+    /// Creates an embedding model.
     pub(crate) fn new(model: Model, threads: Arc<ThreadPool>) -> Result<Network, String> {
         Network::for_task(Task::FeatureExtraction, model, threads)
     }
 
-    /// A model from a file, one that [`parse`] has found to be safe.
+    /// Loads a model from a file that [`parse`] has validated.
     pub(crate) fn load(task: Task, file: &Path, threads: usize) -> Result<Network, String> {
         let model = ModelOptions::with_all_ops().prepack_weights(true).load_file(file);
         Network::for_task(task, model.map_err(|error| error.to_string())?, pool(threads))
@@ -112,7 +112,7 @@ impl Network {
         Ok(Network { model, ids, others, output, options })
     }
 
-    /// Runs texts that all have the same number of tokens, and expects vectors.
+    /// Runs texts with the same number of tokens and expects embeddings.
     pub(crate) fn run(&self, texts: &[&[u32]]) -> Result<Output, String> {
         let (count, length) = (texts.len(), texts.first().map_or(0, |text| text.len()));
         let (shape, numbers) = self.run_unchecked(texts)?;
@@ -125,7 +125,7 @@ impl Network {
         }
     }
 
-    /// Runs one text, and expects one number for each of `classes`.
+    /// Runs one text and expects one logit per class.
     pub(crate) fn score(&self, text: &[u32], classes: usize) -> Result<Vec<f32>, String> {
         let (shape, numbers) = self.run_unchecked(&[text])?;
         if shape[..] == [1, classes] {
@@ -138,7 +138,7 @@ impl Network {
         ))
     }
 
-    /// The shape of the output and its numbers, whatever they are.
+    /// The shape and the numbers of the output, without validation.
     fn run_unchecked(&self, texts: &[&[u32]]) -> Result<(Vec<usize>, Vec<f32>), String> {
         let (count, length) = (texts.len(), texts.first().map_or(0, |text| text.len()));
         let tensor = |numbers: Vec<i32>| -> Result<ValueOrView<'static>, String> {
@@ -168,8 +168,8 @@ pub(crate) fn pool(threads: usize) -> Arc<ThreadPool> {
     Arc::new(ThreadPool::with_num_threads(threads.max(1)))
 }
 
-/// Parses the file of a network just as the runtime will, but for this: the runtime reserves whatever memory a field
-/// asks for, and follows graphs in graphs until the stack ends. Neither can be caught. What is parsed here is safe to
+/// Parses a network file like the runtime, with two limits. The runtime allocates the memory that a field requests and
+/// recurses into nested graphs until the stack overflows; neither can be caught. A file that passes here is safe to
 /// load.
 pub(crate) fn parse(file: File) -> Result<ModelProto, String> {
     let size = file.metadata().map_err(|error| error.to_string())?.len();
@@ -178,15 +178,15 @@ pub(crate) fn parse(file: File) -> Result<ModelProto, String> {
     ModelProto::decode(file).map_err(|error| error.to_string())
 }
 
-/// The runtime's own reader of a file, within the file's size and a part of the stack.
+/// The runtime's file reader, limited to the file size and to a part of the stack.
 struct Bounded {
     inner: ValueReader<ReadPos<BufReader<File>>>,
     size: u64,
-    /// Where the stack was at the start.
+    /// Stack address at the start.
     stack: usize,
 }
 
-/// Takes a few dozen graphs in graphs; models have two or three.
+/// Enough for a few dozen nested graphs; models have two or three.
 const MOST_STACK_BYTES: usize = 64 * 1024;
 
 impl Bounded {
@@ -209,7 +209,7 @@ impl ReadValue for Bounded {
         self.inner.read_i64()
     }
 
-    /// Every message begins with one.
+    /// Every message starts with a varint.
     fn read_varint(&mut self) -> Result<u64, ProtobufError> {
         let here = 0u8;
         if std::ptr::from_ref(&here).addr().abs_diff(self.stack) > MOST_STACK_BYTES {

@@ -1,22 +1,22 @@
-//! From one row of numbers per token to one vector per text.
+//! Pooling: token embeddings to one vector per text.
 
 use serde::{Deserialize, Serialize};
 
-/// Which tokens speak for the text. A model works only with the way it was trained with.
+/// Pooling method. A model only works with the method of its training.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {
-    /// All of them, on average: MiniLM, e5, gte.
+    /// Mean of all tokens: MiniLM, e5, gte.
     #[default]
     Mean,
-    /// The first, which the model puts there for this: bge.
+    /// The first token (CLS): bge.
     Cls,
-    /// The last, which has seen all others: Qwen3-Embedding.
+    /// The last token, which attends to all previous tokens: Qwen3-Embedding.
     LastToken,
 }
 
 impl Pooling {
-    /// Makes one vector of `rows` rows of `width` numbers.
+    /// Pools rows of `width` numbers into one vector.
     pub(crate) fn pool(self, rows: &[f32], width: usize) -> Vec<f32> {
         match self {
             Pooling::Cls => rows[..width].to_vec(),
@@ -35,9 +35,9 @@ impl Pooling {
     }
 }
 
-/// Gives a vector the length one; none for a vector that has no direction, or numbers that are none.
+/// Normalizes a vector to unit length; `None` for the zero vector and for non-finite numbers.
 pub(crate) fn normalise(mut vector: Vec<f32>) -> Option<Vec<f32>> {
-    // In f64: the squares of large numbers would overflow.
+    // In f64, because squares of large numbers would overflow.
     let length = vector.iter().map(|number| f64::from(*number).powi(2)).sum::<f64>().sqrt();
     if !length.is_finite() || length < 1e-12 {
         return None;

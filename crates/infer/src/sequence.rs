@@ -1,7 +1,7 @@
-//! Text to classes, by a model that was trained for it as a whole.
+//! Fine-tuned sequence classification models.
 //!
-//! Such a model lies in a folder as its exporter wrote it: `model.onnx`, `tokenizer.json`, and `config.json` with the
-//! names of its classes.
+//! The model directory contains the exporter's files: `model.onnx`, `tokenizer.json`, and `config.json` with the class
+//! names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -26,7 +26,7 @@ pub struct SequenceClassifier {
 }
 
 impl SequenceClassifier {
-    /// A model from a folder. It is run once, to see that it works.
+    /// Loads a model from a directory. Runs it once to verify that it works.
     pub fn open(path: &Path, max_tokens: Option<usize>, threads: usize) -> Result<SequenceClassifier, Error> {
         folder::open_guarded(path, || SequenceClassifier::open_or_panic(path, max_tokens, threads))
     }
@@ -46,26 +46,25 @@ impl SequenceClassifier {
         Ok(classifier)
     }
 
-    /// Names the folder and everything that decides about a class, the names of the classes included.
+    /// Identifies the directory and everything that affects the result, including the class names.
     pub fn id(&self) -> &ModelId {
         &self.id
     }
 
-    /// The classes, in the order of the probabilities.
+    /// Class names, in the order of the probabilities.
     pub fn labels(&self) -> &[String] {
         &self.labels
     }
 
-    /// How many tokens of a text the model reads, its own around the text included.
+    /// Maximum number of tokens of a text, including special tokens.
     pub fn max_tokens(&self) -> usize {
         self.reader.max_tokens()
     }
 
-    /// How probable each class is: finite numbers, one for each label, that sum to one. The end of a text that is longer
-    /// than the model reads has no part in them.
+    /// The probability of each label: finite numbers with sum one. Longer texts are truncated to the input limit.
     pub fn classify(&self, text: &str) -> Result<Vec<f32>, Error> {
-        // A tokenizer can be fine with the text it was tried with and panic over another one. It is only read here, so
-        // that nothing is left half done.
+        // A tokenizer may pass the trial run and panic on another text. It is only read here, so a panic leaves no
+        // inconsistent state.
         catch_unwind(AssertUnwindSafe(|| self.classify_or_panic(text)))
             .unwrap_or_else(|_| Err(self.failed("it panicked over this text; export it again".into())))
     }
@@ -85,7 +84,7 @@ impl SequenceClassifier {
     }
 }
 
-/// The part of `config.json` that is about classes.
+/// The class-related part of `config.json`.
 #[derive(Deserialize)]
 struct ConfigFile {
     id2label: Option<BTreeMap<String, String>>,
@@ -94,14 +93,14 @@ struct ConfigFile {
 
 const CONFIG: &str = "config.json";
 
-/// The names of the classes, in the order of the model's outputs.
+/// Class names, in the order of the model's outputs.
 fn labels_beside(folder: &Path) -> Result<Vec<String>, Error> {
     let bad = |reason: String| Error::BadModel { path: folder.join(CONFIG), reason };
     let config: Option<ConfigFile> = folder::beside(folder, CONFIG)?;
     let config = config.ok_or_else(|| {
         bad("it is not there; copy it from where the model was trained, it names the classes in `id2label`".into())
     })?;
-    // Softmax would make classes exclude each other that were trained not to, and the result would look like any other.
+    // With multi-label models, softmax would make the classes exclusive, and the result would look valid.
     if let Some(kind) = config.problem_type.filter(|kind| kind != "single_label_classification") {
         return Err(bad(format!("its `problem_type` is `{kind}`; only `single_label_classification` is supported")));
     }
@@ -133,12 +132,12 @@ fn in_order(mut by_output: BTreeMap<String, String>) -> Result<Vec<String>, Stri
     Ok(labels)
 }
 
-/// Scores to probabilities; none for scores that are not finite.
+/// Converts logits to probabilities; `None` if a logit is not finite.
 fn softmax(scores: &[f32]) -> Option<Vec<f32>> {
     if !scores.iter().all(|score| score.is_finite()) {
         return None;
     }
-    // In f64: the difference of two large numbers would overflow.
+    // In f64, because the difference of two large numbers would overflow.
     let most = f64::from(scores.iter().copied().fold(f32::MIN, f32::max));
     let exps: Vec<f64> = scores.iter().map(|score| (f64::from(*score) - most).exp()).collect();
     let total: f64 = exps.iter().sum();

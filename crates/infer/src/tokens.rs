@@ -1,37 +1,37 @@
-//! Text to token ids, by the model's own tokenizer.
+//! Tokenizer: text to token IDs.
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Error;
 
-/// The longest text that is looked at. What a model reads of it is far less; this bounds the time to find that out.
+/// Maximum text length. Models read far less; this bounds the tokenization time.
 pub const MAX_TEXT_BYTES: usize = 16 * 1024 * 1024;
 
-/// The part of a text that is tokenized first: enough for any model, small enough to cost nothing.
+/// Length of the prefix that is tokenized first: enough for any model, and cheap.
 const FIRST_PART_BYTES: usize = 16 * 1024;
 
-/// The longest part that is tokenized, of a text with next to nothing in it or without spaces.
+/// Maximum length of the tokenized prefix, for texts that are nearly empty or have no spaces.
 const LAST_PART_BYTES: usize = 1024 * 1024;
 
-/// What a model will see of one text.
+/// Token IDs of one text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tokens {
     pub ids: Vec<u32>,
-    /// The text was longer than the model reads; its end has no part in the vector.
+    /// The text exceeded the input limit; its end does not contribute to the vector.
     pub truncated: bool,
 }
 
-/// A tokenizer with the number of tokens its model reads.
+/// A tokenizer with the input limit of its model.
 #[derive(Debug)]
 pub(crate) struct Reader {
     tokenizer: tokenizers::Tokenizer,
     max_tokens: usize,
-    /// How many tokens the model puts around a text, such as `[CLS]` and `[SEP]`.
+    /// Number of special tokens around a text, such as `[CLS]` and `[SEP]`.
     around: usize,
 }
 
-/// Tells where the tokens of texts stand, for those who cut them. Cheap to clone, and used beside a running model.
+/// Token offsets for chunking. Cheap to clone, and usable while the model runs.
 #[derive(Debug, Clone)]
 pub struct Tokenizer {
     reader: Arc<Reader>,
@@ -45,25 +45,25 @@ impl Tokenizer {
         Tokenizer { reader, room }
     }
 
-    /// How many tokens of a passage the model reads at once.
+    /// Maximum number of tokens of a passage.
     pub fn room(&self) -> usize {
         self.room
     }
 
-    /// Where the tokens of a text stand in it, in bytes and in order, however long it is.
+    /// Byte ranges of the tokens of a text, in order, without a length limit.
     pub fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
         self.reader.offsets(text)
     }
 
-    /// Cuts a text into as few pieces of about the same length as the model can read whole, between words where there
-    /// are any. Where the model finds nothing to read there is none.
+    /// Splits a text into the smallest number of windows of about equal length that fit the model, at word boundaries
+    /// where possible. Empty if the text has no tokens.
     pub fn windows<'t>(&self, text: &'t str) -> Result<Vec<&'t str>, Error> {
         let tokens = self.offsets(text)?;
         let count = tokens.len().div_ceil(self.room);
         if count <= 1 {
             return Ok(if count == 0 { Vec::new() } else { vec![text] });
         }
-        // The rest of a word that is cut may have more tokens than it had in the whole, so some room is kept for it.
+        // The rest of a split word may have more tokens than before, so some room is reserved for it.
         let share = tokens.len().div_ceil(count);
         let mut windows = Vec::with_capacity(count + 1);
         let (mut from, mut first) = (0, 0);
@@ -84,7 +84,7 @@ impl Reader {
     pub(crate) fn new(json: &[u8], max_tokens: usize) -> Result<Reader, String> {
         let mut tokenizer =
             tokenizers::Tokenizer::from_bytes(json).map_err(|error| format!("`tokenizer.json`: {error}"))?;
-        // Both are settings of whoever exported the model. We cut and pad ourselves, to be able to tell.
+        // The exporter sets both. We truncate and pad ourselves, so that truncation can be reported.
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None).map_err(|error| format!("`tokenizer.json`: {error}"))?;
         let around = tokenizer.encode_fast("", true).map_err(|error| error.to_string())?.len();
@@ -98,7 +98,7 @@ impl Reader {
         self.max_tokens
     }
 
-    /// The tokens of a text. `index` is for the error alone.
+    /// Tokenizes a text. `index` is only used in the error.
     pub(crate) fn read(&self, text: &str, index: usize) -> Result<Tokens, Error> {
         if text.trim().is_empty() {
             return Err(Error::EmptyText { index });
@@ -108,11 +108,11 @@ impl Reader {
         }
         let fail = |error: tokenizers::Error| Error::Tokenize { index, reason: error.to_string() };
         let room = self.max_tokens - self.around;
-        // A book has a million tokens and we want 256 of them: a part that has more than enough will do, as long as it
-        // ends between words.
+        // A book has a million tokens, and we need 256: a prefix with more than enough tokens is sufficient if it ends
+        // at a word boundary.
         let mut part = FIRST_PART_BYTES;
         let (mut encoding, is_whole) = loop {
-            // Where the last part has too few tokens its words are long ones, and a piece of one is better than none.
+            // If the longest prefix has too few tokens, its words are long, and a part of a word is better than none.
             let is_last = part >= LAST_PART_BYTES;
             let end = if is_last { text.floor_char_boundary(part) } else { end_of_words(text, part) };
             let encoding = self.tokenizer.encode_fast(&text[..end], false).map_err(fail)?;
@@ -121,7 +121,7 @@ impl Reader {
             }
             part *= 8;
         };
-        // Nothing but characters the tokenizer drops, such as control characters.
+        // The text has only characters that the tokenizer drops, such as control characters.
         if encoding.is_empty() && is_whole {
             return Err(Error::EmptyText { index });
         }
@@ -136,14 +136,14 @@ impl Reader {
         Ok(Tokens { ids: whole.get_ids().to_vec(), truncated })
     }
 
-    /// Where the tokens of a text of any length stand in it, in bytes.
+    /// Byte ranges of the tokens of a text, without a length limit.
     pub(crate) fn offsets(&self, text: &str) -> Result<Vec<Range<usize>>, Error> {
         let fail = |error: tokenizers::Error| Error::Tokenize { index: 0, reason: error.to_string() };
-        // A guess that spares most growing: five bytes a token is usual for prose.
+        // Capacity estimate that avoids most reallocations: prose has about five bytes per token.
         let mut offsets = Vec::with_capacity(text.len() / 5);
         let mut start = 0;
-        // A tokenizer holds many times the memory of what it reads, so it gets a part at a time, which ends between
-        // words.
+        // A tokenizer needs many times the memory of its input, so it gets one part at a time, split at word
+        // boundaries.
         while start < text.len() {
             let rest = &text[start..];
             let part = &rest[..end_of_words(rest, FIRST_PART_BYTES)];
@@ -154,7 +154,7 @@ impl Reader {
         Ok(offsets)
     }
 
-    /// Refuses a number of tokens the model cannot be run with. A tokenizer may double a text or leave nothing of it.
+    /// Rejects a token count that the model does not support. A tokenizer may double a text or drop all of it.
     pub(crate) fn check(&self, tokens: usize, index: usize) -> Result<(), Error> {
         if (1..=self.max_tokens).contains(&tokens) {
             return Ok(());
@@ -163,7 +163,7 @@ impl Reader {
     }
 }
 
-/// The end of the last word within the first `bytes`; of the last character, in a text without spaces.
+/// End of the last word within the first `bytes`; end of the last character if there is no space.
 fn end_of_words(text: &str, bytes: usize) -> usize {
     if text.len() <= bytes {
         return text.len();

@@ -1,4 +1,4 @@
-//! The models inside the library: their cards, and that of embeddings against the original it was made from.
+//! Built-in models: metadata, and embeddings compared with the original model.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -45,7 +45,7 @@ fn the_cards_tell_what_each_model_does_and_its_licence() {
     assert_eq!((reading.id.as_str(), reading.does().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
     assert_eq!(reading.source.model_licence, "Apache-2.0");
     assert!(["de", "en", "fr"].iter().all(|language| reading.languages.iter().any(|known| known == language)));
-    // A number that means nothing is not told.
+    // Fields that do not apply are omitted.
     let told = serde_json::to_value(reading).expect("a card is data");
     assert_eq!((told.get("dimension"), told.get("max_tokens")), (None, None));
     assert_eq!(told["file"].as_array().map(Vec::len), Some(reading.files.len()));
@@ -104,7 +104,7 @@ fn its_tokens_are_the_reference_tokenizers() {
 fn known_pairs_are_alike_and_others_are_not() {
     let similarity =
         |a: &str, b: &str| embed(a).expect("embeds").similarity(&embed(b).expect("embeds")).expect("one model");
-    // The example of the model's own card.
+    // The example from the model card.
     let same = similarity("That is a happy person", "That is a very happy person");
     let related = similarity("That is a happy person", "Today is a sunny day");
     assert!(same > 0.9 && related < 0.4, "{same} {related}");
@@ -168,7 +168,7 @@ fn megabytes_are_read_as_far_as_the_model_reads() {
     let long = embed(&sentence.repeat(60_000)).expect("embeds");
     assert!(short.truncated && long.truncated);
     assert_eq!(short.vector, long.vector);
-    // One word of a megabyte, a megabyte of spaces before a word, a megabyte of one letter of another script.
+    // One word of a megabyte, a megabyte of spaces before a word, a megabyte of one letter in another script.
     assert_eq!(embed(&"a".repeat(1_000_000)).expect("embeds").vector, embed(&"a".repeat(200)).expect("embeds").vector);
     let far = embed(&format!("{}word", " ".repeat(1_000_000))).expect("embeds");
     assert_eq!((far.vector, far.truncated), (embed("word").expect("embeds").vector, false));

@@ -1,4 +1,4 @@
-//! Models from a folder: how they are read, pooled and refused.
+//! Models from a directory: loading, pooling and rejection.
 
 mod support;
 
@@ -18,7 +18,7 @@ fn open(folder: &TempDir, options: FolderOptions) -> Result<Embedder, Error> {
     Embedder::open(folder.path(), &options, 1)
 }
 
-/// A model with its table in a file of its own.
+/// A model with external weights.
 fn folder_outside(table: &Table) -> TempDir {
     let folder = folder(table);
     let values = table.values();
@@ -31,7 +31,7 @@ fn write(folder: &TempDir, file: &str, bytes: &[u8]) {
     fs::write(folder.path().join(file), bytes).expect("written");
 }
 
-/// Changes a tokenizer that is fine.
+/// Modifies a valid tokenizer.
 fn with_tokenizer(folder: &TempDir, change: impl FnOnce(&mut serde_json::Value)) {
     let mut tokenizer: serde_json::Value = serde_json::from_str(&support::tokenizer()).expect("JSON");
     change(&mut tokenizer);
@@ -44,7 +44,7 @@ fn assert_refused(folder: &TempDir, reason: &str) {
     assert!(error.to_string().contains(reason), "`{error}` does not say `{reason}`");
 }
 
-/// What a table model gives for these words, by hand.
+/// Expected output of a table model for these words, computed by hand.
 fn expected(table: &Table, words: &[&str], pooling: Pooling) -> Vec<f32> {
     let rows: Vec<_> =
         words.iter().map(|word| table.rows[WORDS.iter().position(|known| known == word).unwrap_or(0)]).collect();
@@ -153,7 +153,7 @@ fn a_model_that_gives_nan_or_nothing_is_an_error_and_never_a_vector() {
         table.rows[3] = [bad; WIDTH];
         let folder = folder(&table);
         let options = FolderOptions { pooling: Some(Pooling::LastToken), ..FolderOptions::default() };
-        // So that the last token is a word.
+        // Makes the last token a word.
         with_tokenizer(&folder, |json| json["post_processor"] = serde_json::Value::Null);
         let embedder = open(&folder, options).expect("the word it is tried with is fine");
         assert!(embedder.embed("two", Purpose::Passage).is_ok());
@@ -198,7 +198,7 @@ fn a_model_cut_off_anywhere_is_an_error_and_never_a_panic() {
     let folder = folder(&table);
     for end in 0..whole.len() {
         fs::write(folder.path().join("model.onnx"), &whole[..end]).expect("written");
-        // A cut may leave a smaller model that is whole; it must then give whole vectors.
+        // Truncation may leave a smaller valid model; its vectors must then be valid.
         if let Ok(embedder) = open(&folder, FolderOptions::default()) {
             let vector = embedder.embed("one", Purpose::Passage).map(|embedding| embedding.vector);
             assert!(vector.is_ok_and(|vector| vector.iter().all(|number| number.is_finite())), "cut at {end}");
@@ -278,7 +278,7 @@ fn a_tokenizer_that_gives_nothing_or_too_much_is_an_error() {
     with_tokenizer(&folder, |json| json["post_processor"]["single"] = serde_json::json!([sequence, sequence]));
     let options = FolderOptions { max_tokens: Some(16), ..FolderOptions::default() };
     let embedder = open(&folder, options).expect("opens");
-    // It doubles a text with its own tokens and without.
+    // It doubles texts with and without special tokens.
     assert_eq!(embedder.embed("one two one two", Purpose::Passage).expect("embeds").tokens, 16);
     let error =
         embedder.embed_many(&["one", "one two one two one"], Purpose::Passage).expect_err("twenty are too many");
@@ -351,7 +351,7 @@ fn a_text_with_next_to_nothing_in_it_is_read_for_a_megabyte() {
     let read = |text: &str| embedder.read(text, Purpose::Passage, 7);
     let tokens = read(&format!("one{spaces}two")).expect("read");
     assert_eq!((tokens.ids, tokens.truncated), (vec![1, 3, 2], true));
-    // One word, cut where the part ends.
+    // One word, cut at the end of the part.
     let tokens = read(&"a".repeat(15 << 20)).expect("read");
     assert_eq!((tokens.ids, tokens.truncated), (vec![1, 0, 2], true));
     let tokens = read(&format!("one {}", "a".repeat(15 << 20))).expect("read");
@@ -364,7 +364,7 @@ fn a_text_with_next_to_nothing_in_it_is_read_for_a_megabyte() {
 fn a_model_that_claims_to_be_huge_or_endlessly_deep_is_refused() {
     let table = Table::default();
     let folder = folder(&table);
-    // A name, a part nobody knows, and one that leads back to its own beginning; in the model and in its graph.
+    // A name, an unknown field, and a length that overflows back to its own start; in the model and in its graph.
     for (field, length) in [(2, 1 << 62), (2, 1 << 40), (99, 1 << 62), (99, u64::MAX - 20), (99, 1 << 40)] {
         let claim = [varint(field << 3 | 2), varint(length)].concat();
         for claim in [claim.clone(), bytes(7, &claim), bytes(7, &bytes(1, &claim))] {
@@ -372,7 +372,7 @@ fn a_model_that_claims_to_be_huge_or_endlessly_deep_is_refused() {
             assert!(matches!(open(&folder, FolderOptions::default()), Err(Error::BadModel { .. })));
         }
     }
-    // A graph in an attribute of a node in a graph, and so on.
+    // Deeply nested graphs in node attributes.
     let mut graph = Vec::new();
     for _ in 0..5_000 {
         graph = bytes(1, &bytes(5, &bytes(6, &graph)));

@@ -1,5 +1,5 @@
-//! The promises of trained classifiers, over a small world: six topics with words of their own, each a cluster of
-//! vectors. Four are learned, two are never shown.
+//! Trained classifiers on synthetic data: six topics with distinct words, each a cluster of vectors. Four are trained,
+//! two are out of scope.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -20,7 +20,7 @@ const LEARNED: usize = 4;
 const PHRASES: [&str; 5] =
     ["tell me about the {}", "what is a {}?", "i need help with my {}", "is there any {} today", "{} please"];
 
-/// One classifier for all tests that only ask it something.
+/// One shared classifier for read-only tests.
 static TRAINED: LazyLock<Classifier> =
     LazyLock::new(|| train(&World::new().texts(0..LEARNED, 40), LEARNED).expect("it trains"));
 
@@ -30,7 +30,7 @@ struct Text {
     topic: usize,
 }
 
-/// Makes texts by a fixed rule: the same seed gives the same ones.
+/// Deterministic text generator.
 struct World {
     state: u64,
     centres: Vec<Vec<f32>>,
@@ -43,7 +43,7 @@ impl World {
         world
     }
 
-    /// The world after the texts that [`TRAINED`] has seen.
+    /// The generator after the training texts of [`TRAINED`].
     fn unseen() -> World {
         World { state: 4711, ..World::new() }
     }
@@ -52,7 +52,7 @@ impl World {
         (0..each).flat_map(|_| topics.clone()).map(|topic| self.text(topic)).collect()
     }
 
-    /// Noise is large enough that neighbouring clusters overlap, and one text in ten has another topic's word.
+    /// The noise makes neighbouring clusters overlap, and one text in ten has a word of another topic.
     fn text(&mut self, topic: usize) -> Text {
         let says = if self.below(10) == 0 { self.below(TOPICS.len()) } else { topic };
         let word = TOPICS[says][self.below(4)];
@@ -63,7 +63,7 @@ impl World {
     }
 
     fn noise(&mut self) -> Vec<f32> {
-        // Twelve uniform numbers make a good enough bell curve.
+        // The sum of twelve uniform numbers approximates a normal distribution.
         let numbers = (0..DIMENSION).map(|_| (0..12).map(|_| self.uniform()).sum::<f32>() - 6.0);
         unit(numbers.collect())
     }

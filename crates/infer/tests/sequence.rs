@@ -1,4 +1,4 @@
-//! Classifiers from a folder: how they are read, run and refused.
+//! Sequence classifiers from a directory: loading, inference and rejection.
 
 mod support;
 
@@ -48,7 +48,7 @@ fn assert_config_refused(config: &Value, reason: &str) {
     assert_refused(&folder, "config.json");
 }
 
-/// What a scorer gives for these words, by hand.
+/// Expected output of a scorer for these words, computed by hand.
 fn expected(scorer: &Scorer, words: &[&str]) -> Vec<f32> {
     let rows = words.iter().map(|word| scorer.table.rows[WORDS.iter().position(|known| known == word).unwrap_or(0)]);
     let mut means = [0.0; WIDTH];
@@ -88,7 +88,7 @@ fn labels_stand_in_the_order_of_the_outputs() {
     let classifier = opened(&Scorer::default());
     assert_eq!(classifier.labels(), ["billing", "refund", "other"]);
 
-    // As text, `10` comes before `2`.
+    // In string order, `10` comes before `2`.
     let names: Vec<String> = (0..12).map(|output| format!("class {}", 11 - output)).collect();
     let by_output: serde_json::Map<_, _> =
         names.iter().enumerate().map(|(output, name)| (output.to_string(), name.as_str().into())).collect();
@@ -256,7 +256,7 @@ fn a_model_that_scores_each_token_is_refused() {
     let folder = folder(&Scorer { table, ..Scorer::default() });
     assert_refused(&folder, "its output has the shape [1, 6, 3]");
     assert_refused(&folder, "export the model and its `config.json` together, for `text-classification`");
-    // With one token it looks like a row for the text.
+    // With one token, the output looks like one row per text.
     with_tokenizer(&folder, |json| {
         json["post_processor"] = Value::Null;
         json["pre_tokenizer"] = Value::Null;
@@ -300,7 +300,7 @@ fn numbers_that_are_not_finite_are_an_error_and_never_probabilities() {
         assert!(matches!(error, Error::Unusable { .. }), "{error:?}");
         assert!(error.to_string().contains("its numbers are not finite"), "{error}");
 
-        // No text would be classified.
+        // Otherwise no text could be classified.
         let scorer = Scorer { bias: vec![0.0, bad, 0.0], ..Scorer::default() };
         assert_refused(&folder(&scorer), "its numbers are not finite");
     }
@@ -357,7 +357,7 @@ fn a_tokenizer_that_panics_is_an_error() {
     with_tokenizer(&folder, |json| json["post_processor"]["special_tokens"] = json!({}));
     assert_refused(&folder, "panic");
 
-    // The replacements of characters end after the first 128, and the tokenizer looks further on.
+    // The charsmap has only 128 entries, and the tokenizer reads beyond it.
     let characters = format!("AAIA{}", "AAAA".repeat(171));
     with_tokenizer(&folder, |json| {
         json["normalizer"] = json!({ "type": "Precompiled", "precompiled_charsmap": characters });
@@ -375,7 +375,7 @@ fn a_model_cut_off_anywhere_is_an_error_and_never_a_panic() {
     let folder = folder(&Scorer::default());
     for end in 0..whole.len() {
         write(&folder, "model.onnx", &whole[..end]);
-        // A cut may leave a smaller model that is whole; it must then give whole probabilities.
+        // Truncation may leave a smaller valid model; its probabilities must then be valid.
         if let Ok(classifier) = open(&folder) {
             let probabilities = classifier.classify("one").expect("classifies");
             assert!((probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-6, "cut at {end}");

@@ -1,6 +1,6 @@
-//! FNV-1a: a hash that is the same on every machine and in every version, unlike the standard library's.
+//! FNV-1a hash: stable across machines and versions, unlike the standard library's hasher.
 
-/// Hashes bytes as they come.
+/// Incremental hasher.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fnv(u64);
 
@@ -20,7 +20,7 @@ impl Fnv {
         self.0
     }
 
-    /// All 64 bits folded into 16: the low bits of FNV alone are its weakest.
+    /// Folds all 64 bits into 16, because the low bits of FNV are the weakest.
     pub(super) fn folded(self) -> u16 {
         let half = self.0 ^ (self.0 >> 32);
         (half ^ (half >> 16)) as u16

@@ -1,4 +1,4 @@
-//! The head that looks at a text's vector: multinomial logistic regression.
+//! Dense head: multinomial logistic regression on the embedding.
 
 use ndarray::linalg::general_mat_mul;
 use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
@@ -6,31 +6,31 @@ use ndarray::{Array1, Array2, ArrayView1, ArrayView2, Axis, s};
 use super::lbfgs;
 use super::softmax::{log_softmax, softmax};
 
-/// How quickly probability falls with distance from a middle, before held-out examples have set it right.
+/// How fast the probability falls with the distance from a centroid, before calibration on held-out examples.
 const STEEPNESS: f32 = 20.0;
 
 /// A linear layer and a softmax.
 #[derive(Clone)]
 pub(super) struct DenseHead {
-    /// One row for each number of the vector, one column for each class.
+    /// One row per vector component, one column per class.
     pub(super) weights: Array2<f32>,
     pub(super) bias: Vec<f32>,
 }
 
-/// What is minimised: the mean cross-entropy plus a penalty on large weights. The bias is free, as it only says how
-/// common the classes are.
+/// The training objective: mean cross-entropy plus an L2 penalty on the weights. The bias has no penalty, because it
+/// only reflects class frequency.
 struct Objective<'a> {
     vectors: ArrayView2<'a, f32>,
     class_of: &'a [usize],
     classes: usize,
     penalty: f32,
-    /// Room for the probabilities of all examples, kept between evaluations.
+    /// Buffer for the probabilities of all examples, reused between evaluations.
     probabilities: Array2<f32>,
 }
 
 impl DenseHead {
-    /// Fits the head. The smaller `looseness`, the smaller the weights: it is the `C` of other libraries, the inverse
-    /// of the penalty on a sum over the examples.
+    /// Fits the head. A smaller `looseness` gives smaller weights: it is the `C` of scikit-learn, the inverse of the
+    /// penalty on a sum over the examples.
     pub(super) fn train(vectors: ArrayView2<'_, f32>, class_of: &[usize], classes: usize, looseness: f32) -> DenseHead {
         let (examples, dimension) = vectors.dim();
         let mut objective = Objective {
@@ -46,7 +46,7 @@ impl DenseHead {
         DenseHead { weights: weights.to_owned(), bias: bias.to_vec() }
     }
 
-    /// A head that is not trained: the nearer a vector is to the middle of a class, the likelier the class.
+    /// An untrained nearest-centroid head: a class is more probable the closer its centroid is to the vector.
     pub(super) fn of_middles(middles: Array2<f32>) -> DenseHead {
         let bias = vec![0.0; middles.nrows()];
         DenseHead { weights: (middles * STEEPNESS).reversed_axes().as_standard_layout().into_owned(), bias }
@@ -62,7 +62,7 @@ impl DenseHead {
 
     pub(super) fn log_probabilities(&self, vector: &[f32]) -> Vec<f32> {
         let mut scores = self.bias.clone();
-        // Row by row, in the order the weights lie in memory.
+        // Row by row, in memory order of the weights.
         for (number, weights) in vector.iter().zip(self.weights.rows()) {
             for (score, weight) in scores.iter_mut().zip(weights) {
                 *score += number * weight;
@@ -72,7 +72,7 @@ impl DenseHead {
         scores
     }
 
-    /// The same for many vectors, a row each.
+    /// Batch version of `log_probabilities`, one row per vector.
     pub(super) fn log_probabilities_of(&self, vectors: ArrayView2<'_, f32>) -> Array2<f32> {
         let mut scores = vectors.dot(&self.weights);
         for mut row in scores.rows_mut() {
@@ -95,7 +95,7 @@ impl Objective<'_> {
             let row = row.as_slice_mut().expect("it is laid out row by row");
             let score = row[*class];
             loss += f64::from(softmax(row) - score);
-            // Probabilities less the truth: the slope of the cross-entropy in the scores.
+            // Probabilities minus one-hot labels: the gradient of the cross-entropy with respect to the scores.
             row[*class] -= 1.0;
         }
         let scale = 1.0 / examples as f32;
@@ -110,7 +110,7 @@ impl Objective<'_> {
     }
 }
 
-/// The weights and the bias in a list of all parameters.
+/// Splits the flat parameter vector into weights and bias.
 fn split(point: &Array1<f32>, dimension: usize, classes: usize) -> (ArrayView2<'_, f32>, ArrayView1<'_, f32>) {
     let (weights, bias) = point.view().split_at(Axis(0), dimension * classes);
     (weights.into_shape_with_order((dimension, classes)).expect("the part is that large"), bias)

@@ -1,8 +1,8 @@
-//! A classifier as bytes.
+//! Binary file format of a classifier.
 //!
-//! A header with the format's name, its version, the length and the checksum of what follows; then the parts, each
-//! number in little-endian order. Reading trusts nothing: a length is compared with what is left before anything is
-//! set aside for it, and every number must be one that training could have made.
+//! A header contains the magic bytes, the version, and the length and checksum of the body. The body follows, with
+//! every number in little-endian order. The reader trusts no input: it compares each length with the remaining bytes
+//! before it allocates, and it accepts only numbers that training can produce.
 
 use ndarray::Array2;
 
@@ -21,10 +21,10 @@ use super::{Classifier, ModelId};
 const MAGIC: &[u8; 12] = b"corbie heads";
 const VERSION: u32 = 2;
 
-/// Far beyond any number in a classifier, and small enough that sums and products of such numbers stay finite.
+/// Larger than any number in a real classifier, and small enough that sums and products of such numbers stay finite.
 const LARGEST: f32 = 1e9;
 
-/// Why bytes are not a classifier.
+/// Error for bytes that are not a valid classifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     #[error("this is not a saved classifier; give a file that corbie saved")]
@@ -96,13 +96,13 @@ pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
     }
 }
 
-/// Puts the header before a body.
+/// Prepends the header to a body.
 fn seal(body: &[u8]) -> Vec<u8> {
     let header = [MAGIC, &VERSION.to_le_bytes()[..], &(body.len() as u64).to_le_bytes(), &checksum(body).to_le_bytes()];
     [&header.concat(), body].concat()
 }
 
-/// The body behind a header that is as it should be.
+/// Validates the header and returns the body.
 fn open(bytes: &[u8]) -> Result<&[u8], LoadError> {
     let mut reader = Reader { rest: bytes.strip_prefix(MAGIC).ok_or(LoadError::Foreign)? };
     let found = u32::from_le_bytes(reader.array()?);
@@ -148,7 +148,7 @@ fn put_sorted(body: &mut Vec<u8>, floats: &[f32]) {
     put_floats(body, floats);
 }
 
-/// What is left to read.
+/// Cursor over the unread bytes.
 struct Reader<'a> {
     rest: &'a [u8],
 }
@@ -170,7 +170,7 @@ impl<'a> Reader<'a> {
 
     fn float(&mut self) -> Result<f32, LoadError> {
         let float = f32::from_le_bytes(self.array()?);
-        // Also false for what is not a number.
+        // Also false for NaN.
         if float.abs() <= LARGEST { Ok(float) } else { Err(damaged("a number is out of range")) }
     }
 
@@ -275,7 +275,7 @@ mod tests {
     fn a_file_cut_short_anywhere_is_refused() {
         for end in 0..SAVED.len() {
             assert!(read(&SAVED[..end]).is_err(), "{end}");
-            // Whoever cuts the body and makes a new header for it gets no further.
+            // A truncated body with a recomputed header must fail too.
             if let Some(body) = SAVED[..end].get(HEADER..) {
                 assert!(read(&seal(body)).is_err(), "{end}");
             }
@@ -312,7 +312,7 @@ mod tests {
             prop_assert!(read(&seal(&bytes)).is_err());
         }
 
-        /// With a checksum that fits, so that it is the reading itself that is tried. What passes must work.
+        /// The checksum is recomputed, so the test exercises the parser itself. Accepted input must work.
         #[test]
         fn any_change_is_refused_or_harmless(changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4)) {
             let mut body = SAVED[HEADER..].to_vec();

@@ -1,25 +1,25 @@
-//! Which examples are held back while a classifier is fitted on the others.
+//! Stratified k-fold splits for cross-validation.
 
 use super::shuffle::Shuffle;
 
-/// From here on only two of the folds are held out: to train on all would take minutes. Below, all are, because which
-/// two it is makes probabilities bolder or shyer by a third of a percent.
+/// From this size, only two of the folds are held out, because training on all folds would take minutes. Below it, all
+/// folds are held out, because the choice of the two folds changes the confidence by a third of a percent.
 const MANY_EXAMPLES: usize = 20_000;
 
 const FOLDS: usize = 5;
 const SEED: u64 = 0;
 
-/// Indices of examples to train on, and of those to look at afterwards.
+/// Indices of the training examples and of the held-out examples.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Split {
     pub(super) training: Vec<usize>,
     pub(super) held_out: Vec<usize>,
 }
 
-/// Splits examples, given by their classes, so that every class has its share in each part.
+/// Stratified split of examples, given by their classes.
 ///
-/// A class with a single example is never held out: the others could not have learned it. Every other one
-/// is held out once, unless there are very many.
+/// A class with a single example is never held out, because no training example of it would remain. Every other example
+/// is held out once, unless there are more than `MANY_EXAMPLES`.
 pub(super) fn splits(class_of: &[usize], classes: usize) -> Vec<Split> {
     let used = if class_of.len() < MANY_EXAMPLES { FOLDS } else { 2 };
     let fold_of = deal(class_of, classes);
@@ -32,8 +32,8 @@ pub(super) fn splits(class_of: &[usize], classes: usize) -> Vec<Split> {
         .collect()
 }
 
-/// Deals the examples of each class to the folds in turn. The turn goes on from class to class, or else the first fold
-/// would get the odd example of each.
+/// Assigns the examples of each class to the folds round-robin. The rotation continues from class to class; otherwise
+/// the first fold would receive the surplus example of every class.
 fn deal(class_of: &[usize], classes: usize) -> Vec<Option<usize>> {
     let mut members = vec![Vec::new(); classes];
     for (index, class) in class_of.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Tells when a text's words and letters alone leave no doubt, so that nobody has to wait for its vector.
+//! Early exit: decides when the word and character heads alone are certain, so that the text needs no embedding.
 //!
-//! Two things must come together: the two heads are sure, and the text is made of what they know. The second matters
-//! because a head is sure of anything that has one strong word in it. How sure is sure enough is read off held-out
-//! examples.
+//! Two conditions must hold: the two heads are confident, and their vocabulary covers the text. The second condition
+//! matters because a head is confident about any text with one strong word. The confidence threshold is calibrated on
+//! held-out examples.
 
 use ndarray::ArrayView2;
 
@@ -11,27 +11,27 @@ use super::softmax::softmax;
 use super::sparse::SparseHead;
 use super::{Verdict, product};
 
-/// How many of its verdicts may be wrong.
+/// Maximum error rate of early-exit decisions.
 const MOST_WRONG: f64 = 0.005;
-/// The share of known texts that are too strange for a glance.
+/// The share of in-scope texts with too little vocabulary coverage for an early exit.
 const STRANGEST: f32 = 0.25;
 
-/// How far words and letters can be trusted without the vector.
+/// Calibrated early exit without the embedding.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Glance {
-    /// How much the words and the letters count.
+    /// Weights of the word head and the character head.
     pub(super) weights: [f32; 2],
-    /// The confidence from which on a verdict stands. Above one, none ever does.
+    /// Minimum confidence of an early exit. A value above one disables it.
     pub(super) sure: f32,
-    /// The known shares of held-out texts, ascending; thinned out evenly.
+    /// Vocabulary coverage of held-out texts, ascending and evenly downsampled.
     pub(super) known: Vec<f32>,
 }
 
 impl Glance {
-    /// For when there is nothing to learn from.
+    /// Disabled early exit, for use without held-out examples.
     pub(super) const NEVER: Glance = Glance { weights: [0.0; 2], sure: 2.0, known: Vec::new() };
 
-    /// Learns from what the two heads said about held-out examples, and from how much of each they knew.
+    /// Calibrates on the heads' outputs for held-out examples and on their coverage of each example.
     pub(super) fn fit(heads: [ArrayView2<'_, f32>; 2], known: &[f32], class_of: &[usize]) -> Glance {
         let weights = product::fit(heads, class_of, [0.5, 0.5]).weights.map(|weight| weight as f32);
         let mut glance = Glance { weights, sure: 2.0, known: thinned(known.to_vec()) };
@@ -72,20 +72,20 @@ impl Glance {
         self.out_of_scope(known) > 1.0 - STRANGEST
     }
 
-    /// The share of held-out texts of which more was known.
+    /// The share of held-out texts with higher coverage.
     fn out_of_scope(&self, known: f32) -> f32 {
         let up_to = self.known.partition_point(|other| *other <= known);
         1.0 - up_to as f32 / self.known.len().max(1) as f32
     }
 }
 
-/// How much of a text is known, from what each head knows of it.
+/// Mean vocabulary coverage of the two heads.
 pub(super) fn known(words: f32, chars: f32) -> f32 {
     (words + chars) / 2.0
 }
 
-/// The lowest confidence from which on few enough verdicts are wrong; above one if there is none. One wrong verdict
-/// more than were seen is counted in two texts more, so that few examples are no proof.
+/// The lowest confidence threshold with an acceptable error rate; above one if there is none. Adds one error and two
+/// texts to the counts, so that a small sample is not accepted as proof.
 fn sure_from(mut outcomes: Vec<(f32, bool)>) -> f32 {
     outcomes.sort_unstable_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)));
     let (mut wrong, mut sure) = (0, 2.0);

@@ -1,33 +1,33 @@
-//! Finds the lowest point of a smooth function: L-BFGS with a backtracking line search.
+//! L-BFGS minimizer with a backtracking line search.
 //!
-//! For convex functions of many variables whose slope is cheap. The settings are those that training the dense head
-//! was measured with; nothing else uses it.
+//! For convex functions of many variables with a cheap gradient. The parameters were tuned for the dense head, which is
+//! the only user.
 
 use std::collections::VecDeque;
 
 use ndarray::Array1;
 
 const MOST_ITERATIONS: usize = 60;
-/// Steps remembered to guess the curvature from.
+/// Number of steps in the curvature history.
 const MEMORY: usize = 10;
-/// It is done when the slope has fallen to this share of the first.
+/// Stops when the gradient norm has fallen to this fraction of the initial one.
 const TOLERANCE: f32 = 1e-3;
-/// The part of the promised descent that a step must bring (Armijo).
+/// Armijo constant: the fraction of the predicted decrease that a step must achieve.
 const SUFFICIENT: f64 = 1e-4;
-/// Shorter steps than this get lost in rounding.
+/// Shorter steps are lost in rounding.
 const SHORTEST: f32 = 1e-4;
-/// Pairs with less curvature than this would only bring noise.
+/// Pairs with less curvature only add noise.
 const LEAST_CURVATURE: f32 = 1e-10;
 
-/// A step that was taken, and how much the slope changed on it.
+/// A step and the change of the gradient over it.
 struct Step {
     moved: Array1<f32>,
     turned: Array1<f32>,
     curvature: f32,
 }
 
-/// Goes downhill from `start`. `evaluate` returns the function's value at a point and writes its slope there; the
-/// result is never higher than the start.
+/// Minimizes from `start`. `evaluate` returns the function value at a point and writes the gradient; the result is
+/// never higher than the start.
 pub(super) fn minimise(
     start: Array1<f32>,
     evaluate: &mut dyn FnMut(&Array1<f32>, &mut Array1<f32>) -> f64,
@@ -54,7 +54,7 @@ pub(super) fn minimise(
                 break next_value;
             }
             length *= 0.5;
-            // No step goes down any more: as low as 32 bits can tell.
+            // No step decreases the value: converged to f32 precision.
             if length < SHORTEST {
                 return point;
             }
@@ -75,7 +75,7 @@ pub(super) fn minimise(
     point
 }
 
-/// Where to go: down the slope, corrected by the curvature that the last steps met (the two-loop recursion).
+/// The search direction: negative gradient, corrected by the curvature of the last steps (two-loop recursion).
 fn direction(slope: &Array1<f32>, steps: &VecDeque<Step>) -> Array1<f32> {
     let mut direction = -slope;
     let Some(last) = steps.back() else {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_bottom_of_a_stretched_bowl_is_found() {
-        // ½ Σ cᵢ(xᵢ - mᵢ)², a hundred times steeper one way than the other.
+        // ½ Σ cᵢ(xᵢ - mᵢ)², with a condition number of 100.
         let steep = array![1.0f32, 10.0, 100.0];
         let bottom = array![3.0f32, -2.0, 0.5];
         let found = minimise(Array1::zeros(3), &mut |point, slope| {

@@ -1,11 +1,11 @@
-//! Classifiers that learn from examples.
+//! Text classifiers trained on examples.
 //!
-//! Four heads look at a text: one at its vector, one at its words, one at the letters inside its words, one at the
-//! examples nearest to it. Each gives log-probabilities, a weighted product makes them one answer, and the weights are fitted on examples the heads did
-//! not see, which is what makes the probabilities honest. A further part tells how strange a text is beside everything
-//! the classifier was trained on.
+//! Four heads score a text: by its embedding, its words, its character n-grams, and its nearest examples. Each head
+//! returns log-probabilities, and a weighted product (ensemble) combines them. The weights are fitted on held-out
+//! examples, which calibrates the probabilities. An out-of-scope score measures how far a text is from the training
+//! data.
 //!
-//! Training is deterministic: the same examples in the same order give the same bytes on the same kind of processor.
+//! Training is deterministic: the same examples in the same order give the same bytes on the same CPU type.
 
 mod checksum;
 mod dense;
@@ -36,16 +36,16 @@ use scope::Scope;
 use sparse::SparseHead;
 use votes::Votes;
 
-/// A text with its vector and the class it belongs to.
+/// A labelled text with its embedding.
 #[derive(Debug, Clone, Copy)]
 pub struct Example<'a> {
     pub text: &'a str,
     pub embedding: &'a Embedding,
-    /// From 0, below the number of classes.
+    /// Class index, from 0.
     pub class: usize,
 }
 
-/// Tells the class of a text. It never changes once trained, so any number of threads can share one.
+/// A trained, immutable text classifier; threads can share one.
 #[derive(Clone)]
 pub struct Classifier {
     model: ModelId,
@@ -58,30 +58,30 @@ pub struct Classifier {
     scope: Scope,
 }
 
-/// An example that lies near a text.
+/// A training example near a text.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Neighbour {
-    /// Its place among the examples the classifier was trained on.
+    /// Its index in the training examples.
     pub example: usize,
     pub class: usize,
-    /// The cosine of the two vectors.
+    /// Cosine similarity.
     pub similarity: f32,
 }
 
-/// What a classifier thinks of one text.
+/// The result of classifying one text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// One for each class; their sum is one.
+    /// One per class; the sum is one.
     pub probabilities: Vec<f32>,
-    /// The share of known texts that look less strange than this one: at 0.95, only one known text in twenty looks
-    /// stranger. It is 0 where the examples were too few to tell.
+    /// The share of in-scope texts with a lower out-of-scope score: at 0.95, only one in-scope text in twenty has a
+    /// higher score. It is 0 if there were too few examples to calibrate.
     pub out_of_scope: f32,
-    /// The score behind `out_of_scope`, to compare texts that are both stranger than all known ones. Higher is
-    /// stranger; only comparable within one classifier.
+    /// The raw score behind `out_of_scope`, for comparing texts beyond the calibrated range. Higher is farther out of
+    /// scope; only comparable within one classifier.
     pub strangeness: f32,
 }
 
-/// Why there is no classifier.
+/// Why training failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TrainError {
     #[error("there are no examples; give a few for each class")]
@@ -103,7 +103,7 @@ pub enum TrainError {
     NotAUnitVector { index: usize },
 }
 
-/// Why a text got no verdict.
+/// Why classification failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ClassifyError {
     #[error(
@@ -121,14 +121,14 @@ pub enum ClassifyError {
 }
 
 impl Classifier {
-    /// Learns to tell `classes` classes apart, each of which needs at least one example.
+    /// Trains a classifier for `classes` classes, each with at least one example.
     ///
     /// A few hundred examples take a tenth of a second; fifteen thousand of 150 classes take half a minute.
     pub fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifier, TrainError> {
         train::train(examples, classes)
     }
 
-    /// Tells the class of a text. The text may be empty: then its vector alone decides.
+    /// Classifies a text. For an empty text, only the embedding counts.
     pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Verdict, ClassifyError> {
         self.check(embedding)?;
         let dense = self.dense.log_probabilities(&embedding.vector);
@@ -140,16 +140,17 @@ impl Classifier {
         Ok(self.verdict(scores, energy, &nearest, embedding))
     }
 
-    /// Tells the class of a text by its words and letters alone, in microseconds, if they leave no doubt: about as few
-    /// of these verdicts are wrong as one in two hundred. None means that the text has to be embedded.
+    /// Early exit: classifies a text in microseconds by its words and characters alone, if the confidence is high
+    /// enough. About one in two hundred of these verdicts is wrong. `None` means that the text has to be embedded.
     ///
-    /// With few examples there is never certainty enough.
+    /// With few examples, the confidence is never high enough.
     pub fn glance(&self, text: &str) -> Option<Verdict> {
         let verdict = self.glance.look(&self.words, &self.chars, text)?;
         Some(Verdict { strangeness: self.scope.typical_strangeness(verdict.out_of_scope), ..verdict })
     }
 
-    /// Lets the nearest examples vote, whatever the other heads think. None where there were too many examples to keep.
+    /// Classifies by nearest neighbours (k-NN) alone, without the other heads. `None` if the classifier has no
+    /// neighbours because there were too many examples.
     pub fn vote(&self, embedding: &Embedding) -> Option<Result<Verdict, ClassifyError>> {
         self.scope.neighbours.as_ref()?;
         Some(self.check(embedding).map(|()| {
@@ -157,12 +158,12 @@ impl Classifier {
             let mut scores = self.scope.votes(&nearest);
             scores.iter_mut().for_each(|score| *score *= self.votes.power);
             softmax::softmax(&mut scores);
-            // The other heads are not asked, so there is no energy: it counts as that of the average known text.
+            // Without the other heads there is no energy, so the mean energy of in-scope texts is used.
             self.verdict(scores, self.scope.spreads[0].mean, &nearest, embedding)
         }))
     }
 
-    /// The nearest examples, nearest first; none where there were too many examples to keep.
+    /// The nearest examples, nearest first; empty if there were too many examples to store.
     pub fn nearest(&self, embedding: &Embedding) -> Result<Vec<Neighbour>, ClassifyError> {
         self.check(embedding)?;
         Ok(self.scope.nearest(&embedding.vector))
@@ -187,7 +188,7 @@ impl Classifier {
         Ok(())
     }
 
-    /// The model whose vectors it understands.
+    /// The embedding model of the training data.
     pub fn model(&self) -> &ModelId {
         &self.model
     }
@@ -196,19 +197,19 @@ impl Classifier {
         self.dense.classes()
     }
 
-    /// The classifier as a file. Loading it gives a classifier with the same verdicts, to the last bit.
+    /// Serializes the classifier. A loaded classifier gives bit-identical verdicts.
     pub fn to_bytes(&self) -> Vec<u8> {
         file::write(self)
     }
 
-    /// Reads what [`Classifier::to_bytes`] wrote. Bytes from anywhere are safe to give: they are checked throughout.
+    /// Parses the output of [`Classifier::to_bytes`]. Validates everything, so untrusted bytes are safe.
     pub fn from_bytes(bytes: &[u8]) -> Result<Classifier, LoadError> {
         file::read(bytes)
     }
 }
 
 impl Verdict {
-    /// The most probable class; the first of them where several are.
+    /// The most probable class; the first one on a tie.
     pub fn class(&self) -> usize {
         most_probable(&self.probabilities)
     }
@@ -218,14 +219,14 @@ impl Verdict {
         self.probabilities.get(self.class()).copied().unwrap_or_default()
     }
 
-    /// How undecided it is, in nats: 0 when certain, the logarithm of the number of classes when it has no idea.
+    /// Entropy in nats: 0 when certain, ln(number of classes) for a uniform distribution.
     pub fn entropy(&self) -> f32 {
         let terms = self.probabilities.iter().filter(|probability| **probability > 0.0).map(|p| -p * p.ln());
         terms.sum::<f32>().max(0.0)
     }
 }
 
-/// The place of the largest probability; the first of them where several are.
+/// Index of the largest probability; the first one on a tie.
 pub fn most_probable(probabilities: &[f32]) -> usize {
     let mut best = 0;
     for (class, probability) in probabilities.iter().enumerate() {
@@ -246,7 +247,7 @@ impl fmt::Debug for Classifier {
     }
 }
 
-/// Everything here relies on vectors of length one. A number that is not finite makes this false too.
+/// All code here requires unit vectors. Also false if a component is not finite.
 fn is_unit(vector: &[f32]) -> bool {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     (length - 1.0).abs() <= 0.01

@@ -1,24 +1,24 @@
-//! A text as counts of its short pieces: words and pairs of words, or runs of letters inside words.
+//! Hashed n-gram features: word unigrams and bigrams, or character n-grams within words.
 
 use super::checksum::Fnv;
 
-/// The part of a text whose pieces are counted. Models read less than this; it bounds the time for a book.
+/// Length of the counted prefix. Models read less than this; it bounds the time for very long texts.
 const MOST_BYTES: usize = 16 * 1024;
 
-/// Which pieces of a text are counted.
+/// Kinds of n-grams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Grams {
-    /// Words and pairs of words that stand together. Every character that is neither letter, digit nor space is a word
-    /// of its own: a question mark tells something.
+    /// Words and pairs of adjacent words. Every character that is not a letter, digit or space is a separate word,
+    /// because a question mark is informative.
     Words,
-    /// Runs of two to four characters inside words, whose borders count as spaces. They survive typing errors.
+    /// Sequences of two to four characters within words; word boundaries count as spaces. They are robust against
+    /// typos.
     Chars,
 }
 
-/// The pieces of one text: the bucket that each falls into, ascending, and 1 + ln of how often it occurs.
+/// The n-grams of one text: the hash bucket of each, ascending, and 1 + ln of its count.
 ///
-/// Pieces are hashed rather than listed, so that a classifier needs no dictionary. Two pieces that share a bucket are
-/// rare and harmless.
+/// Feature hashing makes a dictionary unnecessary. Collisions are rare and harmless.
 pub(super) type Counts = Vec<(u16, f32)>;
 
 impl Grams {

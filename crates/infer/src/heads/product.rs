@@ -1,35 +1,36 @@
-//! Makes one answer of what four heads say: a product of their probabilities, each raised to a weight.
+//! Ensemble of the four heads: a product of their probabilities, each raised to a weight.
 //!
-//! The weights do two things in one. They say how far each head can be trusted beside the others, and their size
-//! makes the probabilities as bold as they deserve to be.
+//! The weights have two effects: their ratio expresses the relative reliability of the heads, and their size calibrates
+//! the probabilities (like a temperature).
 
 use ndarray::{Array2, ArrayView2};
 
 use super::softmax::softmax;
 
-/// How much the dense head, the words, the letters and the nearest examples count.
+/// Weights of the dense head, the word head, the character head and the nearest neighbours.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Product {
     pub(super) weights: [f32; 4],
 }
 
-/// Weights and the mean loss they leave.
+/// Fitted weights and their mean loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fit<const HEADS: usize> {
     pub(super) weights: [f64; HEADS],
     pub(super) loss: f64,
 }
 
-/// Held-out examples do not ask for more than this of the letters, as they have no typing errors. Texts from people do.
+/// Minimum weight of the character head. Held-out examples give it less, because they contain no typos; real user input
+/// does.
 const LEAST_FOR_CHARS: f64 = 0.2;
 const MOST_ITERATIONS: usize = 20;
 const LEAST_GAIN: f64 = 1e-7;
 
 impl Product {
-    /// For when there is nothing to fit weights on.
+    /// Default weights, for use without held-out examples.
     pub(super) const FIXED: Product = Product { weights: [1.0, 0.4, 0.15, 0.0] };
 
-    /// Fits the weights to log-probabilities of examples the heads did not see.
+    /// Fits the weights to log-probabilities of held-out examples.
     pub(super) fn fit(heads: [ArrayView2<'_, f32>; 4], class_of: &[usize]) -> Product {
         let mut weights = fit(heads, class_of, [1.0, 0.4, 0.4, 0.4]).weights;
         weights[2] = weights[2].max(LEAST_FOR_CHARS);
@@ -38,7 +39,7 @@ impl Product {
         Product { weights: weights.map(|weight| (weight * scale) as f32) }
     }
 
-    /// The scores of the classes: log-probabilities, but for a constant.
+    /// Unnormalized log-probabilities of the classes.
     pub(super) fn combine(&self, heads: [&[f32]; 4]) -> Vec<f32> {
         let mut scores = vec![0.0; heads[0].len()];
         for (weight, logs) in self.weights.iter().zip(heads) {
@@ -47,7 +48,7 @@ impl Product {
         scores
     }
 
-    /// The same for many texts, a row each.
+    /// Batch version of `combine`, one row per text.
     pub(super) fn combine_all(&self, heads: [ArrayView2<'_, f32>; 4]) -> Array2<f32> {
         let mut scores = Array2::zeros(heads[0].dim());
         for (weight, logs) in self.weights.iter().zip(heads) {
@@ -57,11 +58,11 @@ impl Product {
     }
 }
 
-/// The weights, none below zero, that make the product of `heads` say the truth most plainly: Newton's method on the
-/// mean negative log-likelihood, which is convex in them.
+/// Fits non-negative weights that minimize the mean negative log-likelihood of the product of `heads`. Uses Newton's
+/// method; the loss is convex in the weights.
 ///
-/// Where the product is right about every example, larger weights would always be better still. So the truth is taken
-/// as not quite certain, as Platt does: one example in two more than there are may be of any class.
+/// If the product classifies every example correctly, larger weights would always reduce the loss. Labels are therefore
+/// smoothed by 1/(n + 2), as in Platt scaling.
 pub(super) fn fit<const HEADS: usize>(
     heads: [ArrayView2<'_, f32>; HEADS],
     class_of: &[usize],
@@ -92,7 +93,7 @@ pub(super) fn fit<const HEADS: usize>(
     Fit { weights, loss: here.loss }
 }
 
-/// The loss at some weights, and how it bends there.
+/// Loss, gradient and Hessian at given weights.
 struct Local<const HEADS: usize> {
     loss: f64,
     slope: [f64; HEADS],
@@ -110,7 +111,7 @@ impl<const HEADS: usize> Local<HEADS> {
             for (column, score) in scores.iter_mut().enumerate() {
                 *score = (0..HEADS).map(|head| weights[head] as f32 * rows[head][column]).sum();
             }
-            // What each head says of the classes on average: as the product sees them, and as they are.
+            // The expected output of each head, under the product's distribution and under the labels.
             let mut seen = [0.0; HEADS];
             let mut products = [[0.0; HEADS]; HEADS];
             let mean_score = scores.iter().map(|score| f64::from(*score)).sum::<f64>() / classes as f64;
@@ -138,14 +139,14 @@ impl<const HEADS: usize> Local<HEADS> {
         local.slope.iter_mut().for_each(|slope| *slope *= scale);
         for (head, row) in local.curvature.iter_mut().enumerate() {
             row.iter_mut().for_each(|curvature| *curvature *= scale);
-            // Two heads that say the same would make the equations unsolvable.
+            // Two identical heads would make the system singular.
             row[head] += 1e-9;
         }
         local
     }
 }
 
-/// Solves a small system of linear equations by elimination. None where it has no single finite solution.
+/// Solves a small linear system by Gaussian elimination. `None` if it has no unique finite solution.
 fn solve<const SIZE: usize>(mut matrix: [[f64; SIZE]; SIZE], mut right: [f64; SIZE]) -> Option<[f64; SIZE]> {
     for column in 0..SIZE {
         let pivot = (column..SIZE).max_by(|a, b| matrix[*a][column].abs().total_cmp(&matrix[*b][column].abs()))?;
@@ -172,8 +173,8 @@ mod tests {
     use super::*;
     use crate::heads::softmax::log_softmax;
 
-    /// Four heads of different opinions about 40 texts and three classes. Each text comes 200 times, with classes as
-    /// often as a product with the given weights says.
+    /// Four different heads for 40 texts and three classes. Each text occurs 200 times, with class frequencies as given
+    /// by a product with these weights.
     fn mixture(weights: [f32; 4]) -> ([Array2<f32>; 4], Vec<usize>) {
         let opinions = std::array::from_fn(|head| {
             let mut logs = Array2::from_shape_fn((40, 3), |(text, class)| {

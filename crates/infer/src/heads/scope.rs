@@ -1,8 +1,8 @@
-//! Tells how strange a text is beside everything a classifier was trained on.
+//! Out-of-scope score: how far a text is from the training data.
 //!
-//! Three signs are added up, each in units of its spread among held-out examples: how little the heads have to say
-//! about the text (its energy), how far it is from its nearest neighbours, and how far from the middle of any class.
-//! Each misses strangers that the others find.
+//! Sums three features, each standardized by its mean and deviation over held-out examples: the energy of the ensemble
+//! (how little the heads respond), the distance to the nearest neighbours, and the distance to the nearest class
+//! centroid. Each feature detects out-of-scope texts that the other two miss.
 
 use ndarray::{Array2, ArrayView1, ArrayView2};
 
@@ -11,26 +11,26 @@ use super::neighbours::{Neighbours, far_from_nearest};
 use super::surroundings::{MOST_NEIGHBOURS, Surroundings, far_from_all, middles};
 use super::votes::{self, VOTERS};
 
-/// How many of the held-out examples' scores are kept, to compare with.
+/// Maximum number of stored scores of held-out examples.
 const MOST_KNOWN: usize = 1000;
-/// A smaller spread than this says only that there were too few examples.
+/// A smaller deviation only means that there were too few examples.
 const LEAST_SPREAD: f32 = 1e-3;
-/// What is known of texts that are in scope.
+/// Statistics of in-scope texts.
 #[derive(Clone)]
 pub(super) struct Scope {
-    /// None where there are too many examples.
+    /// `None` if there are too many examples.
     pub(super) neighbours: Option<Neighbours>,
-    /// A row for each class: the mean of its examples, of length one.
+    /// One row per class: its centroid, normalized to unit length.
     pub(super) middles: Array2<f32>,
     pub(super) spreads: [Spread; 3],
-    /// Scores of held-out examples, ascending; thinned out evenly. Empty where nothing could be held out.
+    /// Scores of held-out examples, ascending and evenly downsampled. Empty without held-out examples.
     pub(super) known: Vec<f32>,
 }
 
-/// A text's energy, its distance from its neighbours, and its distance from the nearest middle.
+/// Energy, distance to the neighbours, distance to the nearest centroid.
 type Signs = [f32; 3];
 
-/// Mean and standard deviation of one sign.
+/// Mean and standard deviation of one feature.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Spread {
     pub(super) mean: f32,
@@ -38,7 +38,7 @@ pub(super) struct Spread {
 }
 
 impl Scope {
-    /// Learns from the energies of held-out examples and from what is around them.
+    /// Fits to the energies and the neighbour features of held-out examples.
     pub(super) fn fit(
         vectors: ArrayView2<'_, f32>,
         class_of: &[usize],
@@ -59,12 +59,12 @@ impl Scope {
         scope
     }
 
-    /// The examples that are looked at around a text; none where there are too many.
+    /// The neighbours of a vector; empty if there are too many examples.
     pub(super) fn nearest(&self, vector: &[f32]) -> Vec<Neighbour> {
         self.neighbours.as_ref().map(|neighbours| neighbours.nearest(vector, VOTERS)).unwrap_or_default()
     }
 
-    /// How they vote, as a head: all alike where there are none.
+    /// The k-NN head; uniform without neighbours.
     pub(super) fn votes(&self, nearest: &[Neighbour]) -> Vec<f32> {
         votes::count(nearest, self.middles.nrows())
     }
@@ -74,13 +74,13 @@ impl Scope {
         self.sum([energy, far_from_nearest(nearest), middles])
     }
 
-    /// The share of held-out examples that are less strange than this.
+    /// The share of held-out examples with a lower score.
     pub(super) fn share_less_strange(&self, strangeness: f32) -> f32 {
         let less = self.known.partition_point(|known| *known < strangeness);
         less as f32 / self.known.len().max(1) as f32
     }
 
-    /// The strangeness that so many held-out examples stay below.
+    /// The score at this quantile of the held-out examples.
     pub(super) fn typical_strangeness(&self, share: f32) -> f32 {
         let last = self.known.len().saturating_sub(1);
         self.known.get((share * last as f32) as usize).copied().unwrap_or_default()
@@ -102,7 +102,7 @@ impl Spread {
         Spread { mean: mean as f32, deviation: (variance.sqrt() as f32).max(LEAST_SPREAD) }
     }
 
-    /// A saved one must not make numbers larger than they can be.
+    /// Rejects deviations in saved files that would make scores overflow.
     pub(super) fn is_usable(self) -> bool {
         self.deviation >= LEAST_SPREAD
     }
@@ -112,7 +112,7 @@ impl Spread {
     }
 }
 
-/// The scores in order, evenly thinned out where there are many.
+/// Sorts the scores and downsamples them evenly.
 pub(super) fn thinned(mut scores: Vec<f32>) -> Vec<f32> {
     scores.sort_unstable_by(f32::total_cmp);
     if scores.len() <= MOST_KNOWN {

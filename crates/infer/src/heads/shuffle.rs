@@ -1,6 +1,6 @@
-//! A fixed order that looks random: the same seed gives the same permutations, everywhere and always.
+//! Deterministic shuffle: the same seed gives the same permutation on every platform and version.
 
-/// SplitMix64, which is small, quick and good enough to shuffle examples.
+/// SplitMix64: small, fast, and good enough for shuffling examples.
 #[derive(Debug)]
 pub(super) struct Shuffle(u64);
 
@@ -9,14 +9,14 @@ impl Shuffle {
         Shuffle(seed)
     }
 
-    /// Puts the items in a new order (Fisher and Yates).
+    /// Fisher–Yates shuffle.
     pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
         }
     }
 
-    /// The high half of a product, rather than a remainder: no division and no noticeable bias.
+    /// High half of a product instead of a remainder: no division and negligible bias.
     fn below(&mut self, limit: usize) -> usize {
         ((u128::from(self.next()) * limit as u128) >> 64) as usize
     }

@@ -1,6 +1,6 @@
-//! Scores to probabilities, without overflow.
+//! Numerically stable softmax.
 
-/// Turns scores into probabilities in place, and returns log Σ exp of the scores.
+/// Converts scores to probabilities in place and returns log Σ exp of the scores.
 pub(super) fn softmax(scores: &mut [f32]) -> f32 {
     let most = most(scores);
     let mut total = 0.0;
@@ -13,7 +13,7 @@ pub(super) fn softmax(scores: &mut [f32]) -> f32 {
     most + total.ln()
 }
 
-/// Turns scores into log-probabilities in place.
+/// Converts scores to log-probabilities in place.
 pub(super) fn log_softmax(scores: &mut [f32]) {
     let total = log_sum_exp(scores);
     scores.iter_mut().for_each(|score| *score -= total);

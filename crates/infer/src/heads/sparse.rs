@@ -1,4 +1,4 @@
-//! A head that looks at the pieces of a text: a softmax over weighted counts, trained by AdaGrad.
+//! Sparse head: softmax regression over n-gram counts, trained with AdaGrad.
 
 use super::ngrams::{Counts, Grams};
 use super::shuffle::Shuffle;
@@ -7,26 +7,26 @@ use super::vocabulary::{Features, Vocabulary};
 
 const EPOCHS: usize = 5;
 const RATE: f32 = 0.5;
-/// Keeps the first steps of a weight from being too long.
+/// Limits the first steps of a weight.
 const DAMPING: f32 = 0.01;
 const SEED: u64 = 0;
-/// Bounds the memory of a head, 64 MiB, and twice that while it is trained. Only thousands of classes come near it.
+/// Limits a head to 64 MiB, and twice that during training. Only thousands of classes come near it.
 const MOST_WEIGHTS: usize = 16 << 20;
 
-/// Knows weights for the buckets it met in training, and for no others.
+/// Has weights only for buckets that occurred in training.
 #[derive(Clone)]
 pub(super) struct SparseHead {
     pub(super) grams: Grams,
     pub(super) vocabulary: Vocabulary,
-    /// A row for each bucket of the vocabulary, a column for each class.
+    /// One row per bucket of the vocabulary, one column per class.
     pub(super) weights: Vec<f32>,
     pub(super) bias: Vec<f32>,
 }
 
-/// What a head makes of a text.
+/// The output of a head for a text.
 pub(super) struct Look {
     pub(super) log_probabilities: Vec<f32>,
-    /// The share of the text that it knows weights for.
+    /// Vocabulary coverage: the share of the text that has weights.
     pub(super) known: f32,
 }
 
@@ -60,7 +60,7 @@ impl SparseHead {
         SparseHead { grams, vocabulary, weights: weights.values, bias: bias.values }
     }
 
-    /// A head that has nothing to say about any text.
+    /// A head without vocabulary, with uniform output.
     pub(super) fn without_words(grams: Grams, classes: usize) -> SparseHead {
         SparseHead {
             grams,
@@ -83,7 +83,7 @@ impl SparseHead {
     }
 }
 
-/// Parameters, each with the sum of its squared slopes: what moved much before moves less from now on.
+/// Parameters with their accumulated squared gradients: AdaGrad reduces the steps of parameters that moved much.
 struct Learned {
     values: Vec<f32>,
     squares: Vec<f32>,
@@ -94,7 +94,7 @@ impl Learned {
         Learned { values: vec![0.0; count], squares: vec![0.0; count] }
     }
 
-    /// One step of AdaGrad for the parameters from `start` on, where the slope is `value` times `residual`.
+    /// One AdaGrad step for the parameters from `start`, with gradient `value` times `residual`.
     fn learn(&mut self, start: usize, value: f32, residual: &[f32]) {
         let values = &mut self.values[start..start + residual.len()];
         let squares = &mut self.squares[start..start + residual.len()];

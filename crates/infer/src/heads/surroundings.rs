@@ -1,7 +1,7 @@
-//! Where held-out examples lie beside the others, in one pass over all pairs.
+//! Neighbour features of held-out examples: distances and k-NN votes, in one pass over all pairs.
 //!
-//! Both how strange a text is and how its neighbours vote depend on it, and the products of all vectors with all others
-//! are the costliest part of training, so they are made once.
+//! The out-of-scope score and the k-NN head both need them. The products of all pairs of vectors are the most expensive
+//! part of training, so they are computed only once.
 
 use ndarray::{Array2, ArrayView1, ArrayView2, Axis};
 
@@ -9,19 +9,19 @@ use super::folds::Split;
 use super::neighbours::{far_from_nearest, nearest};
 use super::votes::{self, VOTERS};
 
-/// Past this many examples the neighbours are left out: to look through them all would take longer than to embed the
-/// text, and with so many examples the middles of the classes are well known.
+/// With more examples, neighbours are disabled: a scan of all would take longer than embedding the text, and with this
+/// amount of data the class centroids are reliable.
 pub(super) const MOST_NEIGHBOURS: usize = 20_000;
-/// Held-out vectors compared with all others at once; bounds the memory for it.
+/// Number of held-out vectors per matrix product; bounds its memory.
 const BLOCK: usize = 256;
 
-/// What is around each held-out example, in the order of the splits.
+/// Neighbour features of each held-out example, in the order of the splits.
 pub(super) struct Surroundings {
-    /// How far the nearest examples are; zero where there are too many examples to look through.
+    /// Distance to the nearest examples; zero if there are too many examples.
     pub(super) neighbours: Vec<f32>,
-    /// How far the middle of the nearest class is.
+    /// Distance to the nearest class centroid.
     pub(super) middles: Vec<f32>,
-    /// How the nearest examples vote, a row each; nothing but zeros where there are too many examples.
+    /// Votes of the nearest examples, one row each; zeros if there are too many examples.
     pub(super) votes: Array2<f32>,
 }
 
@@ -39,7 +39,7 @@ impl Surroundings {
             let class_of: Vec<usize> = split.training.iter().map(|index| class_of[*index]).collect();
             let middles = middles(training.view(), &class_of, classes);
             for block in split.held_out.chunks(BLOCK) {
-                // One large product is much quicker than many small ones.
+                // One large matrix product is much faster than many small ones.
                 let block = vectors.select(Axis(0), block);
                 let to_middles = block.dot(&middles.t());
                 to_middle.extend(to_middles.rows().into_iter().map(far_from_all));
@@ -60,7 +60,7 @@ impl Surroundings {
     }
 }
 
-/// The mean of each class's vectors, of length one, a row each.
+/// Class centroids, normalized to unit length, one row each.
 pub(super) fn middles(vectors: ArrayView2<'_, f32>, class_of: &[usize], classes: usize) -> Array2<f32> {
     let mut middles = Array2::zeros((classes, vectors.ncols()));
     for (vector, class) in vectors.rows().into_iter().zip(class_of) {
@@ -68,13 +68,13 @@ pub(super) fn middles(vectors: ArrayView2<'_, f32>, class_of: &[usize], classes:
     }
     for mut middle in middles.rows_mut() {
         let length = middle.dot(&middle).sqrt();
-        // Examples that cancel each other out have no middle; zero is then equally far from everything.
+        // Examples that cancel out have no centroid; the zero vector is equally far from every vector.
         middle.mapv_inplace(|number| number / length.max(1e-9));
     }
     middles
 }
 
-/// The largest similarity, turned round.
+/// The largest similarity, negated.
 pub(super) fn far_from_all(similarities: ArrayView1<'_, f32>) -> f32 {
     -similarities.iter().copied().fold(f32::NEG_INFINITY, f32::max)
 }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn held_out_examples_are_seen_without_their_fold() {
-        // Each is alone on its side as soon as it is held out.
+        // Once held out, no other example is on its side.
         let vectors = array![[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.0, -1.0]];
         let split = |held_out: usize| Split {
             training: (0..4).filter(|index| *index != held_out).collect(),
@@ -104,7 +104,7 @@ mod tests {
         assert!(around.neighbours.iter().all(|far| (far - 1.0 / 3.0).abs() < 1e-6), "{:?}", around.neighbours);
         assert!(around.middles.iter().all(|far| far.abs() < 1e-6), "{:?}", around.middles);
         assert_eq!(around.votes.dim(), (4, 2));
-        // The other class has two examples left beside the one of its own, and as near.
+        // The other class has two examples left, its own class one, at the same distance.
         assert!(around.votes[[0, 1]] > around.votes[[0, 0]]);
     }
 }

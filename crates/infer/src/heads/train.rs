@@ -1,4 +1,4 @@
-//! From examples to a classifier: what is fitted on what, and in which order.
+//! Classifier training: cross-validation, then the final fit.
 
 use std::collections::BTreeSet;
 
@@ -16,25 +16,26 @@ use super::surroundings::{Surroundings, middles};
 use super::votes::Votes;
 use super::{Classifier, Example, TrainError, is_unit};
 
-/// How loosely the dense head may be fitted. The best is chosen by what held-out examples say.
+/// Candidate inverse regularization strengths of the dense head. Cross-validation selects the best.
 const LOOSENESS: [f32; 3] = [2.0, 6.0, 20.0];
-/// From here on one split is enough to choose it by.
+/// From this size, one split is enough for the selection.
 const MANY_VECTORS: usize = 3000;
-/// A looser fit must be better by this much, or else the tighter one is kept.
+/// Minimum improvement in loss for choosing weaker regularization.
 const WORTH_IT: f64 = 1e-4;
-/// From here on, a bucket that a single text has is left out: it doubles the classifier and tells nothing.
+/// From this size, buckets that occur in a single text are dropped: they double the size of the classifier and carry no
+/// information.
 const MANY_TEXTS: usize = 2000;
-/// With fewer held-out examples than this, weights fitted on them would be chance.
+/// With fewer held-out examples, fitted weights would be noise.
 const FEWEST_HELD_OUT: usize = 10;
-/// From so many examples times classes on, heads that are trained step by step would take minutes: the vectors' middles
-/// and neighbours have to do. Two thousand classes with two examples each are there.
+/// From this number of examples times classes, iterative training would take minutes, so only centroids and neighbours
+/// are used. Two thousand classes with two examples each reach it.
 const MANY_CELLS: usize = 4_000_000;
-/// How many examples times classes are held out then, to fit the weights on.
+/// Number of examples times classes that are then held out for fitting the weights.
 const HELD_OUT_CELLS: usize = 2_000_000;
 
-/// The examples, each part in the form its head wants.
+/// Training data in the form that each head needs.
 struct Material {
-    /// A row for each example.
+    /// One row per example.
     vectors: Array2<f32>,
     words: Vec<Counts>,
     chars: Vec<Counts>,
@@ -42,12 +43,12 @@ struct Material {
     classes: usize,
 }
 
-/// Log-probabilities of the held-out examples, a row each in the order of the splits.
+/// Log-probabilities of the held-out examples, one row each, in the order of the splits.
 struct HeldOut {
     dense: Array2<f32>,
     words: Array2<f32>,
     chars: Array2<f32>,
-    /// The share of each text that the words and the letters of the others cover, on average of the two.
+    /// Vocabulary coverage of each text, the mean of words and characters.
     known: Vec<f32>,
     class_of: Vec<usize>,
 }
@@ -67,7 +68,7 @@ pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifi
     let vectors = material.vectors.view();
     let around = Surroundings::of(vectors, &material.class_of, classes, &splits);
     let (looseness, product, votes, glance, energies) = if splits.is_empty() {
-        // The tightest fit is the one that leans least on the few examples there are.
+        // The strongest regularization depends least on the few examples.
         (LOOSENESS[0], Product::FIXED, Votes::FIXED, Glance::NEVER, Vec::new())
     } else {
         let (looseness, held_out) = material.hold_out(&splits);
@@ -111,7 +112,7 @@ fn check(examples: &[Example<'_>], classes: usize) -> Result<(), TrainError> {
             return Err(TrainError::NotAUnitVector { index });
         }
     }
-    // Only as large as the examples are many, however many classes there are said to be.
+    // Memory is proportional to the number of examples, not to the claimed number of classes.
     let seen: BTreeSet<usize> = examples.iter().map(|example| example.class).collect();
     match (0..classes).zip(seen.iter().map(Some).chain([None])).find(|(class, seen)| *seen != Some(class)) {
         Some((class, _)) => Err(TrainError::ClassWithoutExamples { class }),
@@ -136,8 +137,8 @@ impl Material {
         }
     }
 
-    /// Trains heads without the held-out examples of each split and asks them about these. Also tells how loose a
-    /// dense head they like best.
+    /// Trains heads on each split and evaluates them on its held-out examples. Also returns the best regularization of
+    /// the dense head.
     fn hold_out(&self, splits: &[Split]) -> (f32, HeldOut) {
         let (looseness, dense) = self.hold_out_dense(splits);
         let (words, known_words) = self.hold_out_sparse(Grams::Words, splits);
@@ -162,7 +163,7 @@ impl Material {
         let choices = if self.is_huge() { &LOOSENESS[..1] } else { &LOOSENESS };
         for looseness in choices.iter().copied() {
             let logs = stack(tried.iter().map(|split| ask(split, looseness)).collect());
-            // Before its boldness is set right, the loss would say more about that than about the fit.
+            // Calibrates first; otherwise the loss would mainly reflect miscalibration instead of fit.
             let loss = product::fit([logs.view()], &class_of, [1.0]).loss;
             if best.as_ref().is_none_or(|(lowest, ..)| loss < lowest - WORTH_IT) {
                 best = Some((loss, looseness, logs));
@@ -173,10 +174,10 @@ impl Material {
         (looseness, stack([logs].into_iter().chain(rest).collect()))
     }
 
-    /// Log-probabilities, and the share of each text that was known.
+    /// Log-probabilities and vocabulary coverage of each text.
     fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> (Array2<f32>, Vec<f32>) {
         let (mut logs, mut known) = (Vec::new(), Vec::new());
-        // Of too many examples nothing was counted, as nothing would be learned from it.
+        // With too many examples, n-grams are not counted, because no sparse head is trained.
         let nothing = Counts::new();
         for split in splits {
             let head = self.sparse(grams, &split.training);
@@ -204,7 +205,7 @@ impl Material {
             return SparseHead::without_words(grams, self.classes);
         }
         let texts: Vec<&Counts> = training.iter().map(|index| &self.counts(grams)[*index]).collect();
-        // By the number of all examples, so that heads of a split are like those of the whole.
+        // Depends on the number of all examples, so that heads of a split resemble the final heads.
         let fewest_texts = if self.class_of.len() < MANY_TEXTS { 1 } else { 2 };
         SparseHead::train(grams, &texts, &self.classes_at(training), self.classes, fewest_texts)
     }
@@ -229,7 +230,7 @@ fn is_huge(examples: usize, classes: usize) -> bool {
     examples * classes >= MANY_CELLS
 }
 
-/// Tables with the same columns, one under the other.
+/// Stacks tables with the same columns vertically.
 fn stack(tables: Vec<Array2<f32>>) -> Array2<f32> {
     let views: Vec<ArrayView2<'_, f32>> = tables.iter().map(|table| table.view()).collect();
     concatenate(Axis(0), &views).expect("all tables have a column for each class")

@@ -1,29 +1,29 @@
-//! The buckets that a head has weights for, and where in its table each stands.
+//! Mapping of hash buckets to rows of a head's weights (rank over a bit set).
 
 use super::ngrams::Counts;
 
-/// A set of buckets. A bucket's rank among them is its row.
+/// A set of buckets. The rank of a bucket is its row.
 #[derive(Clone)]
 pub(super) struct Vocabulary {
-    /// A bit for each bucket there can be.
+    /// One bit per possible bucket.
     bits: Box<[u64; WORDS]>,
-    /// How many buckets of the set come before each word of bits.
+    /// Number of set buckets before each 64-bit word.
     before: Box<[u32; WORDS]>,
     len: usize,
 }
 
-/// What a head sees of a text.
+/// Input features of a head.
 pub(super) struct Features {
-    /// Rows of its weights and how much each matters, together of length one.
+    /// Rows and their values, normalized to unit length.
     pub(super) rows: Vec<(usize, f32)>,
-    /// The share of the text that the vocabulary knows, from 0 to 1.
+    /// Vocabulary coverage, from 0 to 1.
     pub(super) known: f32,
 }
 
 const WORDS: usize = (1 << 16) / 64;
 
 impl Vocabulary {
-    /// The buckets that at least so many texts have, but no more than `most`: the rarest are left out first.
+    /// The buckets that occur in at least `fewest_texts` texts, but at most `most`: the rarest are dropped first.
     pub(super) fn of(texts: &[&Counts], fewest_texts: u32, most: usize) -> Vocabulary {
         let mut texts_with = vec![0u32; 1 << 16];
         for (bucket, _) in texts.iter().copied().flatten() {

@@ -1,38 +1,38 @@
-//! The nearest examples vote: a head of its own, and the one whose answer can be shown.
+//! k-NN head: distance-weighted votes of the nearest examples. Its result can be explained by showing them.
 //!
-//! Each of the nearest examples has a vote that counts the more, the nearer it is. Shares of votes are far too shy as
-//! probabilities (many a text is plainly of a class that has eight of its twenty neighbours), so where they decide alone
-//! they are raised to a power that is fitted on held-out examples.
+//! Votes count more the nearer the example is. Shares of votes are underconfident as probabilities: a text with eight
+//! of its twenty neighbours in a class is often clearly of that class. When this head decides alone, the shares are
+//! therefore raised to a power that is fitted on held-out examples.
 
 use ndarray::ArrayView2;
 
 use super::{Neighbour, product};
 
-/// How many examples vote.
+/// The k of k-NN.
 pub(super) const VOTERS: usize = 20;
-/// An example that is farther by this much counts e times less.
+/// A vote decays by a factor of e over this difference in similarity.
 const REACH: f32 = 0.1;
-/// What every class has without any vote, as a share of one: nothing is impossible.
+/// Prior of each class without votes, so that no probability is zero.
 const BASE: f32 = 0.01;
 
-/// How bold the votes may be.
+/// Calibration of the k-NN head.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Votes {
     pub(super) power: f32,
 }
 
 impl Votes {
-    /// For when there is nothing to fit it on.
+    /// Default, for use without held-out examples.
     pub(super) const FIXED: Votes = Votes { power: 1.0 };
 
-    /// Fits the power to the votes on held-out examples, as [`count`] gives them, a row each.
+    /// Fits the power to the output of [`count`] for held-out examples, one row each.
     pub(super) fn fit(counted: ArrayView2<'_, f32>, class_of: &[usize]) -> Votes {
         let [power] = product::fit([counted], class_of, [1.0]).weights;
         Votes { power: power as f32 }
     }
 }
 
-/// The logarithms of the classes' shares, given the nearest examples, nearest first.
+/// Log shares of the classes, given the nearest examples, nearest first.
 pub(super) fn count(nearest: &[Neighbour], classes: usize) -> Vec<f32> {
     let closest = nearest.first().map_or(0.0, |nearest| nearest.similarity);
     let mut shares = vec![BASE; classes];

@@ -1,4 +1,4 @@
-//! Attention: each token looks at all tokens, twelve times over.
+//! Multi-head attention with twelve heads.
 
 use std::arch::x86_64::*;
 
@@ -7,21 +7,21 @@ use super::math::{exp, largest, sum};
 use super::registers::{LANES, load, store};
 
 const HEADS: usize = 12;
-/// Numbers of one head.
+/// Dimension of one head.
 const HEAD: usize = WIDTH / HEADS;
-/// A token's query, key and value.
+/// Query, key and value of a token.
 const ROW: usize = 3 * WIDTH;
 
-/// `looked` has a row of query, key and value a token; `attended` gets a row a token.
+/// `looked` has one row of query, key and value per token; `attended` receives one row per token.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
 pub(super) fn attend(looked: &[f32], tokens: usize, attended: &mut [f32]) {
-    // The last register of tokens is filled up with tokens that nobody sees.
+    // Pads the last register; padding tokens get no weight.
     let padded = tokens.next_multiple_of(LANES);
     let mut keys = vec![0.0; HEAD * padded];
     let mut weights = vec![0.0; padded];
     for head in 0..HEADS {
         let at = head * HEAD;
-        // Keys turned on their side: then a query meets sixteen keys with one instruction.
+        // Keys are transposed, so that one instruction multiplies a query with sixteen keys.
         for (token, row) in looked.chunks_exact(ROW).enumerate() {
             for (index, number) in row[WIDTH + at..][..HEAD].iter().enumerate() {
                 keys[index * padded + token] = *number;
@@ -41,12 +41,12 @@ pub(super) fn attend(looked: &[f32], tokens: usize, attended: &mut [f32]) {
     }
 }
 
-/// How well a query fits each key.
+/// Dot products of a query with all keys.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
 fn compare(query: &[f32], keys: &[f32], weights: &mut [f32]) {
     let (padded, mut start) = (weights.len(), 0);
-    // Several registers side by side, since one sum has to wait for itself.
+    // Several independent registers, because a single accumulator is latency-bound.
     while start + 4 * LANES <= padded {
         compare_some::<4>(query, keys, start, weights);
         start += 4 * LANES;
@@ -74,11 +74,11 @@ fn compare_some<const REGISTERS: usize>(query: &[f32], keys: &[f32], start: usiz
     }
 }
 
-/// The values, each as much as its weight says, times `share`.
+/// Weighted sum of the values, times `share`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
 fn mix(weights: &[f32], looked: &[f32], at: usize, share: f32, out: &mut [f32]) {
-    // Four tokens side by side, for the same reason.
+    // Four tokens in parallel, for the same reason.
     let mut sums = [[_mm512_setzero_ps(); 2]; 4];
     for (weights, rows) in weights.chunks(4).zip(looked.chunks(4 * ROW)) {
         for (index, sums) in sums.iter_mut().enumerate().take(weights.len()) {

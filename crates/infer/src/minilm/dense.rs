@@ -1,4 +1,4 @@
-//! A dense layer in 8-bit integers: the product that nearly all the time goes into.
+//! Dense layer with 8-bit integer weights; most of the run time is spent here.
 
 use std::arch::x86_64::*;
 
@@ -6,26 +6,25 @@ use super::math::{largest, to_integer};
 use super::registers::{LANES, load, load_integers, store};
 use super::weights::Weights;
 
-/// A layer's weights in the order the kernel reads them: panels of 32 outputs; in a panel, four inputs at a time for
-/// all its outputs.
+/// Weights in the order of the kernel: panels of 32 outputs; within a panel, four inputs at a time for all its outputs.
 pub(super) struct Dense {
     inputs: usize,
     outputs: usize,
     panels: Vec<Block>,
-    /// What the zero point of the inputs adds to each output.
+    /// Correction of each output for the zero point of the inputs.
     sums: Vec<i32>,
     scale: Vec<f32>,
     bias: Vec<f32>,
-    /// Divides loud inputs before they are made integers; the weights make up for it.
+    /// Factors that scale down outlier inputs before quantization; the weights compensate for them.
     shift: Option<Vec<f32>>,
 }
 
-/// Sixteen outputs by four inputs, as one register holds them.
+/// Sixteen outputs by four inputs, the content of one register.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Block([i8; 64]);
 
-/// Rows of inputs as 8-bit integers, each with a scale of its own.
+/// Rows of 8-bit quantized inputs, each with its own scale.
 #[derive(Default)]
 pub(super) struct Quantised {
     bytes: Vec<u8>,
@@ -35,10 +34,10 @@ pub(super) struct Quantised {
 }
 
 const PANEL: usize = 32;
-/// Rows that are multiplied together: with two registers of outputs each, as many as fit beside the weights.
+/// Rows per tile: with two registers of outputs each, as many as fit next to the weights.
 const MOST_ROWS: usize = 8;
 const GELU_FLOOR: f32 = 0.17;
-/// A row of nothing but zeros still needs a scale.
+/// A row of zeros still needs a scale.
 const LEAST: f32 = 1e-8;
 
 impl Dense {
@@ -75,7 +74,7 @@ impl Dense {
 }
 
 impl Quantised {
-    /// For numbers of both signs: 127 levels each way.
+    /// Symmetric quantization for signed inputs: 127 levels each way.
     #[inline(always)]
     pub(super) fn around_zero(&mut self, rows: &[f32], layer: &Dense) {
         self.bytes.clear();
@@ -95,7 +94,7 @@ impl Quantised {
         }
     }
 
-    /// For what a GELU gives, which is never below -0.17: all 255 levels above that.
+    /// Asymmetric quantization for GELU outputs, which are never below -0.17: 255 levels above that.
     #[inline(always)]
     pub(super) fn above_floor(&mut self, rows: &[f32], layer: &Dense) {
         self.bytes.clear();
@@ -112,14 +111,14 @@ impl Quantised {
 }
 
 impl Dense {
-    /// Writes a row of outputs for every row of inputs.
+    /// Writes one row of outputs per row of inputs.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
     pub(super) fn multiply(&self, inputs: &Quantised, out: &mut [f32]) {
         let rows = inputs.scales.len();
         assert_eq!(inputs.bytes.len(), rows * self.inputs);
         assert_eq!(out.len(), rows * self.outputs);
         let blocks = self.inputs / 4 * 2;
-        // Panels outside, rows inside: weights come from memory once, rows stay near.
+        // Panels in the outer loop, rows in the inner: weights are loaded once, and rows stay in cache.
         for (index, panel) in self.panels.chunks_exact(blocks).enumerate() {
             let mut row = 0;
             while row < rows {
@@ -175,6 +174,6 @@ impl Dense {
 #[target_feature(enable = "avx512f")]
 #[expect(unsafe_code, reason = "a load from a reference of the right size and alignment")]
 fn load_block(block: &Block) -> __m512i {
-    // SAFETY: a block has the 64 bytes that are read, and their alignment.
+    // SAFETY: a block has the 64 bytes that are read, and is aligned to 64 bytes.
     unsafe { _mm512_load_si512(block.0.as_ptr().cast()) }
 }

@@ -1,17 +1,16 @@
-//! The functions around the products, written so that the compiler can do sixteen numbers at a time: no branches, and
-//! sums in sixteen lanes.
+//! Activation and normalization functions, written for auto-vectorization: no branches, and sums in sixteen lanes.
 
 const LANES: usize = 16;
 /// Adding this to a small number leaves its integer part in the low bits, rounded to even.
 const TO_INTEGER: f32 = 12_582_912.0;
 
-/// e to the power of x, to 2e-7 of the value.
+/// e^x with a relative error of 2e-7.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
     let x = x.clamp(-87.0, 88.0);
     let shifted = x.mul_add(std::f32::consts::LOG2_E, TO_INTEGER);
     let whole = shifted - TO_INTEGER;
-    // ln 2 in two parts: the first has few enough bits that its product is exact.
+    // ln 2 in two parts: the first has few enough bits that the product is exact.
     let rest = whole.mul_add(-0.693_359_4, x);
     let rest = whole.mul_add(2.121_944_4e-4, rest);
     let power = 1.0 / 720.0_f32;
@@ -25,8 +24,7 @@ pub(super) fn exp(x: f32) -> f32 {
     power * f32::from_bits(exponent)
 }
 
-/// x times the probability of a smaller normal number. The error function is formula 7.1.26 of Abramowitz and Stegun,
-/// right to 1.5e-7.
+/// GELU. The error function is formula 7.1.26 of Abramowitz and Stegun, with an error of 1.5e-7.
 #[inline(always)]
 pub(super) fn gelu(x: f32) -> f32 {
     let z = x.abs() * std::f32::consts::FRAC_1_SQRT_2;
@@ -102,7 +100,7 @@ mod tests {
 
     #[test]
     fn gelu_is_right_to_the_last_bits() {
-        // erf by its series, in f64.
+        // Taylor series of erf, in f64.
         let erf = |x: f64| {
             let (mut term, mut sum) = (x, x);
             for n in 1..200 {

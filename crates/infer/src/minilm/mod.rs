@@ -1,9 +1,9 @@
-//! The built-in model, written out for processors with 8-bit dot products (AVX-512 VNNI).
+//! Hand-written forward pass of the built-in model for CPUs with 8-bit dot products (AVX-512 VNNI).
 //!
-//! The same arithmetic as the graph in `models/`, which rten runs everywhere else and which is the oracle of the tests.
-//! Written out because a short text is mostly waiting there: of 1.8 ms, 0.7 went into three hundred small operators
-//! around the matrix products, and the products ran at two thirds of the speed. Here a short text takes 1.0 ms, and
-//! the limit of the processor (170 million multiplications at 230 per nanosecond) is 0.75.
+//! The arithmetic is that of the graph in `models/`, which rten runs on other CPUs and which is the reference in tests.
+//! In rten, short texts are dominated by overhead: of 1.8 ms, 0.7 were spent in three hundred small operators around
+//! the matrix products, and the products ran at two thirds of the speed. Here a short text takes 1.0 ms; the limit of
+//! the CPU (170 million multiplications at 230 per nanosecond) is 0.75.
 
 mod attention;
 mod dense;
@@ -19,9 +19,9 @@ pub(crate) const WIDTH: usize = 384;
 const INNER: usize = 1536;
 const LAYERS: usize = 6;
 
-/// The model, ready to run.
+/// The loaded model.
 pub(crate) struct MiniLm {
-    /// One row of 8-bit numbers a word, used where they lie in the program.
+    /// Word embeddings, one row of 8-bit numbers per token, read in place from the executable.
     words: &'static [u8],
     word_scales: Vec<f32>,
     positions: Vec<f32>,
@@ -30,7 +30,7 @@ pub(crate) struct MiniLm {
 }
 
 struct Layer {
-    /// Query, key and value in one product.
+    /// Query, key and value in one matrix product.
     look: Dense,
     attended: Dense,
     attention_norm: Norm,
@@ -39,14 +39,14 @@ struct Layer {
     norm: Norm,
 }
 
-/// The learned part of a layer norm.
+/// Learned parameters of a layer norm.
 struct Norm {
     weight: Vec<f32>,
     bias: Vec<f32>,
 }
 
 impl MiniLm {
-    /// None where the processor has no 8-bit dot products.
+    /// `None` if the CPU has no 8-bit dot products.
     pub(crate) fn load() -> Option<Result<MiniLm, String>> {
         is_supported().then(|| MiniLm::read(&Weights::builtin()?))
     }
@@ -80,7 +80,7 @@ impl MiniLm {
         })
     }
 
-    /// The last hidden state of one text: a row of [`WIDTH`] numbers a token.
+    /// The last hidden state of one text: one row of [`WIDTH`] numbers per token.
     pub(crate) fn states(&self, ids: &[u32]) -> Result<Vec<f32>, String> {
         if ids.len() * WIDTH > self.positions.len() {
             return Err(format!("{} tokens are more than it reads", ids.len()));
@@ -109,11 +109,11 @@ fn is_supported() -> bool {
 
 #[expect(unsafe_code, reason = "calling a function for a processor's features; `load` has looked for them")]
 fn run(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
-    // SAFETY: a `MiniLm` exists only where `is_supported` found all of these features.
+    // SAFETY: a `MiniLm` exists only if `is_supported` found all of these features.
     unsafe { forward(model, ids) }
 }
 
-/// All layers. The loops of `math` and `attention` are plain Rust, compiled here for wide registers.
+/// Runs all layers. The loops of `math` and `attention` are plain Rust that the compiler vectorizes here for AVX-512.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
 fn forward(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
     let tokens = ids.len();
@@ -143,7 +143,7 @@ fn forward(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
     states
 }
 
-/// Words and their places, before the first layer.
+/// Token and position embeddings.
 #[inline(always)]
 fn embed(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
     let mut states = Vec::with_capacity(ids.len() * WIDTH);
@@ -172,7 +172,7 @@ fn add_and_norm(change: &[f32], states: &mut [f32], norm: &Norm) {
 mod tests {
     use super::*;
 
-    /// Rows are multiplied up to eight together, and what is left over alone.
+    /// Tiles have up to eight rows, and a remainder tile has fewer.
     #[cfg(target_os = "linux")]
     #[test]
     fn no_layer_reads_or_writes_beyond_its_slices() {

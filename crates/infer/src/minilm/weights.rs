@@ -1,4 +1,4 @@
-//! Finds the model's tensors in the files that rten reads too.
+//! Locates the model's tensors in the ONNX files.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use rten_onnx::onnx::ModelProto;
 
 use crate::builtin::{NETWORK, WEIGHTS};
 
-/// Where each tensor lies in the data file.
+/// Bytes of each tensor in the data file.
 pub(super) struct Weights {
     places: HashMap<String, &'static [u8]>,
 }
@@ -20,7 +20,7 @@ impl Weights {
                 let entry = tensor.external_data.iter().find(|entry| entry.key.as_deref() == Some(key))?;
                 entry.value.as_ref()?.parse::<usize>().ok()
             };
-            // Small tensors stand in the graph itself; none of those is needed here.
+            // Small tensors are in the graph itself; none of them is needed here.
             if let (Some(name), Some(offset), Some(length)) = (&tensor.name, said("offset"), said("length")) {
                 let bytes =
                     WEIGHTS.get(offset..).and_then(|rest| rest.get(..length)).ok_or("its weights are cut off")?;
@@ -42,7 +42,7 @@ impl Weights {
         Ok(numbers.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect())
     }
 
-    /// The same where it may be missing.
+    /// Like `floats`, for an optional tensor.
     pub(super) fn floats_if_any(&self, name: &str, count: usize) -> Result<Option<Vec<f32>>, String> {
         if self.places.contains_key(name) { self.floats(name, count).map(Some) } else { Ok(None) }
     }

@@ -1,41 +1,40 @@
-//! Pictures much longer than a page, cut into parts about as long as one.
+//! Splits images much longer than a page into page-sized tiles.
 //!
-//! Text is looked for in a picture that was made smaller, and letters of a screenshot of everything that was scrolled
-//! past would vanish. So a tall picture is looked at part by part, and a wide one, whose lines a cut would divide, is
-//! made less small.
+//! Detection runs on a downscaled image, in which the letters of a long scrolling screenshot would vanish. A tall image
+//! is therefore processed in tiles. A wide image is downscaled less, because a cut would split its lines.
 
 use std::ops::Range;
 
 use super::Picture;
 
-/// How long a page is beside its width.
+/// Aspect ratio of a page.
 const PAGE: f32 = 1.414;
-/// Pictures this many times longer than wide, or wider than long, are no pages.
+/// Images with a larger aspect ratio are not pages.
 const LONG: f32 = 2.6;
-/// How much longer than a page a wide picture may be when text is looked for in it: time and memory grow as much.
+/// Maximum length of a wide image for detection, relative to a page: time and memory grow with it.
 const MOST_TIMES: f32 = 3.0;
-/// A picture that takes more parts than this is a strip too narrow for text; its parts get longer.
+/// An image that needs more tiles is a strip too narrow for text; its tiles become longer.
 const MOST_BANDS: usize = 128;
-/// How far from the wished place a cut may be, in parts of a band.
+/// Maximum offset of a cut, as a fraction of a tile.
 const NEAR: usize = 6;
-/// How much of its neighbours a band shows, in parts of itself: lines that fall to one side cross any cut.
+/// Overlap of neighbouring tiles, as a fraction of a tile: slanted lines cross any cut.
 const SHARED: usize = 16;
-/// Rows above and below a cut that should be empty, too.
+/// Rows above and below a cut that should also be empty.
 const AROUND: usize = 6;
 
-/// Rows of a picture that are looked at together.
+/// A tile: rows of an image that are processed together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Band {
-    /// What is looked at.
+    /// The processed rows, including the overlap.
     pub(crate) rows: Range<usize>,
-    /// Lines whose middle is here belong to this band; each row belongs to one.
+    /// Lines with their center in these rows belong to this tile; each row belongs to one tile.
     pub(crate) own: Range<usize>,
 }
 
-/// The parts of a picture from the top; one where it is about as long as a page.
+/// The tiles of an image from the top; a single tile if it is about as long as a page.
 pub(crate) fn bands(picture: &Picture<'_>, longest_side: u32) -> Vec<Band> {
     let (width, height) = (picture.width as usize, picture.height as usize);
-    // What need not be made smaller need not be cut.
+    // An image that needs no downscaling needs no cut.
     let wished = ((PAGE * width as f32) as usize).max(longest_side as usize).max(height.div_ceil(MOST_BANDS));
     if height as f32 <= LONG * width as f32 || height <= wished {
         return vec![Band { rows: 0..height, own: 0..height }];
@@ -53,7 +52,7 @@ pub(crate) fn bands(picture: &Picture<'_>, longest_side: u32) -> Vec<Band> {
     (1..=count).map(band).collect()
 }
 
-/// How long a picture is when text is looked for in it: a wide one keeps the height of a page.
+/// Side length of an image for detection: a wide image keeps the height of a page.
 pub(crate) fn longest_side(picture: &Picture<'_>, of_a_page: u32) -> u32 {
     let (long, short) = (picture.width.max(picture.height) as f32, picture.width.min(picture.height).max(1) as f32);
     if long <= LONG * short {
@@ -62,7 +61,7 @@ pub(crate) fn longest_side(picture: &Picture<'_>, of_a_page: u32) -> u32 {
     (of_a_page as f32 * (long / short / PAGE).min(MOST_TIMES)) as u32
 }
 
-/// The row near the wished one where least is to be seen, and of several the nearest.
+/// The row near the target with the least content; the nearest of several.
 fn empty_row(picture: &Picture<'_>, wished: usize, near: usize) -> usize {
     let (width, height) = (picture.width as usize, picture.height as usize);
     let (first, last) = (wished.saturating_sub(near + AROUND), (wished + near + AROUND).min(height));
@@ -80,7 +79,7 @@ fn empty_row(picture: &Picture<'_>, wished: usize, near: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Rows of ink, `ink` high, every `pitch` rows.
+    /// Black stripes, `ink` rows high, every `pitch` rows.
     fn striped(width: usize, height: usize, ink: usize, pitch: usize) -> Vec<u8> {
         let pixel = |place: usize| if place / width % pitch < ink && place.is_multiple_of(3) { 0 } else { 255 };
         (0..width * height).flat_map(|place| [pixel(place); 3]).collect()

@@ -1,18 +1,18 @@
-//! Where a map says there is text, grown together: one blob a line.
+//! Connected components of a text map: one per line of text.
 
 use super::geometry::{Point, convex_hull};
 
-/// Neighbouring pixels above the threshold.
+/// A connected component of pixels above the threshold.
 #[derive(Debug, Clone)]
 pub(crate) struct Blob {
-    /// The convex outline, around the pixels and not through their middles.
+    /// Convex hull around the pixels, not through their centers.
     pub(crate) hull: Vec<Point>,
-    /// The mean of the map over the pixels.
+    /// Mean of the map over the pixels.
     pub(crate) score: f32,
     pub(crate) pixels: usize,
 }
 
-/// Pixels of one row side by side.
+/// A horizontal run of pixels in one row.
 struct Run {
     row: usize,
     start: usize,
@@ -20,7 +20,7 @@ struct Run {
     sum: f32,
 }
 
-/// Blobs of a map of `width` columns, in the order of their first pixels. Pixels that touch at a corner are neighbours.
+/// Connected components of a map with `width` columns, in the order of their first pixels. Uses 8-connectivity.
 pub(crate) fn blobs(map: &[f32], width: usize, threshold: f32) -> Vec<Blob> {
     let runs = runs(map, width, threshold);
     let mut parents: Vec<usize> = (0..runs.len()).collect();
@@ -33,7 +33,7 @@ pub(crate) fn blobs(map: &[f32], width: usize, threshold: f32) -> Vec<Blob> {
         if runs[above].row + 1 != run.row {
             continue;
         }
-        // Runs that end before this one begins will end before the next ones of this row, too.
+        // Runs that end before this one starts also end before the following runs of this row.
         while above < row_start && runs[above].end < run.start {
             above += 1;
         }
@@ -86,7 +86,7 @@ fn root(parents: &mut [usize], mut index: usize) -> usize {
     index
 }
 
-/// The earlier of two roots stays one.
+/// Union of two components; the earlier root is kept.
 fn join(parents: &mut [usize], one: usize, other: usize) {
     let (one, other) = (root(parents, one), root(parents, other));
     parents[one.max(other)] = one.min(other);
@@ -119,7 +119,7 @@ mod tests {
         assert_eq!(corners, [(1.0, 0.0), (1.0, 1.0), (3.0, 0.0), (3.0, 1.0)]);
     }
 
-    /// The oracle: flooding from every pixel.
+    /// Reference implementation: flood fill from every pixel.
     #[test]
     fn blobs_are_what_flooding_finds() {
         let (width, height) = (37, 29);

@@ -1,38 +1,38 @@
-//! A line of text cut out of the picture, straightened and brought to the height that the reader expects.
+//! Crops a text line from the image, rectified and scaled to the input height of the recognizer.
 
 use super::Picture;
 use super::geometry::{Point, Slanted, Turn};
 
 pub(crate) const HEIGHT: usize = 48;
-/// Widths are multiples of this: the reader looks at every eighth column.
+/// Widths are multiples of this: the recognizer has a stride of eight columns.
 const STEP: usize = 8;
-/// What the reader was taught with at most. Longer lines are squeezed.
+/// Maximum width in the recognizer's training data. Longer lines are compressed.
 const MOST_WIDTH: usize = 3200;
 const LEAST_WIDTH: usize = 48;
 
-/// A line as the reader takes it: blue, then green, then red, each from -1 to 1.
+/// Input of the recognizer for one line: planes of blue, green and red, each from -1 to 1.
 #[derive(Debug)]
 pub(crate) struct Crop {
     pub(crate) width: usize,
     pub(crate) numbers: Vec<f32>,
 }
 
-/// Where a line is in the picture, and which way it is read.
+/// Position of a line in the image, and its reading direction.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place {
-    /// Where the line begins, above.
+    /// Top start of the line.
     origin: Point,
-    /// To where it ends, above.
+    /// Vector to the top end.
     along: Point,
-    /// To where it begins, below.
+    /// Vector to the bottom start.
     down: Point,
 }
 
 impl Place {
-    /// Of a box in the turned picture. Its text is read as if the box were turned once more, by `inner`.
+    /// Position of a box in the rotated image. `inner` is an additional rotation of the box.
     pub(crate) fn of(place: &Slanted, picture: &Picture<'_>, turn: Turn, inner: Turn) -> Place {
         let corners = place.corners().map(|corner| turn.undo(corner, picture.width as f32, picture.height as f32));
-        // Which corner comes first when the box is turned clockwise.
+        // The corner that becomes the first when the box is rotated clockwise.
         let first = match inner {
             Turn::None => 0,
             Turn::Quarter => 3,
@@ -48,7 +48,7 @@ impl Place {
         [origin, end, end.plus(self.down), origin.plus(self.down)]
     }
 
-    /// How wide the crop will be.
+    /// Width of the crop.
     pub(crate) fn width(&self) -> usize {
         let (wide, high) = (self.along.dot(self.along).sqrt(), self.down.dot(self.down).sqrt().max(1.0));
         let width = (HEIGHT as f32 * wide / high).ceil() as usize;
@@ -58,11 +58,11 @@ impl Place {
     pub(crate) fn cut(&self, picture: &Picture<'_>) -> Crop {
         let (wide, high) = (self.along.dot(self.along).sqrt(), self.down.dot(self.down).sqrt().max(1.0));
         let width = self.width();
-        // Short texts are not stretched to the least width: the picture goes on beside them.
+        // Short texts are not stretched to the minimum width; the crop includes more of the image on both sides.
         let natural = (HEIGHT as f32 * wide / high).clamp(1.0, MOST_WIDTH as f32);
         let (step_x, step_y) = (self.along.times(1.0 / natural), self.down.times(1.0 / HEIGHT as f32));
         let start = self.origin.minus(step_x.times((width as f32 - natural) / 2.0));
-        // Where the line is larger than the crop, several places make one pixel.
+        // If the line is larger than the crop, several samples are averaged per pixel.
         let samples = |step: Point| (step.dot(step).sqrt().round() as usize).clamp(1, 8);
         let (samples_x, samples_y) = (samples(step_x), samples(step_y));
         let share = 1.0 / (samples_x * samples_y) as f32 / 127.5;
@@ -92,7 +92,7 @@ impl Place {
     }
 }
 
-/// The colour between four pixels. Beyond the picture its last pixels go on.
+/// Bilinear interpolation. Beyond the image, the border pixels are repeated.
 #[inline(always)]
 fn sample(picture: &Picture<'_>, place: Point) -> [f32; 3] {
     let (width, height) = (picture.width as usize, picture.height as usize);
@@ -100,7 +100,7 @@ fn sample(picture: &Picture<'_>, place: Point) -> [f32; 3] {
     let y = (place.y - 0.5).clamp(0.0, (height - 1) as f32);
     let (left, top) = (x as usize, y as usize);
     let (part_x, part_y) = (x - left as f32, y - top as f32);
-    // At the right and lower edge both pixels are the same one.
+    // At the right and bottom border, both pixels are the same.
     let (right, below) = (if left + 1 < width { 3 } else { 0 }, if top + 1 < height { 3 * width } else { 0 });
     let start = (top * width + left) * 3;
     let above = &picture.rgb[start..start + right + 3];
@@ -119,7 +119,7 @@ fn sample(picture: &Picture<'_>, place: Point) -> [f32; 3] {
 mod tests {
     use super::*;
 
-    /// A picture whose red counts columns and whose green counts rows.
+    /// A gradient: red is the column, green is the row.
     fn ramp(width: u32, height: u32) -> Vec<u8> {
         (0..height).flat_map(|y| (0..width).flat_map(move |x| [x as u8, y as u8, 7])).collect()
     }
@@ -148,7 +148,7 @@ mod tests {
         };
         assert_eq!(columns(Turn::None, Turn::None), (96, 52.0, 147.0));
         assert_eq!(columns(Turn::None, Turn::Half), (96, 147.0, 52.0));
-        // Half a turn of the page puts the same place elsewhere: the centre stays, the direction turns.
+        // With a half turn of the page, the center stays and the direction flips.
         assert_eq!(columns(Turn::Half, Turn::None), (96, 147.0, 52.0));
         assert_eq!(columns(Turn::Half, Turn::Half), (96, 52.0, 147.0));
     }

@@ -1,4 +1,4 @@
-//! Where text is: a picture becomes a map, and the map boxes, one a line of text.
+//! Text detection: an image becomes a probability map, and the map becomes boxes, one per line of text.
 
 use super::Picture;
 use super::blobs::{Blob, blobs};
@@ -7,30 +7,30 @@ use super::margins;
 use super::network::{Network, Tensor};
 use super::resize::resize;
 
-/// The network's settings, as published with it.
+/// Published settings of the network.
 const THRESHOLD: f32 = 0.2;
 const LEAST_SCORE: f32 = 0.4;
-/// It was taught to mark the core of a line; this tells how far the line itself reaches.
+/// The network marks the core of a line; this ratio expands it to the full line.
 const UNCLIP_RATIO: f32 = 1.4;
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
 const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
-/// It halves the picture five times.
+/// The network downsamples by two five times.
 const MULTIPLE: usize = 32;
 
-/// In pixels of the map. What is thinner is a speck.
+/// Minimum thickness in pixels of the map. Thinner regions are specks.
 const LEAST_CORE: f32 = 2.0;
-/// The direction of a box this many times wider than high can be trusted.
+/// Minimum aspect ratio of a box with a reliable direction.
 const TRUSTED_ASPECT: f32 = 5.0;
-/// A long box may stand this far from the page's slant, in degrees, before it is believed to be slanted by itself.
+/// Minimum difference to the skew of the page, in degrees, for a long box to keep its own angle.
 const OWN_SLANT: f32 = 1.5;
 
-/// Lines of text, in the picture once turned.
+/// Lines of text, in coordinates of the rotated image.
 #[derive(Debug, Default)]
 pub(crate) struct Detected {
     pub(crate) boxes: Vec<Slanted>,
-    /// How far lines fall to the right, in degrees.
+    /// Slope of the lines to the right, in degrees (positive is downwards).
     pub(crate) skew: f32,
-    /// Lines beyond the most that were asked for.
+    /// Number of lines beyond the limit.
     pub(crate) left_out: usize,
 }
 
@@ -50,7 +50,7 @@ pub(crate) fn detect(
     }
     let mut blobs = blobs(&output.numbers, width, THRESHOLD);
     blobs.retain(|blob| blob.score >= LEAST_SCORE);
-    // The largest, where there are too many. The sort is stable, so the same ones every time.
+    // Keeps the largest if there are too many. The sort is stable, so the result is deterministic.
     blobs.sort_by_key(|blob| std::cmp::Reverse(blob.pixels));
     let left_out = blobs.len().saturating_sub(most);
     blobs.truncate(most);
@@ -63,7 +63,7 @@ pub(crate) fn detect(
     Ok(Detected { left_out, ..fit(&blobs, least) })
 }
 
-/// Boxes around blobs. Those too short to have a direction of their own take that of the page.
+/// Boxes around components. Boxes that are too short for a reliable direction use the skew of the page.
 fn fit(blobs: &[Blob], least: f32) -> Detected {
     let fitted: Vec<(&Blob, Slanted)> =
         blobs.iter().filter_map(|blob| Some((blob, Slanted::around(&blob.hull)?))).collect();
@@ -72,7 +72,7 @@ fn fit(blobs: &[Blob], least: f32) -> Detected {
     let mut boxes: Vec<Slanted> = Vec::with_capacity(fitted.len());
     for (blob, own) in fitted {
         let long = own.aspect().max(1.0 / own.aspect());
-        // Of a tall box, the long side is the one to compare: upright on a page that is not.
+        // For a tall box, the long side determines the aspect ratio: it may be upright on a skewed page.
         let is_own = long >= TRUSTED_ASPECT && (own.angle() - skew).abs() > OWN_SLANT;
         let core = if is_own || long >= 2.0 * TRUSTED_ASPECT { own } else { Slanted::at(&blob.hull, page) };
         if core.width.min(core.height) < least {
@@ -84,7 +84,7 @@ fn fit(blobs: &[Blob], least: f32) -> Detected {
     Detected { boxes, skew, left_out: 0 }
 }
 
-/// The slant that half of the text is on either side of, counted by its length.
+/// Median angle of the lines, weighted by length.
 pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
     let mut angles: Vec<(f32, f32)> = boxes
         .map(|fitted| (fitted.aspect().max(1.0 / fitted.aspect()), fitted))
@@ -101,19 +101,19 @@ pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
     median.map_or(0.0, |(angle, _)| *angle)
 }
 
-/// What the network is given.
+/// Input of the network.
 struct Input {
     numbers: Vec<f32>,
     width: usize,
     height: usize,
-    /// Where it begins in the whole picture, in its own pixels.
+    /// Offset in the scaled image, in pixels of this input.
     origin: Point,
-    /// How many pixels of the turned picture one of these is.
+    /// Size of one pixel of this input, in pixels of the rotated image.
     scale: Point,
 }
 
 impl Input {
-    /// None where the picture is blank.
+    /// `None` if the image is blank.
     fn new(picture: &Picture<'_>, turn: Turn, longest_side: usize) -> Option<Input> {
         let (old_width, old_height) = (picture.width as usize, picture.height as usize);
         let factor = (longest_side as f32 / old_width.max(old_height) as f32).min(1.0);
@@ -128,7 +128,7 @@ impl Input {
         let (blue, rest) = numbers.split_at_mut(width * height);
         let (green, red) = rest.split_at_mut(width * height);
         for y in 0..height {
-            // Beyond the picture its last pixels go on.
+            // Beyond the image, the border pixels are repeated.
             let inner_y = y.min(turned_height - 1);
             for x in 0..width {
                 let inner_x = x.min(turned_width - 1);
@@ -139,7 +139,7 @@ impl Input {
                     Turn::ThreeQuarters => (part.columns.end - 1 - inner_y, part.rows.start + inner_x),
                 };
                 let pixel = &small[(from_y * small_width + from_x) * 3..][..3];
-                // The network was taught with blue first.
+                // The network expects BGR.
                 let place = y * width + x;
                 blue[place] = (pixel[2] / 255.0 - MEAN[0]) / DEVIATION[0];
                 green[place] = (pixel[1] / 255.0 - MEAN[1]) / DEVIATION[1];

@@ -1,36 +1,37 @@
-//! Whether a picture says more than was read of it.
+//! OCR confidence: detects images with text in an unsupported script.
 //!
-//! The reader knows Latin and Chinese letters and makes something of any other script: strings of both, with little
-//! confidence. Such lines are left out, and where they are a considerable part of the picture, its text is doubtful.
+//! The recognizer supports Latin and Chinese characters. For other scripts it returns a low-confidence mixture of both.
+//! Such lines are dropped. If they are a considerable part of the image, the result is marked doubtful.
 
 use super::nonsense::is_nonsense;
 use super::recognise::Reading;
 
-/// Pages that were read right have 0.95 and more, on poor paper too; those in another script 0.86 and less.
+/// Pages in a supported script have 0.95 or more, even on poor paper; pages in other scripts have 0.86 or less.
 const LEAST_CONFIDENCE: f32 = 0.9;
-/// Of a page read with less than this, no line that was read with less is kept: it is in another script all over.
+/// If the mean confidence of a page is below this, lines below it are dropped: the whole page is in an unsupported
+/// script.
 const HOPELESS: f32 = 0.85;
-/// In letters. Less is what shapes are taken for.
+/// In letters. Fewer are misread graphics.
 const CONSIDERABLE: f32 = 10.0;
-/// The part of all letters that was left out.
+/// The dropped share of all letters.
 const CONSIDERABLE_SHARE: f32 = 1.0 / 3.0;
-/// Shapes are taken for letters, and hardly ever for more of them than this in a row.
+/// Graphics are misread as letters, but hardly ever as more than this number in a row.
 const SHORT: usize = 2;
-/// How much more confidence so few letters take.
+/// Additional confidence required for such short texts.
 const SHORT_SURER: f32 = 0.1;
 
-/// All that was read of a picture.
+/// Counts over all lines of an image.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Tally {
     letters: f32,
-    /// The sum of the confidence in each.
+    /// Sum of the confidence over all letters.
     confidence: f32,
-    /// Letters of lines that were left out.
+    /// Letters of dropped lines.
     left_out: f32,
 }
 
 impl Tally {
-    /// Whether a line is kept so far.
+    /// First pass: whether a line is kept by its own confidence.
     pub(crate) fn keeps(&mut self, reading: &Reading, least_confidence: f32) -> bool {
         let letters = letters(reading);
         self.letters += letters;
@@ -44,7 +45,7 @@ impl Tally {
         keeps
     }
 
-    /// Whether a line is kept once all are known.
+    /// Second pass: whether a line is kept by the confidence of the whole page.
     pub(crate) fn still_keeps(&mut self, reading: &Reading) -> bool {
         let keeps = reading.confidence >= HOPELESS || self.confidence >= HOPELESS * self.letters;
         if !keeps {
@@ -68,7 +69,7 @@ fn letters(reading: &Reading) -> f32 {
 mod tests {
     use super::*;
 
-    /// What is kept, and whether it is doubtful.
+    /// The kept lines, and whether the result is doubtful.
     fn kept<'a>(readings: &[(&'a str, f32)]) -> (Vec<&'a str>, bool) {
         let mut tally = Tally::default();
         let reading = |text: &str, confidence: f32| Reading { text: text.to_owned(), confidence };

@@ -1,20 +1,20 @@
-//! Points, boxes that stand at a slant, and turns by quarters.
+//! Points, rotated rectangles, and rotations by multiples of 90°.
 //!
-//! Coordinates are in pixels, from the left and from the top; a pixel's middle is at a half.
+//! Coordinates are in pixels from the top left; the center of a pixel is at 0.5.
 
-/// A place in a picture.
+/// A point in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Point {
     pub x: f32,
     pub y: f32,
 }
 
-/// The corners of a line of text in the picture as it was given, as a reader meets them: where the line begins above,
-/// where it ends above, where it ends below, where it begins below.
+/// Corners of a text line in the original image, relative to the reading direction: top start, top end, bottom end,
+/// bottom start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Quad(pub [Point; 4]);
 
-/// How far a picture must be turned clockwise for its text to stand upright.
+/// Clockwise rotation that makes the text of an image upright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Turn {
     #[default]
@@ -24,17 +24,17 @@ pub enum Turn {
     ThreeQuarters,
 }
 
-/// A rectangle at a slant: the smallest around some marks.
+/// Rotated bounding rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Slanted {
     pub(crate) centre: Point,
-    /// Along the width, of length one. It points right, give or take an eighth of a turn.
+    /// Unit vector along the width. It points right, within 45°.
     pub(crate) along: Point,
     pub(crate) width: f32,
     pub(crate) height: f32,
 }
 
-/// A rectangle that stands straight.
+/// Axis-aligned rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Upright {
     pub(crate) left: f32,
@@ -64,12 +64,12 @@ impl Point {
         self.x * other.x + self.y * other.y
     }
 
-    /// Positive where `other` is clockwise of this, as y points down.
+    /// Positive if `other` is clockwise of `self` (y points down).
     pub(crate) fn cross(self, other: Point) -> f32 {
         self.x * other.y - self.y * other.x
     }
 
-    /// A quarter turn clockwise.
+    /// Rotates by 90° clockwise.
     pub(crate) fn turned(self) -> Point {
         Point::new(-self.y, self.x)
     }
@@ -81,7 +81,7 @@ impl Point {
 }
 
 impl Turn {
-    /// The size of a picture once it is turned.
+    /// The size of a rotated image.
     pub(crate) fn size<N>(self, width: N, height: N) -> (N, N) {
         match self {
             Turn::None | Turn::Half => (width, height),
@@ -89,7 +89,7 @@ impl Turn {
         }
     }
 
-    /// Where a place of the turned picture is in the picture itself, whose size is given.
+    /// Maps a point of the rotated image to the original image, whose size is given.
     pub(crate) fn undo(self, place: Point, width: f32, height: f32) -> Point {
         match self {
             Turn::None => place,
@@ -101,7 +101,7 @@ impl Turn {
 }
 
 impl Slanted {
-    /// The smallest rectangle around a convex outline.
+    /// The minimum-area rectangle around a convex hull.
     pub(crate) fn around(hull: &[Point]) -> Option<Slanted> {
         let edges = hull.iter().zip(hull.iter().cycle().skip(1)).map(|(from, to)| to.minus(*from));
         edges
@@ -112,7 +112,7 @@ impl Slanted {
             .min_by(|one, other| (one.width * one.height).total_cmp(&(other.width * other.height)))
     }
 
-    /// The rectangle around an outline that has a side in this direction.
+    /// The bounding rectangle of a hull with a side in this direction.
     pub(crate) fn at(hull: &[Point], direction: Point) -> Slanted {
         let mut along = direction;
         while along.x < along.y.abs() || along.x <= 0.0 {
@@ -130,7 +130,7 @@ impl Slanted {
         Slanted { centre, along, width: right - left, height: bottom - top }
     }
 
-    /// Left above, right above, right below, left below.
+    /// Top left, top right, bottom right, bottom left.
     pub(crate) fn corners(&self) -> [Point; 4] {
         let (half, tall) = (self.along.times(self.width / 2.0), self.along.turned().times(self.height / 2.0));
         [
@@ -184,7 +184,7 @@ impl Upright {
     }
 }
 
-/// The corners of the convex outline around some points, in order.
+/// Convex hull of points, in order.
 pub(crate) fn convex_hull(mut points: Vec<Point>) -> Vec<Point> {
     points.sort_unstable_by(|one, other| one.x.total_cmp(&other.x).then(one.y.total_cmp(&other.y)));
     points.dedup();
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn turning_back_is_the_inverse_of_turning() {
         let (width, height) = (30.0, 20.0);
-        // The upper left corner of the turned picture was another corner before.
+        // The top left corner of the rotated image is a different corner of the original.
         let corner = |turn: Turn| turn.undo(Point::default(), width, height);
         assert_eq!(corner(Turn::Quarter), Point::new(0.0, 20.0));
         assert_eq!(corner(Turn::Half), Point::new(30.0, 20.0));

@@ -1,10 +1,10 @@
-//! Where a picture shows anything at all: time is spent on nothing else.
+//! Content bounds: crops blank margins, so that detection skips them.
 
 use std::ops::Range;
 
-/// Colours of neighbours that differ by less are one colour. Pale print differs by more.
+/// Neighbouring pixels that differ by less have the same colour. Pale print differs by more.
 const SAME: f32 = 5.0;
-/// What is left of the margins, in pixels: the network looks at what is around letters.
+/// Margin in pixels that is kept around the content: the network needs context around letters.
 const MARGIN: usize = 32;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub(crate) struct Part {
     pub(crate) rows: Range<usize>,
 }
 
-/// The part of a picture `width` wide that is not blank; none where all of it is. Three numbers are a pixel.
+/// Content bounds of an image with `width` columns and three numbers per pixel; `None` if it is blank.
 pub(crate) fn within(picture: &[f32], width: usize) -> Option<Part> {
     let height = picture.len() / 3 / width;
     let mut marked = vec![false; width];
@@ -55,7 +55,7 @@ mod tests {
         for (x, y) in [(100, 60), (180, 61)] {
             picture[(y * width + x) * 3 + 1] = 200.0;
         }
-        // The pixel after a mark differs from it, too.
+        // The pixel after a mark also differs from its neighbour.
         assert_eq!(within(&picture, width), Some(Part { columns: 68..214, rows: 28..95 }));
         picture[0] = 0.0;
         assert_eq!(within(&picture, width), Some(Part { columns: 0..214, rows: 0..95 }));

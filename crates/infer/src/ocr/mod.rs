@@ -1,8 +1,8 @@
-//! Text in pictures.
+//! OCR: text recognition in images.
 //!
-//! Two small networks do the looking: one marks where text is, one reads a line of it. Between them is geometry: boxes
-//! at any slant are cut out and straightened, pages that lie on their side or head are turned, and lines are put into
-//! the order in which they are read. One thread, and the same picture gives the same text.
+//! Two small networks are used: one detects text lines, the other recognizes one line. The code between them crops and
+//! rectifies rotated boxes, corrects the page orientation, and sorts the lines into reading order. It is
+//! single-threaded and deterministic.
 
 mod bands;
 mod blobs;
@@ -35,63 +35,63 @@ use recognise::{Reader, Reading};
 pub use geometry::{Point, Quad, Turn};
 pub use paragraph::{Paragraph, ParagraphKind};
 
-/// A picture in memory.
+/// An RGB image in memory.
 #[derive(Debug, Clone, Copy)]
 pub struct Picture<'a> {
     pub width: u32,
     pub height: u32,
-    /// Red, green and blue of each pixel, row by row from the top.
+    /// RGB pixels, row by row from the top.
     pub rgb: &'a [u8],
 }
 
-/// How a picture is read.
+/// OCR settings.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Text is looked for in the picture made this long, in pixels, if it is longer. Smaller letters are found in
-    /// longer pictures, and time grows with the square. Of pictures much taller than a page this is what each part as
-    /// long as a page is made, and much wider ones are made up to three times as long.
+    /// Maximum side length in pixels for detection; longer images are downscaled. A larger value finds smaller letters,
+    /// and time grows with its square. Images much taller than a page are split, and the value applies to each tile.
+    /// Much wider images may be up to three times as long.
     pub longest_side: u32,
-    /// Larger pictures are refused.
+    /// Larger images are rejected.
     pub most_pixels: u64,
-    /// The largest are read where there are more; the first, in pictures much taller than a page.
+    /// If there are more lines, only the largest are recognized; in images much taller than a page, the first.
     pub most_lines: usize,
-    /// The same for all lines end to end, in pixels once they are as high as the reader wants them. A page of small
-    /// print has 200,000; a core reads about as many in two seconds.
+    /// Maximum total length of all lines, in pixels at the input height of the recognizer. A page of small print has
+    /// 200,000; one core processes about that in two seconds.
     pub most_columns: usize,
-    /// What is read with less confidence is left out, and nonsense; one or two letters alone take a little more.
+    /// Lines with less confidence are dropped, and so is nonsense. One or two letters alone need a little more.
     pub least_confidence: f32,
-    /// Whether pages that lie on their side or head are turned.
+    /// Whether the page orientation is corrected.
     pub turn: bool,
 }
 
-/// The text of a picture.
+/// Recognized text of an image.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recognised {
-    /// In the order in which they are read.
+    /// In reading order.
     pub lines: Vec<Line>,
-    /// How the picture was turned for its text to stand upright.
+    /// Rotation that made the text upright.
     pub turn: Turn,
-    /// How far its lines fall to the right once it is turned, in degrees.
+    /// Slope of the lines after the rotation, in degrees.
     pub skew: f32,
-    /// Lines that were found and not read, because there were too many.
+    /// Number of detected lines that exceeded the limit and were not recognized.
     pub left_out: usize,
-    /// The picture says more than was read: a considerable part is in a script that the networks do not know, such as
-    /// Cyrillic or Arabic, or cannot be read. Lines that came out as nonsense are left out.
+    /// The image contains more text than was recognized: a considerable part is illegible or in an unsupported script,
+    /// such as Cyrillic or Arabic. Nonsense lines are dropped.
     pub doubtful: bool,
 }
 
-/// A line of text, or a part of one where there are wide gaps in it.
+/// A line of text, or a part of one if it has wide gaps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     pub text: String,
-    /// The mean probability of its letters, from 0 to 1.
+    /// Mean probability of its letters, from 0 to 1.
     pub confidence: f32,
     pub quad: Quad,
-    /// Counted from zero. Lines of one paragraph follow one another.
+    /// Paragraph index. Lines of one paragraph are consecutive.
     pub paragraph: usize,
-    /// Counted from zero within the picture. Lines of one row stand side by side.
+    /// Row index within the image. Lines of one row are next to each other.
     pub row: usize,
-    /// What comes next does not continue its sentence, as far as its place tells.
+    /// By layout, the next line does not continue its sentence.
     pub ends: bool,
 }
 
@@ -112,7 +112,7 @@ pub enum Error {
     Run { network: &'static str, reason: String },
 }
 
-/// The networks, ready to read pictures. Threads can share one.
+/// The loaded networks. Threads can share one engine.
 ///
 /// ```
 /// use corbie_infer::ocr::{Engine, Picture, Settings};
@@ -149,13 +149,12 @@ impl Default for Settings {
 }
 
 impl Engine {
-    /// The networks inside this library: PP-OCRv6 tiny, for Chinese and languages written in Latin letters.
+    /// The built-in networks: PP-OCRv6 tiny, for Chinese and languages in Latin script.
     ///
-    /// Of the Latin letters it knows those of Unicode up to U+017F. It cannot say the letters of Vietnamese beyond
-    /// those, Romanian `ș` and `ț` (it says `ş` and `ţ`), `ẞ`, and of signs `„`, `‚`, `‹`, `›` and `¡`. Polish `ł` it
-    /// takes for `t` in faces without serifs, and Turkish `ı` and `İ` for `i`. It knows Greek letters without accents,
-    /// for formulas. Other scripts, Japanese kana among them, come out as nonsense, and
-    /// [`doubtful`](Recognised::doubtful) tells.
+    /// It supports Latin letters up to U+017F. It has no output for further Vietnamese letters, Romanian `ș` and `ț`
+    /// (it returns `ş` and `ţ`), `ẞ`, and the signs `„`, `‚`, `‹`, `›` and `¡`. In sans-serif fonts it confuses Polish
+    /// `ł` with `t`, and Turkish `ı` and `İ` with `i`. It supports Greek letters without accents, for formulas. Other
+    /// scripts, including Japanese kana, result in nonsense and set [`doubtful`](Recognised::doubtful).
     pub fn builtin() -> Result<Engine, Error> {
         let load = |network, file| Network::load(file).map_err(|reason| Error::Builtin { network, reason });
         Ok(Engine {
@@ -164,7 +163,7 @@ impl Engine {
         })
     }
 
-    /// Reads the text of a picture.
+    /// Recognizes the text of an image.
     pub fn recognise(&self, picture: Picture<'_>, settings: &Settings) -> Result<Recognised, Error> {
         picture.check(settings.most_pixels)?;
         if picture.rgb.is_empty() {
@@ -173,7 +172,7 @@ impl Engine {
         let cleaned = specks::removed(&picture);
         let picture = Picture { rgb: cleaned.as_deref().unwrap_or(picture.rgb), ..picture };
         let mut detected = self.detect(&picture, Turn::None, settings)?;
-        // What was read upright to find the turn need not be read again.
+        // Readings from the orientation check are reused.
         let mut known: HashMap<usize, Reading> = HashMap::new();
         let mut turn = Turn::None;
         if settings.turn {
@@ -206,13 +205,13 @@ impl Engine {
         Ok(Recognised { left_out, doubtful, ..arrange(&picture, turn, detected.skew, read) })
     }
 
-    /// Finds lines, in a picture longer than a page part by part.
+    /// Detects lines; images longer than a page are split into tiles.
     fn detect(&self, picture: &Picture<'_>, turn: Turn, settings: &Settings) -> Result<Detected, Error> {
         let detect = |part: &Picture<'_>, longest_side: u32| {
             detect(&self.detection, part, turn, longest_side.max(32), settings.most_lines)
                 .map_err(|reason| Error::Run { network: DETECTION, reason })
         };
-        // Lines of a tall picture that lies on its side run along it, and a cut would divide them.
+        // In a tall image that is rotated by 90°, lines run along the long side, and a cut would split them.
         let lines_run_across = matches!(turn, Turn::None | Turn::Half);
         let bands = if lines_run_across { bands(picture, settings.longest_side) } else { Vec::new() };
         if bands.len() < 2 {
@@ -242,7 +241,7 @@ impl Engine {
         Ok(all)
     }
 
-    /// How the page must be turned. `upright` gets the lines that were read without turning it.
+    /// The rotation that makes the page upright. `upright` receives the lines that were read without rotation.
     fn turn_of(
         &self,
         picture: &Picture<'_>,
@@ -260,7 +259,7 @@ impl Engine {
         })
     }
 
-    /// Reads a tall box the other ways too: it may be a letter that stands or a line that lies.
+    /// Also reads a tall box in the other directions: it may be an upright letter or a rotated line.
     fn read_any_way(
         &self,
         picture: &Picture<'_>,
@@ -268,7 +267,7 @@ impl Engine {
         turn: Turn,
         upright: Reading,
     ) -> Result<(Turn, Reading), Error> {
-        // A single letter is read with some confidence whichever way it lies.
+        // A single letter is read with some confidence in any direction.
         let least = upright.confidence + SURER;
         let mut best = (Turn::None, upright);
         for inner in ways(place).skip(1) {
@@ -286,18 +285,18 @@ impl Engine {
     }
 }
 
-/// The ways in which a box is read, upright first.
+/// The directions in which a box is read, upright first.
 fn ways(place: &Slanted) -> impl Iterator<Item = Turn> {
     let count = if place.aspect() < TALL_ASPECT { 3 } else { 1 };
     [Turn::None, Turn::Quarter, Turn::ThreeQuarters].into_iter().take(count)
 }
 
-/// A box narrower than this beside its height may be a line that runs up or down.
+/// A box with a smaller aspect ratio may be a vertical line.
 const TALL_ASPECT: f32 = 0.6;
-/// How much more confidence it takes to believe that it does.
+/// Additional confidence required for a rotated reading.
 const SURER: f32 = 0.05;
 
-/// Lines in the order in which they are read.
+/// Sorts lines into reading order.
 fn arrange(picture: &Picture<'_>, turn: Turn, skew: f32, mut read: Vec<(Slanted, Turn, Reading)>) -> Recognised {
     let quads: Vec<Quad> =
         read.iter().map(|(place, inner, _)| Quad(crop::Place::of(place, picture, turn, *inner).corners())).collect();

@@ -1,25 +1,25 @@
-//! Lines that say nothing: letters of a script that the reader does not know, told by letters that it does.
+//! Filter for lines in unsupported scripts that the recognizer returned as supported letters.
 //!
-//! Cyrillic comes out with digits and capitals inside words, Greek and Cyrillic with Greek letters or signs of
-//! mathematics among Latin ones, Armenian as hardly more than `u`, `n`, `m` and `h`. A line that is read well may have
-//! some of this too, such as code, formulas and numbers of products, so it also takes little confidence.
+//! Cyrillic becomes words with digits and capitals inside; Greek and Cyrillic become Latin letters mixed with Greek
+//! letters or mathematical signs; Armenian becomes mostly `u`, `n`, `m` and `h`. Correct lines such as code, formulas
+//! and product numbers show some of this too, so a line is only dropped if its confidence is low as well.
 
 use super::recognise::Reading;
 use super::text::is_unspaced;
 
-/// Lines that were read right have more, but for formulas, in which few words are odd.
+/// Correct lines have more, except formulas, which contain few odd words.
 const SURE: f32 = 0.93;
-/// In letters. Less tells nothing.
+/// In letters. Shorter lines are not informative.
 const LEAST: usize = 6;
-/// How many of the letters are in odd words. Most lines of Cyrillic and Greek have half and more.
+/// Minimum share of letters in odd words. Most lines of Cyrillic and Greek have half or more.
 const ODD_SHARE: f32 = 0.33;
-/// Words that may be meant so take three to be believed, those of two scripts two.
+/// Minimum total oddity: two words with mixed scripts, or three words that may be intentional.
 const LEAST_SIGNS: usize = 3;
-/// How many of the letters are strokes side by side. Armenian has two thirds and more, English a quarter.
+/// Minimum share of vertical-stroke letters. Armenian has two thirds or more, English a quarter.
 const STROKES_SHARE: f32 = 0.65;
 const LEAST_STROKES: usize = 10;
 
-/// Whether a line is no text, or none that can be read.
+/// Whether a line is not legible text.
 pub(crate) fn is_nonsense(reading: &Reading) -> bool {
     if reading.confidence >= SURE {
         return false;
@@ -38,8 +38,8 @@ pub(crate) fn is_nonsense(reading: &Reading) -> bool {
         || all >= LEAST_STROKES && share(strokes) >= STROKES_SHARE
 }
 
-/// How much a word tells that it is none. Scripts in one word are never meant; names and code may be written with
-/// capitals and digits inside, and one of them alone proves nothing.
+/// Oddity of a word. Mixed scripts in one word are never intentional; names and code may contain capitals and digits,
+/// so one such word proves nothing.
 fn oddity(word: &str) -> usize {
     let letters: Vec<char> = word.chars().collect();
     let count = |is: fn(char) -> bool| letters.iter().filter(|letter| is(**letter)).count();
@@ -47,7 +47,7 @@ fn oddity(word: &str) -> usize {
     if latin > 0 && count(is_unspaced) > 0 || latin > 1 && count(is_mathematical) > 0 {
         return 2;
     }
-    // A capital that begins another word inside this one, as in names of products, is followed by small letters.
+    // In camel case, such as in product names, a capital inside a word is followed by lowercase letters.
     let capital = (2..=letters.len()).any(|end| {
         letters[end - 2].is_lowercase()
             && letters[end - 1].is_uppercase()
@@ -113,7 +113,7 @@ mod tests {
         ] {
             assert!(!nonsense(text, 0.9), "{text}");
         }
-        // Code is odd all over, and read well.
+        // Code consists of odd words, but has high confidence.
         assert!(!nonsense("getElementById(fooBar) 9f86d081884c7d659a2feaa0c55ad015", 0.95));
         assert!(!nonsense("", 0.0));
     }

@@ -1,23 +1,24 @@
-//! Which way up a page is.
+//! Page orientation detection.
 //!
-//! Boxes that are taller than wide tell that it lies on its side. Which of the two sides, and whether a page with wide
-//! boxes stands on its head, only reading tells: letters upside down are read with less confidence.
+//! Boxes taller than wide indicate a rotation by 90°. The recognizer decides between the two directions, and whether a
+//! page with wide boxes is upside down: inverted letters have lower confidence.
 
 use super::geometry::{Slanted, Turn};
 use super::recognise::Reading;
 
-/// A box this many times taller than wide is a line that runs up or down.
+/// Minimum ratio of height to width of a vertical line.
 const TALL: f32 = 1.5;
-/// Lines that are tried. They are the longest, so these are many letters.
+/// Number of sampled lines. They are the longest, so they have many letters.
 pub(crate) const SAMPLES: usize = 5;
-/// Text that is read with this confidence stands upright.
+/// Text with this confidence is upright.
 const CERTAIN: f32 = 0.9;
-/// Few pages stand on their head. What cannot be read either way stays as it is.
+/// Additional confidence required to treat a page as upside down. Few pages are, and a page that is illegible in both
+/// directions stays as it is.
 const SURER: f32 = 0.05;
 
-/// Whether most of the text runs up or down.
+/// Whether most of the text is vertical.
 pub(crate) fn lies_on_its_side(boxes: &[Slanted]) -> bool {
-    // A letter alone says little: it can be taller than wide and stand upright.
+    // A single letter is weak evidence: it can be taller than wide and still be upright.
     let (mut tall, mut wide) = (0.0, 0.0);
     for place in boxes {
         if place.height >= TALL * place.width {
@@ -29,7 +30,7 @@ pub(crate) fn lies_on_its_side(boxes: &[Slanted]) -> bool {
     tall > wide
 }
 
-/// The boxes by which to decide: the longest.
+/// The longest boxes, as samples.
 pub(crate) fn samples(boxes: &[Slanted]) -> Vec<usize> {
     let mut indices: Vec<usize> = (0..boxes.len()).collect();
     let longest = |index: &usize| boxes[*index].width.max(boxes[*index].height);
@@ -38,7 +39,7 @@ pub(crate) fn samples(boxes: &[Slanted]) -> Vec<usize> {
     indices
 }
 
-/// Turns the page until its text can be read. `read` gives the samples as they are read under a turn.
+/// Finds the rotation with legible text. `read` returns the readings of the samples under a rotation.
 pub(crate) fn find<E>(on_its_side: bool, mut read: impl FnMut(Turn) -> Result<Vec<Reading>, E>) -> Result<Turn, E> {
     let (first, second) = if on_its_side { (Turn::Quarter, Turn::ThreeQuarters) } else { (Turn::None, Turn::Half) };
     let first_score = score(&read(first)?);
@@ -49,7 +50,7 @@ pub(crate) fn find<E>(on_its_side: bool, mut read: impl FnMut(Turn) -> Result<Ve
     Ok(if score(&read(second)?) > least { second } else { first })
 }
 
-/// The confidence in the samples, counted by their letters.
+/// Mean confidence of the samples, weighted by letters.
 fn score(readings: &[Reading]) -> f32 {
     let letters = |reading: &Reading| reading.text.chars().count() as f32;
     let all: f32 = readings.iter().map(letters).sum();

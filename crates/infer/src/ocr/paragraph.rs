@@ -1,17 +1,17 @@
-//! Lines that belong together, and what they are on their page: running text, a heading, a table.
+//! Paragraphs and their kinds: text, heading, table.
 
 use super::text::{cells, is_unspaced, joined};
 use super::{Line, Point, Quad, Recognised};
 
-/// Lines of a picture that follow one another without a break.
+/// Consecutive lines of an image without a break.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Paragraph {
-    /// Lines are joined, words that were divided at the end of a line too. Lines that end early keep their ends, and
-    /// parts of a row that stand far apart, as cells of a table do, have a tab between them.
+    /// Lines are joined, including words hyphenated at the end of a line. Short lines keep their line breaks, and
+    /// distant parts of a row, such as table cells, are separated by tabs.
     pub text: String,
-    /// The mean probability of its letters, from 0 to 1.
+    /// Mean probability of its letters, from 0 to 1.
     pub confidence: f32,
-    /// The median height of its lines, in pixels.
+    /// Median height of its lines, in pixels.
     pub height: f32,
     pub kind: ParagraphKind,
 }
@@ -21,39 +21,39 @@ pub enum ParagraphKind {
     Text,
     /// One or two short lines that are clearly larger than most of the page.
     Heading,
-    /// Cells by rows, from the top. Two rows at least have two cells or more.
+    /// Cells by rows, from the top. At least two rows have two or more cells.
     Table(Vec<Vec<String>>),
 }
 
-/// How much larger than those of the usual line the letters of a heading are.
+/// Minimum letter size of a heading, relative to the usual line.
 const HEADING_SIZE: f32 = 1.22;
 const HEADING_ROWS: usize = 2;
-/// In letters. What is longer is running text, however large.
+/// In letters. Longer paragraphs are text, regardless of size.
 const HEADING_LENGTH: usize = 160;
 
 impl Recognised {
-    /// The text by paragraphs, in the order in which they are read.
+    /// Paragraphs in reading order.
     pub fn paragraphs(&self) -> Vec<Paragraph> {
         let usual = median(self.lines.iter().map(|line| (letter_size(&line.text, &line.quad), letters(line))));
         let parts = self.lines.chunk_by(|one, next| one.paragraph == next.paragraph);
         parts.map(|lines| Paragraph::of(lines, usual)).collect()
     }
 
-    /// The mean confidence in all letters.
+    /// Mean confidence of all letters.
     pub fn confidence(&self) -> f32 {
         confidence(&self.lines)
     }
 }
 
 impl Paragraph {
-    /// The usual letters of the page have the size `usual`.
+    /// `usual` is the typical letter size of the page.
     fn of(lines: &[Line], usual: f32) -> Paragraph {
         let height = median(lines.iter().map(|line| (sides(&line.quad).1, letters(line))));
         let size = median(lines.iter().map(|line| (letter_size(&line.text, &line.quad), letters(line))));
         let (text, rows) = (joined(lines), cells(lines));
         let wide = rows.iter().filter(|row| row.len() > 1).count();
         let is_short = rows.len() <= HEADING_ROWS && text.chars().count() <= HEADING_LENGTH;
-        // A dash or a number that stands alone is large beside its line and names nothing.
+        // An isolated dash or number is large for its line, but not a heading.
         let has_words = text.chars().filter(|letter| letter.is_alphabetic()).count() > 1;
         let kind = if wide > 1 {
             ParagraphKind::Table(rows)
@@ -66,17 +66,17 @@ impl Paragraph {
     }
 }
 
-/// How large the letters of a line are, good for comparing lines of one page. The height of a box depends on whether
-/// letters reach up and down and is a few pixels of the network's coarse map; how much room the letters take from left
-/// to right depends on the face. The mean of both is off by a tenth where each alone is off by a fifth.
+/// Letter size of a line, for comparison within a page. The height of a box depends on ascenders and descenders and is
+/// only a few pixels of the coarse map; the width depends on the font. The mean of both is off by a tenth, each alone
+/// by a fifth.
 pub(crate) fn letter_size(text: &str, quad: &Quad) -> f32 {
     let (width, height) = sides(quad);
-    // The box begins a little before the letters and ends a little behind them.
+    // The box starts slightly before the letters and ends slightly after them.
     let width = (width - 0.3 * height).max(0.0);
     (height * width / text.chars().map(usual_width).sum::<f32>().max(1.0)).sqrt()
 }
 
-/// Beside that of a usual small letter.
+/// Width relative to an average lowercase letter.
 fn usual_width(letter: char) -> f32 {
     match letter {
         'i' | 'j' | 'l' | 'I' | '.' | ',' | ':' | ';' | '\'' | '!' | '|' => 0.5,
@@ -88,7 +88,7 @@ fn usual_width(letter: char) -> f32 {
     }
 }
 
-/// How long a line is and how high.
+/// Length and height of a line.
 fn sides(quad: &Quad) -> (f32, f32) {
     let [begin, end, _, below] = quad.0;
     let length = |side: Point| side.dot(side).sqrt();
@@ -107,7 +107,7 @@ fn confidence(lines: &[Line]) -> f32 {
     lines.iter().map(|line| line.confidence * letters(line)).sum::<f32>() / all
 }
 
-/// The number that half of the weight is on either side of; 0 where there is none.
+/// Weighted median; 0 if there are no numbers.
 fn median(weighted: impl Iterator<Item = (f32, f32)>) -> f32 {
     let mut weighted: Vec<(f32, f32)> = weighted.collect();
     weighted.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -124,7 +124,7 @@ fn median(weighted: impl Iterator<Item = (f32, f32)>) -> f32 {
 mod tests {
     use super::*;
 
-    /// A line that begins at the left, `height` pixels high.
+    /// A line at the left margin, `height` pixels high.
     fn line(text: &str, paragraph: usize, row: usize, height: f32) -> Line {
         cell(text, 0.0, paragraph, row, height)
     }

@@ -1,57 +1,56 @@
-//! The order in which a person reads the lines of a page, and which of them belong together.
+//! Reading order: sorts the lines of a page and groups them into paragraphs.
 //!
-//! A page is cut along a gutter, a strip that no line crosses, where there are columns of text on both sides of it.
-//! Headings that cross the gutter stay between what is above and below them. Cells of a table are no columns of text:
-//! they are short, so a table is read row by row.
+//! A page is cut along a gutter (a vertical strip that no line crosses) if there are text columns on both sides.
+//! Headings that cross the gutter stay between the parts above and below them. Table cells are short and not text
+//! columns, so a table is read row by row.
 
 use std::ops::Range;
 
 use super::geometry::{Point, Upright};
 
-/// Lines that stand side by side or one below the other without a break.
+/// Adjacent lines without a break.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Paragraph {
     pub(crate) rows: Vec<Row>,
 }
 
-/// What stands at one height, from left to right.
+/// Lines at one height, from left to right.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Row {
-    /// Numbers of lines, as they were given.
+    /// Indices of lines in the input.
     pub(crate) lines: Vec<usize>,
-    /// Nothing follows it to the right: what comes next begins anew, as after the last words of a paragraph, an
-    /// entry of a list, or a row of a table.
+    /// The row ends its text: the next row starts a new paragraph, list entry or table row.
     pub(crate) ends: bool,
 }
 
-/// Before and behind the letters of a line, in heights of its box.
+/// Space in the box before and after the letters, in heights of the box.
 const MARGIN: f32 = 0.15;
-/// In heights of a line.
+/// In line heights.
 const LEAST_GUTTER: f32 = 0.4;
-/// A line of running text is this many times wider than high, a cell of a table is often not.
+/// Minimum aspect ratio of a text line; table cells are often shorter.
 const TEXT_ASPECT: f32 = 6.0;
-/// How much of its column running text fills.
+/// Minimum fill of a column of text.
 const TEXT_FILL: f32 = 0.55;
-/// How much of its side a table fills that is not a part of one across both.
+/// Minimum fill of a table that covers one side only.
 const TABLE_FILL: f32 = 0.66;
-/// Fewer rows than this side by side are no columns.
+/// Fewer rows on both sides are not columns.
 const LEAST_ROWS: usize = 3;
-/// Letters of one paragraph, beside those of the row before.
+/// Letter size within a paragraph, relative to the previous row.
 const SAME_SIZE: Range<f32> = 0.8..1.25;
 const MOST_GUTTERS: usize = 64;
 const MOST_DEPTH: usize = 8;
 
-/// A line as far as its order is concerned.
+/// Layout attributes of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Placed {
     pub(crate) corners: [Point; 4],
-    /// How much of the line its first word takes, from 0 to 1.
+    /// Share of the line's width taken by its first word, from 0 to 1.
     pub(crate) first_word: f32,
-    /// How large its letters are.
+    /// Letter size.
     pub(crate) size: f32,
 }
 
-/// Paragraphs of a page with these lines, which fall by `skew` degrees.
+/// Groups lines of a page with this skew, in degrees, into paragraphs.
 pub(crate) fn paragraphs(lines: &[Placed], skew: f32) -> Vec<Paragraph> {
     let (along, down) = (Point::at_angle(skew), Point::at_angle(skew).turned());
     let straighten =
@@ -64,13 +63,13 @@ pub(crate) fn paragraphs(lines: &[Placed], skew: f32) -> Vec<Paragraph> {
     parts.into_iter().flat_map(|rows| compose(lines, &boxes, &first_words, rows)).collect()
 }
 
-/// The box without the room that it leaves around its letters: gutters can be hardly wider than that.
+/// The box without the margin around its letters: gutters can be hardly wider than that margin.
 fn narrow(place: &Upright) -> Upright {
     let room = (MARGIN * place.height()).min(place.width() / 4.0);
     Upright { left: place.left + room, right: place.right - room, ..*place }
 }
 
-/// Finds the parts of the page in their order, left before right where there are columns.
+/// Recursively finds the parts of the page in order, left columns before right.
 fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, parts: &mut Vec<Vec<Row>>) {
     part.sort_by(|one, other| {
         boxes[*one].top.total_cmp(&boxes[*other].top).then(boxes[*one].left.total_cmp(&boxes[*other].left))
@@ -91,14 +90,14 @@ fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, parts: &mut Vec<Ve
     }
 }
 
-/// What is between two heights of a page that has a gutter somewhere.
+/// A horizontal band of a page with a gutter.
 #[derive(Debug)]
 enum Band {
     Columns(Vec<usize>, Vec<usize>),
     Whole(Vec<usize>),
 }
 
-/// The cut that puts most of the text into columns; none where there are none.
+/// The cut that puts most of the text into columns; `None` without columns.
 fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
     if part.len() < 2 * LEAST_ROWS {
         return None;
@@ -106,7 +105,7 @@ fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
     let height = median(part.iter().map(|index| boxes[*index].height()))?;
     let mut candidates: Vec<f32> = part.iter().map(|index| boxes[*index].right).collect();
     candidates.sort_by(f32::total_cmp);
-    // Edges of one column are almost at the same place; the last one leaves most on the left.
+    // Right edges of one column are almost equal; the last one leaves most of the text on the left.
     candidates =
         candidates.chunk_by(|one, other| other - one < height / 2.0).filter_map(|near| near.last().copied()).collect();
     let every = candidates.len().div_ceil(MOST_GUTTERS).max(1);
@@ -123,7 +122,7 @@ fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
     cuts.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, bands)| bands)
 }
 
-/// The part cut at one place: lines that cross it stand between what is above and below them.
+/// Cuts the part at one gutter: lines that cross it stay between the parts above and below them.
 fn bands(boxes: &[Upright], part: &[usize], gutter: f32, height: f32) -> Vec<Band> {
     let mut bands = Vec::new();
     let (mut left, mut right): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -157,7 +156,7 @@ fn bands(boxes: &[Upright], part: &[usize], gutter: f32, height: f32) -> Vec<Ban
     bands
 }
 
-/// Whether two sides are both running text with a strip between them.
+/// Whether both sides are text columns with a gap between them.
 fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) -> bool {
     let edge = |side: &[usize]| side.iter().map(|index| boxes[*index]).reduce(Upright::with);
     let (Some(one), Some(other)) = (edge(left), edge(right)) else { return false };
@@ -165,14 +164,13 @@ fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) 
         let rows = rows(boxes, side);
         let width = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
         let Some(usual) = median(rows.iter().map(width)) else { return false };
-        // Several short cells side by side are a part of a table, unless they fill their side: then it is one of two
-        // tables.
+        // Several short cells in a row are part of a table, unless they fill their side: then there are two tables.
         let longest = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).fold(0.0, f32::max);
         let is_long = median(rows.iter().map(longest)).is_some_and(|longest| longest >= TEXT_ASPECT * height);
         let fill = if is_long { TEXT_FILL } else { TABLE_FILL };
         rows.len() >= LEAST_ROWS && usual >= TEXT_ASPECT * height && usual >= fill * edge.width()
     };
-    // They stand side by side for most of their heights.
+    // They overlap for most of their heights.
     let shared = one.bottom.min(other.bottom) - one.top.max(other.top);
     other.left - one.right >= LEAST_GUTTER * height
         && shared >= 0.5 * one.height().min(other.height())
@@ -180,7 +178,7 @@ fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) 
         && is_text(right, other)
 }
 
-/// Lines by their heights, each row from left to right. They are given from the top.
+/// Groups lines into rows by height, each from left to right. The input is sorted from the top.
 fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
     let mut rows: Vec<(Upright, Row)> = Vec::new();
     for index in part {
@@ -207,7 +205,7 @@ fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
     rows.into_iter().map(|(_, row)| row).collect()
 }
 
-/// Rows that follow one another closely are a paragraph.
+/// Groups closely spaced rows into paragraphs.
 fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragraph> {
     let extent = |row: &Row| row.lines.iter().map(|line| boxes[*line]).reduce(Upright::with);
     let extents: Vec<Upright> = rows.iter().filter_map(extent).collect();
@@ -215,14 +213,14 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
     let pitches = extents.windows(2).map(|pair| pair[1].top - pair[0].top).filter(|pitch| *pitch > 0.0);
     let height = median(extents.iter().map(Upright::height)).unwrap_or(1.0);
     let usual_pitch = median(pitches).unwrap_or(height).min(2.0 * height);
-    // What the first word of the next row takes, and where that row begins.
+    // Width of the next row's first word, and the start of that row.
     let first = |row: &Row| row.lines.first().map(|line| (first_words[*line], boxes[*line].left));
     let nexts: Vec<Option<(f32, f32)>> = rows.iter().skip(1).map(first).chain([None]).collect();
 
     let mut paragraphs: Vec<Paragraph> = Vec::new();
     let mut before: Option<(Upright, f32)> = None;
     for ((mut row, extent), next) in rows.into_iter().zip(&extents).zip(nexts) {
-        // The longest part of a row tells best how large its letters are.
+        // The longest part of a row gives the best estimate of its letter size.
         let longest = row.lines.iter().max_by(|one, other| boxes[**one].width().total_cmp(&boxes[**other].width()));
         let size = longest.map_or(0.0, |line| lines[*line].size);
         let begins = before.is_none_or(|(before, size_before)| {
@@ -230,8 +228,8 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
             let ratio = size / size_before.max(f32::MIN_POSITIVE);
             pitch > usual_pitch + 0.5 * height.min(extent.height()) || !SAME_SIZE.contains(&ratio)
         });
-        // A person writing on would have put the next word here: there is room for it and a space. Rows that begin
-        // at different places, as those of an address on the right, have room on the left too.
+        // A writer would have put the next word here: there is room for it and a space. Rows with different starts,
+        // such as a right-aligned address, also have room on the left.
         let (next_word, next_left) = next.unwrap_or((0.0, extent.left));
         let room = whole.right - extent.right + (extent.left - next_left).abs();
         row.ends = has_wide_gap(boxes, &row) || room > next_word + 0.8 * extent.height();
@@ -244,7 +242,7 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
     let mut paragraphs: Vec<Paragraph> =
         paragraphs.into_iter().flat_map(|paragraph| part_tables(boxes, paragraph)).collect();
     for paragraph in &mut paragraphs {
-        // In a table the rows without a gap are rows, too.
+        // In a table, rows without a gap are rows too.
         let wide = paragraph.rows.iter().filter(|row| has_wide_gap(boxes, row)).count();
         if wide > 0 && 2 * wide >= paragraph.rows.len() {
             paragraph.rows.iter_mut().for_each(|row| row.ends = true);
@@ -253,8 +251,8 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
     paragraphs
 }
 
-/// A table close to the text above and below it is a paragraph of its own. A row without a gap may be its title, or a
-/// row of it; several are text.
+/// Separates a table from the text directly above and below it. A single row without a gap may be its title or one of
+/// its rows; several are text.
 fn part_tables(boxes: &[Upright], mut paragraph: Paragraph) -> Vec<Paragraph> {
     let is_wide: Vec<bool> = paragraph.rows.iter().map(|row| has_wide_gap(boxes, row)).collect();
     let count = is_wide.iter().filter(|is_wide| **is_wide).count();
@@ -270,7 +268,7 @@ fn part_tables(boxes: &[Upright], mut paragraph: Paragraph) -> Vec<Paragraph> {
     parts.filter(|rows| !rows.is_empty()).map(|rows| Paragraph { rows }).collect()
 }
 
-/// Cells stand apart, words of a line do not.
+/// A gap this wide separates cells, not words.
 pub(crate) fn is_wide(gap: f32, height: f32) -> bool {
     gap > 1.2 * height
 }
@@ -292,7 +290,7 @@ fn median(numbers: impl Iterator<Item = f32>) -> Option<f32> {
 mod tests {
     use super::*;
 
-    /// Lines 20 pixels high: left, right and top of each, and how much of it the first word takes.
+    /// Lines 20 pixels high: left, right and top of each, and the share of its first word.
     fn order(lines: &[(f32, f32, f32, f32)]) -> Vec<Vec<Vec<usize>>> {
         let placed: Vec<Placed> = lines
             .iter()

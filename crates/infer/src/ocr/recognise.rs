@@ -1,4 +1,4 @@
-//! A line of text in a picture becomes letters.
+//! Text recognition: one cropped line to characters.
 
 use std::borrow::Cow;
 
@@ -9,22 +9,22 @@ use super::crop::{Crop, HEIGHT};
 use super::network::{Network, Tensor};
 use super::signs;
 
-/// The network that reads, and what its classes mean.
+/// The recognition network and its character set.
 #[derive(Debug)]
 pub(crate) struct Reader {
     network: Network,
-    /// The class of nothing is before these, that of the space behind.
+    /// Class 0 is the CTC blank; the class after the characters is the space.
     characters: Vec<char>,
 }
 
-/// How probable a space must be behind a sign, although nothing is more probable.
+/// Minimum probability of a space after punctuation, even if the blank is more probable.
 const LIKELY_SPACE: f32 = 0.1;
 
-/// What a line says.
+/// The recognized text of a line.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Reading {
     pub(crate) text: String,
-    /// The mean probability of its letters; 0 where there are none.
+    /// Mean probability of its letters; 0 without letters.
     pub(crate) confidence: f32,
 }
 
@@ -33,8 +33,8 @@ impl Reader {
         Reader { network, characters: characters.lines().filter_map(|line| line.chars().next()).collect() }
     }
 
-    /// Reads one line. Lines are not read together: the network weighs its channels by their mean over all it is
-    /// given, so a line would be read differently beside a longer one; and on one thread nothing would be gained.
+    /// Recognizes one line. Lines are not batched: the network weights its channels by their mean over the whole input,
+    /// so padding next to a longer line would change the result, and on one thread batching gains nothing.
     pub(crate) fn read(&self, crop: Crop) -> Result<Reading, String> {
         let input = Tensor { channels: 3, height: HEIGHT, width: crop.width, numbers: crop.numbers };
         let output = self.network.run(input)?;
@@ -46,12 +46,11 @@ impl Reader {
     }
 }
 
-/// The most probable class at each place. The same class twice in a row is one letter; two letters that are the
-/// same have a nothing between them.
+/// Greedy CTC decoding: repeated classes are one letter; equal letters in a row are separated by a blank.
 fn decode(characters: &[char], output: &Tensor) -> Reading {
     let mut text = String::new();
     let (mut sum, mut count, mut last) = (0.0f32, 0usize, 0u32);
-    // The most that any place since the last letter has for a space.
+    // Highest probability of a space since the last letter.
     let mut gap = 0.0f32;
     for Place { class, probability, space } in places(output) {
         if class != 0 && class != last {
@@ -72,17 +71,17 @@ fn decode(characters: &[char], output: &Tensor) -> Reading {
         last = class;
     }
     let confidence = if count == 0 { 0.0 } else { (sum / count as f32).clamp(0.0, 1.0) };
-    // Wide gaps are read as several spaces.
+    // Wide gaps are recognized as several spaces.
     let text = text.split_whitespace().map(with_article).collect::<Vec<_>>().join(" ");
     Reading { text: signs::latin(text), confidence }
 }
 
-/// Whether a space that is likely stands between two letters. Narrow ones are missed behind signs more than elsewhere.
+/// Whether a probable space is inserted between two letters. Narrow spaces are missed mostly after punctuation.
 fn follows_space(before: char, letter: char) -> bool {
     before.is_ascii_punctuation() && letter.is_ascii_alphabetic()
 }
 
-/// French and Italian `l'` looks like `1'` and `I'` in many faces; neither stands before a vowel elsewhere.
+/// French and Italian `l'` looks like `1'` and `I'` in many fonts; neither occurs before a vowel otherwise.
 fn with_article(word: &str) -> Cow<'_, str> {
     let mut letters = word.chars();
     let (first, second, third) = (letters.next(), letters.next(), letters.next());
@@ -92,26 +91,27 @@ fn with_article(word: &str) -> Cow<'_, str> {
     if is_article { Cow::Owned(format!("l{}", &word[1..])) } else { Cow::Borrowed(word) }
 }
 
-/// Whether a letter is the left half of the next one, seen before the whole was. No language has the two in a row.
+/// Whether a letter is the left half of the next one, recognized before the whole. The two never follow each other in
+/// any language.
 fn is_half(letter: char, next: char) -> bool {
     matches!((letter, next), ('o', 'œ') | ('O', 'Œ') | ('a', 'æ') | ('A', 'Æ') | ('’', '\''))
 }
 
-/// What the network sees at one place of a line.
+/// Output of the network at one position of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Place {
-    /// The class with the largest number, the first of several.
+    /// The class with the largest logit; the first one on a tie.
     class: u32,
-    /// Its share after a softmax.
+    /// Its softmax probability.
     probability: f32,
-    /// That of the space.
+    /// The probability of a space.
     space: f32,
 }
 
 fn places(output: &Tensor) -> Vec<Place> {
     let (classes, largest) = Largest { output }.dispatch();
     let mut sums = vec![0.0f32; output.width];
-    // Many classes at once, since to begin is not free.
+    // Processes many classes per call, because each call has a fixed cost.
     let mut shares = Vec::with_capacity(64 * output.width);
     for numbers in output.numbers.chunks(64 * output.width.max(1)) {
         shares.clear();
@@ -123,7 +123,7 @@ fn places(output: &Tensor) -> Vec<Place> {
             sums.iter_mut().zip(row).for_each(|(sum, share)| *sum += share);
         }
     }
-    // The last class is the space, and its shares are still there.
+    // The space is the last class, so its values are still in the buffer.
     let spaces = &shares[shares.len().saturating_sub(output.width)..];
     let place = |((class, sum), space): ((u32, f32), &f32)| Place { class, probability: 1.0 / sum, space: space / sum };
     classes.into_iter().zip(sums).zip(spaces).map(place).collect()
@@ -133,7 +133,7 @@ struct Largest<'a> {
     output: &'a Tensor,
 }
 
-/// Plain loops; as one operation they are compiled for wide registers.
+/// Plain loops; dispatched as one operation, they are compiled for wide registers.
 impl SimdOp for Largest<'_> {
     type Output = (Vec<u32>, Vec<f32>);
 
@@ -156,8 +156,7 @@ impl SimdOp for Largest<'_> {
 mod tests {
     use super::*;
 
-    /// Reads places of which each is sure of one letter, or of nothing where there is a `_`, and has this much for a
-    /// space.
+    /// Decodes positions with one certain letter each (`_` is the blank) and this probability of a space.
     fn read(letters: &str, space: f32) -> String {
         let characters: Vec<char> = "abcdefghijklmnopqrstuvwxyz.œæ\"".chars().collect();
         let mut output = Tensor::zeros(characters.len() + 2, 1, letters.chars().count());
@@ -204,7 +203,7 @@ mod tests {
 
     #[test]
     fn the_share_of_the_largest_is_that_of_a_softmax() {
-        // Three classes at two places.
+        // Three classes at two positions.
         let output = Tensor { channels: 3, height: 1, width: 2, numbers: vec![1.0, -2.0, 3.0, 0.5, 0.0, 0.5] };
         let found = places(&output);
         let expected = |numbers: [f32; 3], largest: f32| largest.exp() / numbers.map(f32::exp).iter().sum::<f32>();

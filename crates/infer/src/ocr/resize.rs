@@ -1,16 +1,16 @@
-//! A picture made smaller or larger, as colours between 0 and 255.
+//! Image resizing to float colours from 0 to 255.
 //!
-//! Each new pixel is the mean of the old ones around it, weighted like a tent: what is smaller keeps its thin strokes.
+//! Uses a triangle (tent) filter, which preserves thin strokes when downscaling.
 
 use super::Picture;
 
-/// The picture at another size: red, green and blue of each pixel.
+/// The resized image: red, green and blue of each pixel.
 pub(crate) fn resize(picture: &Picture<'_>, width: usize, height: usize) -> Vec<f32> {
     let (old_width, old_height) = (picture.width as usize, picture.height as usize);
     let (columns, rows) = (tents(old_width, width), tents(old_height, height));
     let mut resized = vec![0.0f32; width * height * 3];
     let mut narrow = vec![0.0f32; width * 3];
-    // The new rows that the old row reaches, a window that only moves down.
+    // The new rows that the old row contributes to; the window only moves down.
     let mut first = 0;
     for (y, row) in picture.rgb.chunks_exact(old_width * 3).enumerate().take(old_height) {
         while first < height && rows[first].start + rows[first].weights.len() <= y {
@@ -40,7 +40,7 @@ pub(crate) fn resize(picture: &Picture<'_>, width: usize, height: usize) -> Vec<
     resized
 }
 
-/// The old pixels that a new one is made of; the weights sum to one.
+/// Filter weights of a new pixel over the old pixels; the sum is one.
 struct Tent {
     start: usize,
     weights: Vec<f32>,

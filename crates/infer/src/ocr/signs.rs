@@ -1,9 +1,9 @@
-//! Signs of Chinese type put into their Latin form.
+//! Replaces full-width punctuation by ASCII in Latin text.
 //!
-//! The reader was taught mostly with Chinese, and takes a comma or a bracket between Latin letters for the wide one now
-//! and then.
+//! The recognizer was trained mostly on Chinese and sometimes returns a full-width comma or bracket between Latin
+//! letters.
 
-/// The text with Latin signs, where it is written in Latin letters.
+/// Replaces full-width signs if the text is in Latin script.
 pub(crate) fn latin(text: String) -> String {
     let is_latin = text.chars().any(|letter| letter.is_alphabetic() && letter < '\u{250}');
     let is_chinese = text.chars().any(|letter| matches!(letter, '\u{3040}'..='\u{9fff}'));
@@ -25,7 +25,7 @@ pub(crate) fn latin(text: String) -> String {
             '【' => "[",
             '】' => "]",
             '￥' => "¥",
-            // Wide forms of ASCII stand in its order.
+            // Full-width forms are in ASCII order.
             letter => {
                 let plain = u8::try_from(u32::from(letter).saturating_sub(0xfee0)).map_or(letter, char::from);
                 written.push(plain);
@@ -33,7 +33,7 @@ pub(crate) fn latin(text: String) -> String {
             }
         };
         written.push_str(sign);
-        // The wide sign brings its own room, the Latin one a space. Numbers are written without.
+        // A full-width sign includes spacing; the ASCII sign needs a space. Numbers are written without.
         let ends_part = written.ends_with([',', ';', ':', '.', '!', '?', ')', ']']);
         if ends_part && letters.peek().is_some_and(|next| next.is_alphabetic()) {
             written.push(' ');

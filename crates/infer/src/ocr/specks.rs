@@ -1,16 +1,17 @@
-//! Dust: pixels that stand alone or in pairs, dark on paper or pale in ink. The reader takes them for strokes and loses the spaces
-//! between words. Strokes of letters are no specks, however thin: their pixels have neighbours like themselves.
+//! Despeckle filter: removes isolated pixels and pairs, dark on paper or pale in ink. The recognizer takes them for
+//! strokes and loses the spaces between words. Even thin strokes of letters are kept, because their pixels have similar
+//! neighbours.
 
 use super::Picture;
 
-/// Greens that differ by less are alike. The grain of a sensor differs by less, and to smooth it would blur letters.
+/// Pixels whose green differs by less are similar. Sensor noise differs by less, and smoothing it would blur letters.
 const ALIKE: u8 = 100;
-/// Fewer specks than one in so many pixels are left: they do no harm, and one may be a full stop.
+/// Below one speck in this number of pixels, specks are kept: they do no harm, and one may be a full stop.
 const FEW: usize = 600;
-/// Every so many rows are looked at to find whether there are specks.
+/// Row interval of the sampling that checks for specks.
 const EVERY: usize = 8;
 
-/// The picture's colours without its specks; none where there are few.
+/// The image without specks; `None` if there are few.
 pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
     let (width, height) = (picture.width as usize, picture.height as usize);
     if width < 3 || height < 3 {
@@ -35,8 +36,8 @@ pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
     Some(cleaned)
 }
 
-/// Whether a pixel is like none of its neighbours, or like one that is like no other. The last pixel of a thin stroke
-/// is like one that is like the next.
+/// Whether a pixel has no similar neighbour, or only one that itself has no other. The last pixel of a thin stroke is
+/// similar to one that is similar to the next.
 #[inline(always)]
 fn is_speck(picture: &Picture<'_>, place: usize) -> bool {
     let mut found = alike(picture, place);
@@ -60,7 +61,7 @@ fn alike(picture: &Picture<'_>, place: usize) -> impl Iterator<Item = usize> {
     around.filter(move |other| picture.rgb[other + 1].abs_diff(green) < ALIKE)
 }
 
-/// Where the colours of the eight pixels around one begin, which is not at the edge.
+/// Offsets of the eight neighbours of a pixel that is not at the border.
 #[inline(always)]
 fn neighbours(width: usize, place: usize) -> [usize; 8] {
     let (above, below) = (place - 3 * width, place + 3 * width);

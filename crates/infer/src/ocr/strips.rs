@@ -1,26 +1,26 @@
-//! Strips between the cells of a table.
+//! Column gutters between the cells of a table.
 //!
-//! A wide gap parts two cells. A narrow one does too where there is a gap at the same place in most rows and nothing
-//! crosses it in any: words of running text never stand so.
+//! A wide gap separates two cells. A narrow gap does too, if most rows have a gap at the same position and no row
+//! crosses it; words of running text are never aligned like this.
 
 use super::reading_order::is_wide;
 use super::{Line, Point};
 
-/// Before and behind the letters of a line, in heights of its box.
+/// Space in the box before and after the letters, in heights of the box.
 const MARGIN: f32 = 0.15;
-/// Gaps in fewer rows than this are chance.
+/// Aligned gaps in fewer rows are coincidence.
 const LEAST_ROWS: usize = 3;
 
-/// Where nothing stands in any row, along the rows.
+/// Positions that no row covers, along the rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Strips {
-    /// Along the rows.
+    /// Direction of the rows.
     along: Point,
     middles: Vec<f32>,
 }
 
 impl Strips {
-    /// Strips between the lines of one paragraph.
+    /// Gutters of one paragraph.
     pub(crate) fn between(lines: &[Line]) -> Strips {
         let length = |line: &Line| distance(line.quad.0[0], line.quad.0[1]);
         let longest = lines.iter().max_by(|one, other| length(one).total_cmp(&length(other)));
@@ -51,7 +51,7 @@ impl Strips {
         strips
     }
 
-    /// Whether two lines of one row are cells.
+    /// Whether two lines of one row are separate cells.
     pub(crate) fn part(&self, left: &Line, right: &Line) -> bool {
         let height = |line: &Line| distance(line.quad.0[0], line.quad.0[3]);
         let (end, start) = (self.range(left).1, self.range(right).0);
@@ -59,7 +59,7 @@ impl Strips {
             || self.middles.iter().any(|middle| (end..=start).contains(middle))
     }
 
-    /// From where to where the letters of a line reach.
+    /// Horizontal extent of the letters of a line.
     fn range(&self, line: &Line) -> (f32, f32) {
         let (start, end) = (line.quad.0[0].dot(self.along), line.quad.0[1].dot(self.along));
         let room = (MARGIN * distance(line.quad.0[0], line.quad.0[3])).min((end - start) / 4.0);
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
     use crate::ocr::Quad;
 
-    /// Lines 20 pixels high: from where to where, and in which row.
+    /// Lines 20 pixels high: start, end and row of each.
     fn parts(places: &[(f32, f32, usize)], angle: f32) -> Vec<bool> {
         let (along, down) = (Point::at_angle(angle), Point::at_angle(angle).turned());
         let line = |(left, right, row): &(f32, f32, usize)| {

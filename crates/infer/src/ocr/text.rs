@@ -1,17 +1,17 @@
-//! Lines as one text: paragraphs with an empty line between them.
+//! Joins lines to text, with an empty line between paragraphs.
 
 use super::strips::Strips;
 use super::{Line, Recognised};
 
 impl Recognised {
-    /// All of the text: that of its [paragraphs](Recognised::paragraphs), with an empty line between them.
+    /// The text of all [paragraphs](Recognised::paragraphs), separated by empty lines.
     pub fn text(&self) -> String {
         let parts = self.lines.chunk_by(|one, next| one.paragraph == next.paragraph);
         parts.map(joined).collect::<Vec<_>>().join("\n\n")
     }
 }
 
-/// Lines of one paragraph as one text.
+/// Joins the lines of one paragraph.
 pub(crate) fn joined(lines: &[Line]) -> String {
     let strips = Strips::between(lines);
     let mut text = String::new();
@@ -31,7 +31,7 @@ pub(crate) fn joined(lines: &[Line]) -> String {
     text
 }
 
-/// The cells of each row; one where nothing stands apart.
+/// The cells of each row; a single cell if there is no gutter.
 pub(crate) fn cells(lines: &[Line]) -> Vec<Vec<String>> {
     let cell = |parts: &[Line]| parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join(" ");
     let strips = Strips::between(lines);
@@ -39,7 +39,7 @@ pub(crate) fn cells(lines: &[Line]) -> Vec<Vec<String>> {
     lines.chunk_by(|one, next| one.row == next.row).map(row).collect()
 }
 
-/// Whether a hyphen at the end divides a word that goes on.
+/// Whether a hyphen at the end of a line divides a word.
 fn joins_words(before: &str, after: &str) -> bool {
     let mut ending = before.chars().rev();
     let hyphen = ending.next() == Some('-');

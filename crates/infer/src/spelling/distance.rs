@@ -1,34 +1,35 @@
-//! How improbable it is that a word was typed the way it was.
+//! Error model: the cost of typing one word as another.
 //!
-//! The Damerau-Levenshtein distance, in which no letter is part of two slips, with a price for each kind of slip.
-//! Prices are in nats: a slip that costs one more happens e times less often.
+//! Restricted Damerau-Levenshtein distance with a cost per kind of error. Costs are in nats: an error that costs one
+//! more is e times less frequent.
 
 /// Longer words are never compared.
 pub(super) const MOST_LETTERS: usize = 24;
 
-/// Two letters in the wrong order.
+/// Transposition of two letters.
 const SWAPPED: f32 = 3.5;
-/// A letter was left out.
+/// Missing letter.
 const MISSING: f32 = 3.5;
-/// A letter was added. It could have been any, which is why one more costs more than one less.
+/// Extra letter. It can be any letter, so it costs more than a missing one.
 const EXTRA: f32 = 5.5;
-/// A letter was typed for another.
+/// Substituted letter.
 const WRONG: f32 = 6.0;
-/// So much less where fingers go astray most: a key beside the right one, one of two equal letters.
+/// Discount for frequent errors: a neighbouring key, or one of two equal letters.
 const EASY: f32 = 1.0;
-/// So much more at the beginning of a word, where people look at what they type.
+/// Surcharge for the first letter, because people look at the start of a word while typing.
 const FIRST: f32 = 0.5;
 
-/// The price of typing one word for another, with `surcharge` on every slip. None where it is above `most`.
+/// Cost of typing `typed` for `meant`, with `surcharge` on every error. `None` if it exceeds `most`.
 ///
-/// What the two have in common at their beginning, and then at their end, is taken to be right.
+/// The common prefix, and then the common suffix, are assumed to be correct.
 pub(super) fn price(typed: &[char], meant: &[char], surcharge: f32, most: f32) -> Option<f32> {
     if typed.len() > MOST_LETTERS || meant.len() > MOST_LETTERS {
         return None;
     }
     let (start, end) = in_common(typed, meant);
     let (height, width) = (typed.len() - end - start, meant.len() - end - start);
-    // Row by row: what the first letters of `typed` cost for each beginning of `meant`. A swap looks two rows back.
+    // Dynamic programming by rows: the cost of each prefix of `typed` for each prefix of `meant`. A transposition
+    // refers two rows back.
     let mut rows = [[0.0; MOST_LETTERS + 1]; 3];
     for column in 1..=width {
         rows[0][column] = rows[0][column - 1] + missing(meant, start + column - 1) + surcharge;
@@ -63,7 +64,7 @@ pub(super) fn price(typed: &[char], meant: &[char], surcharge: f32, most: f32) -
     (price <= most).then_some(price)
 }
 
-/// How many letters are the same at the beginning, and how many of the rest at the end.
+/// Length of the common prefix, and of the common suffix of the rest.
 fn in_common(typed: &[char], meant: &[char]) -> (usize, usize) {
     let is_same = |(one, other): &(&char, &char)| one == other;
     let start = typed.iter().zip(meant).take_while(is_same).count();
@@ -97,13 +98,13 @@ fn easy(is_easy: bool) -> f32 {
     if is_easy { EASY } else { 0.0 }
 }
 
-/// Whether two keys lie side by side.
+/// Whether two keys are neighbours.
 fn are_beside(one: char, other: char) -> bool {
     let (Some(one), Some(other)) = (key(one), key(other)) else { return false };
     one != other && one.0.abs_diff(other.0) <= 1 && one.1.abs_diff(other.1) <= 2
 }
 
-/// The row of a letter's key and its place there in halves of a key: each row begins half a key after the one above.
+/// Row of a letter's key and its column in half keys: each row is shifted by half a key against the one above.
 fn key(letter: char) -> Option<(u8, u8)> {
     const KEYS: [(u8, u8); 26] = {
         let rows: [&[u8]; 3] = [b"qwertyuiop", b"asdfghjkl", b"zxcvbnm"];
@@ -132,8 +133,8 @@ mod tests {
         word.chars().collect()
     }
 
-    /// The definition without any table, for the letters from `start` on, up to `row` of those typed and `column` of
-    /// those meant: the best of all last slips.
+    /// Recursive definition without a table, from `start` to `row` typed and `column` meant letters: the minimum over
+    /// all last errors.
     fn textbook(typed: &[char], row: usize, meant: &[char], column: usize, start: usize) -> f32 {
         let before = |rows: usize, columns: usize| textbook(typed, row - rows, meant, column - columns, start);
         let (has_typed, has_meant) = (row > start, column > start);

@@ -1,21 +1,21 @@
-//! Finds words that are spelled alike without looking at all of them.
+//! Deletion index (SymSpell): finds similar words without a full scan.
 //!
-//! Two words that are one slip apart become equal when each loses at most one letter, and so on for two slips. So every
-//! word is listed under all that is left of it when letters are taken out, and a search looks under all that is left
-//! of the word it is for.
+//! Two words with an edit distance of one become equal when each loses at most one letter, and so on for a distance of
+//! two. Every word is indexed under all variants with deleted letters, and a search looks up all such variants of its
+//! word.
 
 use super::distance::MOST_LETTERS;
 use super::words::Id;
 
-/// A word with fewer letters loses no more than one: what is left of it would be like too many others.
+/// Shorter words lose at most one letter: their remaining letters would match too many words.
 const FEWEST_TO_LOSE_TWO: usize = 5;
 /// A power of two, a few times smaller than the number of entries.
 const BUCKETS: usize = 1 << 17;
 
-/// Words by what is left of them. Only hashes are kept, so a search finds some words that are not alike at all.
+/// Words by their deletion variants. Only hashes are stored, so results include false positives.
 #[derive(Debug)]
 pub(super) struct Gaps {
-    /// Where the entries of each bucket begin; their end at last.
+    /// Start of each bucket's entries, followed by the end of the last.
     starts: Vec<u32>,
     entries: Vec<Entry>,
 }
@@ -23,12 +23,12 @@ pub(super) struct Gaps {
 #[derive(Debug, Clone, Copy, Default)]
 struct Entry {
     id: Id,
-    /// Of the hash, what the bucket does not tell.
+    /// The part of the hash that the bucket does not determine.
     rest: u16,
 }
 
 impl Gaps {
-    /// Lists words, given in the order of their ids. The first `loose` may lose two letters, the others one.
+    /// Indexes words in the order of their IDs. The first `loose` words may lose two letters, all further words one.
     pub(super) fn of<'a>(words: impl Iterator<Item = &'a [char]>, loose: usize) -> Gaps {
         let mut found: Vec<(u32, Id)> = Vec::new();
         for (id, word) in words.enumerate() {
@@ -51,12 +51,12 @@ impl Gaps {
         Gaps { starts, entries }
     }
 
-    /// Words that may be the same, most of which are.
+    /// Words with the same hash; most are the same word.
     pub(super) fn same(&self, word: &[char]) -> impl Iterator<Item = Id> {
         self.under(hash(word.iter()))
     }
 
-    /// Words that may be up to so many slips from this one, each once, in the order of their ids.
+    /// Candidates within this edit distance, without duplicates, in the order of their IDs.
     pub(super) fn near(&self, word: &[char], slips: usize) -> Vec<Id> {
         let mut ids = Vec::new();
         each_remainder(word, slips, |hash| ids.extend(self.under(hash)));
@@ -72,7 +72,7 @@ impl Gaps {
     }
 }
 
-/// Hashes the word and all that is left of it without one letter, or two.
+/// Hashes the word and its variants with one or two deleted letters.
 fn each_remainder(word: &[char], gaps: usize, mut call: impl FnMut(u32)) {
     call(hash(word.iter()));
     if word.len() > MOST_LETTERS {
@@ -91,7 +91,7 @@ fn each_remainder(word: &[char], gaps: usize, mut call: impl FnMut(u32)) {
     }
 }
 
-/// FNV-1a by letters, folded.
+/// FNV-1a over letters, folded.
 fn hash<'a>(letters: impl Iterator<Item = &'a char>) -> u32 {
     let step = |hash: u64, letter: &char| (hash ^ u64::from(*letter)).wrapping_mul(0x0100_0000_01b3);
     let hash = letters.fold(0xcbf2_9ce4_8422_2325, step);

@@ -1,8 +1,8 @@
-//! Mends typing errors in short texts.
+//! Spelling correction for short texts.
 //!
-//! A classifier knows the words it was taught and is at a loss with `trasnfer mony`. What was meant is mostly plain: of
-//! all known words, those that are probable in this place and were mistyped by probable slips. A text of known words is
-//! left as it is. The more strange words a text has, the more they are taken for slips: a single one could be a name.
+//! A classifier does not know the words in `trasnfer mony`. The intended words are usually clear: known words that are
+//! probable in context and explained by probable typing errors (a noisy channel model). A text of known words is not
+//! changed. The more unknown words a text has, the more likely they are typos: a single one could be a name.
 
 mod distance;
 mod gaps;
@@ -17,9 +17,9 @@ use pieces::Piece;
 use search::{Care, Reading, Standing, Wording};
 use words::{Id, Words};
 
-/// The part of a text that is mended. Models read little more; it bounds the time for a book.
+/// Length of the corrected prefix. Models read little more; it bounds the time for very long texts.
 const MOST_BYTES: usize = 1024;
-/// What may be left out of a form of a word to arrive at that word, and what has to be put in its place.
+/// Suffixes to strip from a form to get its stem, with their replacements.
 const ENDINGS: [(&str, &str); 17] = [
     ("'s", ""),
     ("s", ""),
@@ -39,16 +39,16 @@ const ENDINGS: [(&str, &str); 17] = [
     ("'ve", ""),
     ("'d", ""),
 ];
-/// A shorter word has no forms: `thed` is a slip, not a form of `the`.
+/// Shorter words have no forms: `thed` is a typo, not a form of `the`.
 const SHORTEST_WITH_FORMS: usize = 4;
 
-/// Knows words, and mends texts with them. It never changes once made, so any number of threads can share one.
+/// Spelling corrector. It is immutable, so threads can share one.
 pub struct Spelling {
     words: Words,
 }
 
 impl Spelling {
-    /// Knows the words of these texts, which should be what a classifier was taught, and common English words.
+    /// Learns the words of these texts, which should be the training data of a classifier, and common English words.
     ///
     /// Fifteen thousand short texts take some 30 milliseconds.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Spelling {
@@ -56,10 +56,10 @@ impl Spelling {
         Spelling { words: Words::of(texts, builtin::english_words()) }
     }
 
-    /// The text with its typing errors mended; None where there is nothing to mend.
+    /// Corrects the typos of a text; `None` if there are none.
     ///
-    /// Only the beginning of a long text is mended. Numbers, addresses and code are left alone, and so are most texts
-    /// in other languages than those of the known words.
+    /// Only a prefix of a long text is corrected. Numbers, addresses and code are not changed, and neither are most
+    /// texts in languages other than that of the known words.
     pub fn mend(&self, text: &str) -> Option<String> {
         let pieces = pieces::read(beginning(text));
         let standings = self.standings(&pieces);
@@ -79,7 +79,7 @@ impl Spelling {
         let mut standings: Vec<Standing> = pieces.iter().map(stands).collect();
         let strange: Vec<usize> = (0..pieces.len()).filter(|at| standings[*at] == Standing::Strange).collect();
         for at in &strange {
-            // Nobody makes the same slip twice.
+            // A repeated unknown word is not a typo.
             let is_same = |other: &usize| other != at && pieces[*other].letters == pieces[*at].letters;
             if strange.iter().any(is_same) {
                 standings[*at] = Standing::Meant;
@@ -88,7 +88,7 @@ impl Spelling {
         standings
     }
 
-    /// The known word that this is a form of.
+    /// The known word that this is an inflected form of.
     fn find_stem(&self, letters: &[char]) -> Option<Id> {
         ENDINGS.iter().find_map(|(ending, instead)| {
             let length = letters.len().checked_sub(ending.len()).filter(|length| *length >= SHORTEST_WITH_FORMS)?;
@@ -101,7 +101,7 @@ impl Spelling {
         })
     }
 
-    /// The text as it was read. None where that is as it was typed.
+    /// The corrected text. `None` if it equals the typed text.
     fn write(&self, text: &str, pieces: &[Piece], readings: &[Reading]) -> Option<String> {
         let mut mended = String::with_capacity(text.len() + 8);
         let mut end = 0;
@@ -130,7 +130,7 @@ impl fmt::Debug for Spelling {
     }
 }
 
-/// As much of a text as is mended: whole words, if there is a space at all.
+/// The prefix that is corrected: whole words, if it contains a space.
 fn beginning(text: &str) -> &str {
     if text.len() <= MOST_BYTES {
         return text;
@@ -139,7 +139,7 @@ fn beginning(text: &str) -> &str {
     &part[..part.rfind(char::is_whitespace).unwrap_or(part.len())]
 }
 
-/// Words with capitals where they were typed: at the beginning, or throughout.
+/// Applies the capitalization of the typed word: first letter or all letters.
 fn in_the_case_of(typed: &str, words: String) -> String {
     let mut capitals = typed.chars().filter(|letter| letter.is_alphabetic()).map(char::is_uppercase);
     match (capitals.next(), capitals.next()) {
@@ -168,7 +168,7 @@ mod tests {
             "how do i say goodbye in french",
             "don't call me",
         ];
-        // As often as in a real set of examples, so that it counts what follows what.
+        // Repeated as often as in a real training set, so that bigrams are counted.
         Spelling::of(texts.into_iter().cycle().take(100 * texts.len()))
     });
 

@@ -1,27 +1,27 @@
-//! The pieces of a text that could be words. All else is none of a speller's business: numbers, addresses, code.
+//! Tokenizer: the parts of a text that could be words. Numbers, addresses and code are skipped.
 
 use std::ops::Range;
 
-/// What may stand before the first word of a run of characters without spaces, and after its last.
+/// Characters allowed before the first word and after the last word of a run without spaces.
 const OPENING: [char; 9] = ['(', '[', '"', '\'', '“', '‘', '«', '¿', '¡'];
 const CLOSING: [char; 14] = ['.', ',', ';', ':', '!', '?', ')', ']', '"', '\'', '”', '’', '»', '…'];
-/// What may stand between words without a space. A dot may not: there are addresses and names of files.
+/// Separators allowed between words without a space. A dot is not, because of addresses and file names.
 const BETWEEN: [char; 7] = ['-', '–', '—', ',', ';', '!', '?'];
-/// What ends a sentence, so that the next word begins with a capital.
+/// Ends of sentences, after which a word starts with a capital.
 const FINAL: [char; 4] = ['.', '!', '?', ':'];
 
-/// A run of letters, and of apostrophes between them.
+/// A run of letters with inner apostrophes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// Where it is in the text.
+    /// Byte range in the text.
     pub(super) range: Range<usize>,
     /// In lower case, with straight apostrophes.
     pub(super) letters: Vec<char>,
-    /// There is one space between it and the piece before, and nothing else.
+    /// Exactly one space separates it from the previous piece.
     pub(super) follows_a_space: bool,
-    /// There is something that is no word between it and the piece before.
+    /// A non-word is between it and the previous piece.
     pub(super) follows_a_gap: bool,
-    /// It has a capital that no beginning of a sentence explains.
+    /// It has a capital that is not explained by the start of a sentence.
     pub(super) is_name: bool,
 }
 
@@ -72,7 +72,7 @@ fn is_camel_case(word: &str) -> bool {
     word.chars().zip(word.chars().skip(1)).any(|(one, other)| one.is_lowercase() && other.is_uppercase())
 }
 
-/// None for the few letters that become several.
+/// `None` for the few letters with a multi-letter lowercase form.
 fn to_lower(letter: char) -> Option<char> {
     if letter.is_ascii() {
         return Some(letter.to_ascii_lowercase());

@@ -1,81 +1,81 @@
-//! Which words a text was meant to have.
+//! Beam search for the most probable intended words of a text.
 //!
-//! Each piece of a text can be read in several ways: as it was typed, as another word, as two words that ran together,
-//! or, with the piece after it, as one word or as two with a letter on the wrong side of the space. A reading is as
-//! good as its words are probable after those before and its slips are. The best row of readings is looked for from
-//! left to right with only a few rows kept at each piece (a beam search).
+//! Each piece of a text has several readings: as typed, as another word, as two words without a space, or, together
+//! with the next piece, as one word or as two with a letter on the wrong side of the space. The score of a reading is
+//! the probability of its words after the previous words and of its typing errors. The best sequence is searched from
+//! left to right, with a limited number of hypotheses at each piece.
 
 use super::distance::MOST_LETTERS;
 use super::pieces::Piece;
 use super::words::{Id, Near, Words};
 
-/// How many rows of readings are kept.
+/// Beam width.
 const BEAM: usize = 8;
-/// How many words a piece may be read as, and how many pairs of words.
+/// Maximum number of readings of a piece as a word, and as a pair of words.
 const MOST_READINGS: usize = 8;
 const MOST_PAIRS: usize = 4;
-/// How many words each half of a pair may be read as.
+/// Maximum number of readings of each half of a pair.
 const MOST_HALVES: usize = 3;
-/// A half with fewer letters has to be spelled right: it could be any short word.
+/// Shorter halves must be spelled correctly, because they could be any short word.
 const SHORTEST_MENDED_HALF: usize = 3;
-/// A piece with fewer letters has one slip at most.
+/// Shorter pieces have at most one error.
 const SHORTEST_WITH_TWO_SLIPS: usize = 4;
 
-// Prices in nats, as those of slips.
+// Costs in nats, like those of typing errors.
 
-/// A space was left out, or typed one letter too early or too late.
+/// A space is missing, or one letter too early or too late.
 const SPACE: f32 = 3.5;
-/// A letter was typed for a space, beyond the price of the missing space.
+/// A letter instead of a space, in addition to the cost of the missing space.
 const LETTER_FOR_SPACE: f32 = 2.0;
-/// There is a space inside a word.
+/// A space inside a word.
 const EXTRA_SPACE: f32 = 8.0;
-/// A form of a known word, beyond the price of that word.
+/// An inflected form, in addition to the cost of its stem.
 const FORM: f32 = 4.0;
-/// A strange word is meant that way: at least, and for each letter. Long words are hardly ever hit by chance.
+/// Cost of keeping an unknown word: base and per letter. A long word hardly ever matches another by chance.
 const STRANGE: f32 = 8.0;
 const STRANGE_LETTER: f32 = 1.5;
-/// So much more for each further strange word in the text.
+/// Additional cost for each further unknown word in the text.
 const STRANGE_AMONG_OTHERS: f32 = 4.0;
-/// So much less if it looks like a name.
+/// Discount if it looks like a name.
 const NAME: f32 = 8.0;
-/// What each slip costs more in a text with a single strange word.
+/// Surcharge on every error in a text with a single unknown word.
 const CAREFUL: f32 = 1.5;
-/// What a known word in a sloppy text is worth for being one.
+/// Bonus of a known word in a sloppy text.
 const KNOWN: f32 = 1.5;
 
-/// What the words of a text are worth on average, at least, with all slips and after each other. In mistyped English
-/// that is so for 99 texts of 100, in other languages for less than half.
+/// Minimum mean score of the words of a text, including errors. Mistyped English reaches it in 99 of 100 texts, other
+/// languages in less than half.
 const LEAST_SENSE: f32 = -13.5;
 
-/// How a piece stands with what is known.
+/// Dictionary status of a piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Standing {
     Known(Id),
-    /// A form of a known word that is not known itself, such as its plural.
+    /// An unknown form of a known word, such as its plural.
     Form(Id),
     Strange,
-    /// Not known, and yet not to be mended.
+    /// Unknown, but not to be corrected.
     Meant,
 }
 
-/// How carefully a text was typed, told by the number of its strange words.
+/// Typing quality of a text, estimated from the number of unknown words.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Care {
-    /// On every slip.
+    /// On every error.
     surcharge: f32,
     strange: f32,
-    /// So many slips that even known words may be wrong.
+    /// Enough errors that even known words may be wrong.
     is_sloppy: bool,
-    /// So many that both halves of a pair may be.
+    /// Enough errors that both halves of a pair may be wrong.
     is_very_sloppy: bool,
 }
 
-/// How one piece is read, or two.
+/// A reading of one or two pieces.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
-    /// Where the first of its pieces is.
+    /// Index of the first piece.
     pub(super) at: usize,
-    /// How many it is made of: one or two.
+    /// Number of pieces: one or two.
     pub(super) pieces: usize,
     pub(super) words: Wording,
 }
@@ -87,23 +87,23 @@ pub(super) enum Wording {
     Two(Id, Id),
 }
 
-/// A way to read a piece, without what comes before.
+/// A candidate reading of a piece, without context.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     pieces: usize,
     words: Wording,
-    /// All but the chances of its words; negative.
+    /// Score without the word probabilities; negative.
     worth: f32,
 }
 
-/// A row of readings up to some piece.
+/// A hypothesis up to some piece.
 #[derive(Debug, Clone, Copy)]
 struct Row {
     score: f32,
-    /// The last word, if it is known.
+    /// The last word, if it is in the dictionary.
     last: Option<Id>,
     reading: Reading,
-    /// Its place among the rows that end where this reading begins.
+    /// Index of the previous hypothesis, among those that end at the start of this reading.
     before: usize,
 }
 
@@ -119,10 +119,10 @@ impl Care {
     }
 }
 
-/// The best way to read the pieces, with a standing for each. None where even that makes no sense: the text is in
-/// another language, or it is no text at all.
+/// The best readings of the pieces, given the status of each. `None` if even the best has a low score: the text is in
+/// another language, or not a text.
 pub(super) fn search(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) -> Option<Vec<Reading>> {
-    // The rows that end before each piece, and after the last.
+    // The hypotheses that end before each piece, and after the last.
     let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pieces.len() + 1];
     let nothing = Reading { at: 0, pieces: 0, words: Wording::AsTyped };
     rows[0].push(Row { score: 0.0, last: Some(words.border()), reading: nothing, before: 0 });
@@ -148,7 +148,7 @@ pub(super) fn search(words: &Words, pieces: &[Piece], standings: &[Standing], ca
     (makes_sense || !care.is_sloppy).then(|| trace(&rows))
 }
 
-/// The readings of the best row, from the first to the last.
+/// The readings of the best hypothesis, from first to last.
 fn trace(rows: &[Vec<Row>]) -> Vec<Reading> {
     let (mut end, mut place) = (rows.len() - 1, 0);
     let mut readings = Vec::new();
@@ -161,7 +161,7 @@ fn trace(rows: &[Vec<Row>]) -> Vec<Reading> {
     readings
 }
 
-/// Of the rows with the same last word only the best can become the best of all.
+/// Of the hypotheses with the same last word, only the best can lead to the overall best.
 fn keep_best(rows: &mut Vec<Row>) {
     rows.sort_by(|one, other| other.score.total_cmp(&one.score));
     let mut last = Vec::with_capacity(BEAM);
@@ -174,7 +174,7 @@ fn keep_best(rows: &mut Vec<Row>) {
     });
 }
 
-/// The ways to read the first of the pieces.
+/// The readings of the first piece.
 fn choices(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) -> Vec<Choice> {
     let typed = &pieces[0].letters;
     let is_doubtful = |at: usize| match standings[at] {
@@ -219,7 +219,7 @@ fn choices(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) 
     choices
 }
 
-/// Two words that ran together, with or without a letter that was typed for the space.
+/// Two words without a space, or with a letter instead of the space.
 fn split(words: &Words, typed: &[char], care: Care) -> Vec<Choice> {
     let halves = |half: &[char]| Halves::of(words, half, care);
     let firsts: Vec<Halves> = (1..typed.len()).map(|end| halves(&typed[..end])).collect();
@@ -234,7 +234,7 @@ fn split(words: &Words, typed: &[char], care: Care) -> Vec<Choice> {
     best_pairs(words, pairs, 1)
 }
 
-/// Two words with a letter on the wrong side of the space between them.
+/// Two words with a letter on the wrong side of the space.
 fn move_space(words: &Words, together: &[char], space: usize, care: Care) -> Vec<Choice> {
     let mut pairs = Vec::new();
     for place in [space - 1, space + 1] {
@@ -247,7 +247,7 @@ fn move_space(words: &Words, together: &[char], space: usize, care: Care) -> Vec
     best_pairs(words, pairs, 2)
 }
 
-/// What one half of a pair may have been meant as.
+/// Candidate words for one half of a pair.
 #[derive(Debug)]
 struct Halves {
     is_known: bool,
@@ -265,7 +265,7 @@ impl Halves {
     }
 }
 
-/// All pairs of the two halves, of which one at least has to be spelled right if the text is not full of slips.
+/// Combines the candidates of both halves. One half must be spelled correctly, unless the text is full of typos.
 fn pair_up(first: &Halves, second: &Halves, price: f32, care: Care, pairs: &mut Vec<(Near, Near, f32)>) {
     if first.is_known || second.is_known || care.is_very_sloppy {
         for one in &first.near {
@@ -285,7 +285,7 @@ fn best_pairs(words: &Words, pairs: Vec<(Near, Near, f32)>, pieces: usize) -> Ve
 }
 
 impl Wording {
-    /// The logarithm of its chance after a word, or after anything. Words that are not known have their price instead.
+    /// Log-probability after the previous word, or without context. Unknown words have their cost instead.
     fn chance(self, words: &Words, before: Option<Id>) -> f32 {
         match self {
             Wording::AsTyped => 0.0,

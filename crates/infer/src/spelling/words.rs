@@ -1,4 +1,4 @@
-//! The words that are known: how common each is, and which follow which.
+//! Lexicon: word frequencies and bigram counts.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -7,46 +7,46 @@ use std::ops::Range;
 use super::distance;
 use super::gaps::Gaps;
 
-/// A word's place among those that are known, the most common first.
+/// Rank of a word by frequency, from 0.
 pub(super) type Id = u16;
 
-/// The share of the taught texts in how common a word is; the rest is that of English at large.
+/// Weight of the training texts in the frequency of a word; the rest is general English.
 const TAUGHT: f32 = 0.7;
-/// Taken off every count: a word that was seen once may itself be a slip.
+/// Absolute discounting: subtracted from every count, because a word that occurred once may itself be a typo.
 const ONCE: f32 = 0.5;
-/// The chance of the word of a rank in English falls as 1 / (rank + this).
+/// Zipf-Mandelbrot offset: the probability of an English word is proportional to 1 / (rank + this).
 const FLATNESS: f32 = 1000.0;
-/// What follows a word in the taught texts counts as much as how common it is where the word occurs this often.
+/// Bigram smoothing: a word with this number of occurrences weights bigrams and unigrams equally.
 const TRUST: f32 = 80.0;
-/// How often a text ends after a word, if nothing is known of the word.
+/// Default probability that a text ends after a word.
 const END: f32 = 0.12;
-/// Words known at most. Rarer ones are forgotten.
+/// Maximum vocabulary size. Rarer words are dropped.
 const MOST_WORDS: usize = 40_000;
-/// How many of the most common words are found with two slips. Others are hardly ever what was meant then.
+/// Number of most common words that are found with two errors. Rarer words are hardly ever meant in that case.
 const MOST_LOOSE: usize = 8_000;
-/// Pairs of words known at most. Rarer ones are forgotten.
+/// Maximum number of bigrams. Rarer ones are dropped.
 const MOST_PAIRS: usize = 60_000;
-/// A word with a higher price is not what was meant.
+/// Words with a higher cost are not candidates.
 const MOST_PRICE: f32 = 14.0;
 
 #[derive(Debug)]
 pub(super) struct Words {
-    /// Of all words, one after the other.
+    /// The letters of all words, concatenated.
     letters: Vec<char>,
-    /// Where the letters of each word begin; their end at last.
+    /// Start of each word's letters, followed by the end of the last.
     starts: Vec<u32>,
-    /// The logarithm of each word's chance to be the next, whatever was before. That of the end of a text at last.
+    /// Unigram log-probability of each word, followed by that of the end of a text.
     chances: Vec<f32>,
     gaps: Gaps,
-    /// What comes after each word, with how often, in the order of ids. The border of a text counts as a word.
+    /// Followers of each word with their counts, sorted by ID. The text boundary counts as a word.
     followers: Vec<(Id, u32)>,
-    /// Where the followers of each word begin; their end at last.
+    /// Start of each word's followers, followed by the end of the last.
     follower_starts: Vec<u32>,
-    /// For each word, the logarithm of how often anything follows it, with what it takes to trust that.
+    /// For each word, the log of its follower count plus the smoothing constant.
     weights: Vec<f32>,
 }
 
-/// A known word that something may have been typed for.
+/// A candidate for a typed word.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Near {
     pub(super) id: Id,
@@ -54,7 +54,7 @@ pub(super) struct Near {
 }
 
 impl Words {
-    /// Knows the words of taught texts and those of English, the most common first.
+    /// Builds the lexicon from training texts and from English words, the most common first.
     pub(super) fn of<'a>(
         texts: impl Iterator<Item = Vec<Vec<char>>>,
         english: impl Iterator<Item = &'a str> + Clone,
@@ -78,7 +78,7 @@ impl Words {
         }
     }
 
-    /// Stands before the first word of a text and after its last.
+    /// ID of the text boundary, before the first word and after the last.
     pub(super) fn border(&self) -> Id {
         (self.chances.len() - 1) as Id
     }
@@ -91,10 +91,10 @@ impl Words {
         self.gaps.same(word).find(|id| self.letters(*id) == word)
     }
 
-    /// Up to `most_words` words that may have been meant, the most probable first.
+    /// Up to `most_words` candidates, the most probable first.
     pub(super) fn near(&self, typed: &[char], slips: usize, surcharge: f32, most_words: usize) -> Vec<Near> {
         let mut best: Vec<(f32, Near)> = Vec::with_capacity(most_words + 1);
-        // The most common come first, so the later a word is, the less it may cost to be among the best.
+        // Common words come first, so the cost limit for entering the best list falls with every word.
         for id in self.gaps.near(typed, slips) {
             let (meant, chance) = (self.letters(id), self.chances[usize::from(id)]);
             let least = if best.len() == most_words { best[most_words - 1].0 } else { f32::NEG_INFINITY };
@@ -113,7 +113,7 @@ impl Words {
         best.into_iter().map(|(_, near)| near).collect()
     }
 
-    /// The logarithm of a word's chance after the one before, or after anything.
+    /// Log-probability of a word after the previous one, or without context.
     pub(super) fn chance(&self, before: Option<Id>, word: Id) -> f32 {
         let alone = self.chances[usize::from(word)];
         let Some(before) = before else { return alone };
@@ -126,20 +126,20 @@ impl Words {
     }
 }
 
-/// What is to be known of words.
+/// Word and bigram counts.
 struct Counted {
-    /// Each with its chance, the most probable first.
+    /// Words with their probabilities, the most probable first.
     words: Vec<(Vec<char>, f32)>,
-    /// All words of the taught texts, each with the one after it.
+    /// All bigrams of the training texts.
     pairs: Vec<(Id, Id)>,
 }
 
 impl Counted {
     fn of<'a>(texts: impl Iterator<Item = Vec<Vec<char>>>, english: impl Iterator<Item = &'a str> + Clone) -> Counted {
-        // Words are numbered as they come; their ids are known at the end.
+        // Words are numbered in order of appearance; IDs are assigned at the end.
         let mut numbers: HashMap<Vec<char>, usize> = HashMap::new();
         let mut counts: Vec<f32> = Vec::new();
-        // None is the border between two texts.
+        // `None` is the boundary between two texts.
         let mut read: Vec<Option<usize>> = vec![None];
         for text in texts {
             for word in text {
@@ -183,7 +183,7 @@ impl Counted {
     }
 }
 
-/// Two words, one right after the other.
+/// A bigram with its count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Pair {
     before: Id,
@@ -191,7 +191,7 @@ struct Pair {
     times: u32,
 }
 
-/// The pairs in order, each once; only those seen most often where they are too many.
+/// Sorted distinct bigrams; only the most frequent if there are too many.
 fn most_frequent(mut pairs: Vec<(Id, Id)>) -> Vec<Pair> {
     pairs.sort_unstable();
     let runs = pairs.chunk_by(|one, other| one == other);
@@ -205,7 +205,7 @@ fn most_frequent(mut pairs: Vec<(Id, Id)>) -> Vec<Pair> {
     pairs
 }
 
-/// Where each of several stretches begins that lie end to end; the end of all at last.
+/// Prefix sums: start of each of several consecutive ranges, followed by the end of the last.
 fn starts(lengths: impl Iterator<Item = u32>) -> Vec<u32> {
     let ends = lengths.scan(0, |end, length| {
         *end += length;

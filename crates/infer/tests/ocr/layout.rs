@@ -1,4 +1,4 @@
-//! Columns, tables, headings and paragraphs: what belongs together, in the order in which it is read.
+//! Layout: columns, tables, headings and paragraphs in reading order.
 
 use corbie_infer::ocr::ParagraphKind;
 

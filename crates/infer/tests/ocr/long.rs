@@ -1,4 +1,4 @@
-//! Pictures much longer or wider than a page.
+//! Images much longer or wider than a page.
 
 use corbie_infer::ocr::Turn;
 
@@ -6,7 +6,7 @@ use crate::page::{Page, SANS, SERIF, character_error, points};
 use crate::read;
 use crate::texts::{ENGLISH, GARDEN, HARBOUR};
 
-/// A strip of numbered lines, as of a page that somebody scrolled through, and what it says line by line.
+/// A scrolling screenshot of numbered lines, and its text line by line.
 fn scrolled(width: usize, lines: usize) -> (Page, Vec<String>) {
     let mut page = Page::blank(width, lines * 47 + 60);
     let texts: Vec<String> = (1..=lines).map(|line| format!("Entry {} of the long list", 1000 + 7 * line)).collect();

@@ -1,4 +1,4 @@
-//! Text in pictures: pages drawn with known text are read.
+//! OCR of rendered pages with known text.
 
 mod layout;
 mod long;
@@ -21,7 +21,7 @@ fn read(page: &Page) -> Recognised {
     ENGINE.recognise(picture(page, &page.rgb()), &Settings::default()).expect("the page can be read")
 }
 
-/// A page as it comes at 150 dots an inch.
+/// A page at 150 dpi.
 fn page(face: Face, size: f32, text: &str) -> Page {
     let mut page = Page::blank(1240, 900);
     page.text(face, size, 110.0, 1130.0, 90.0, text);

@@ -1,17 +1,17 @@
-//! Pages drawn for the tests, and how close what was read is to what was drawn.
+//! Page rendering for tests, and text similarity metrics.
 
 use std::collections::BTreeMap;
 
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont};
 use corbie_infer::ocr::Picture;
 
-/// Black on white, one number a pixel.
+/// Black on white, one byte per pixel.
 #[derive(Clone)]
 pub(crate) struct Page {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) gray: Vec<u8>,
-    /// From one line to the next, in sizes of the letters.
+    /// Line spacing, relative to the letter size.
     pub(crate) leading: f32,
 }
 
@@ -28,8 +28,8 @@ pub(crate) const SERIF_CONDENSED: Face = Face(dejavu::serif_condensed::regular);
 #[derive(Clone, Copy)]
 pub(crate) struct Face(fn() -> &'static [u8]);
 
-/// What a size in points is in pixels at 200 dots an inch. Sizes here are from the top of the highest letter to the
-/// bottom of the lowest, which in these fonts is more than the size they are called by.
+/// Converts points to pixels at 200 dpi. Sizes here are from the highest ascender to the lowest descender, which is
+/// more than the nominal size of these fonts.
 pub(crate) fn points(size: f32) -> f32 {
     size * 200.0 / 72.0 * 1.164
 }
@@ -39,12 +39,12 @@ impl Page {
         Page { width, height, gray: vec![255; width * height], leading: 1.25 }
     }
 
-    /// A sheet at 200 dots an inch.
+    /// An A4 sheet at 200 dpi.
     pub(crate) fn a4() -> Page {
         Page { leading: 1.05, ..Page::blank(1654, 2339) }
     }
 
-    /// Draws one line whose letters stand on `baseline`, and gives where it ends.
+    /// Draws one line on `baseline` and returns its end.
     pub(crate) fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
         let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
         let scaled = font.as_scaled(PxScale::from(size));
@@ -73,7 +73,7 @@ impl Page {
         x
     }
 
-    /// Draws text in lines that end before `right`, and gives the height after the last.
+    /// Draws wrapped text up to `right` and returns the y coordinate after the last line.
     pub(crate) fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
         let mut baseline = top + size;
         let mut line = String::new();
@@ -98,7 +98,7 @@ impl Page {
         }
     }
 
-    /// The page turned clockwise around its middle.
+    /// The page rotated clockwise around its center.
     pub(crate) fn skewed(&self, degrees: f32) -> Page {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let (middle_x, middle_y) = (self.width as f32 / 2.0, self.height as f32 / 2.0);
@@ -122,7 +122,7 @@ impl Page {
         skewed
     }
 
-    /// The page turned clockwise by a quarter.
+    /// The page rotated clockwise by 90°.
     pub(crate) fn turned(&self) -> Page {
         let mut turned = Page::blank(self.height, self.width);
         for y in 0..self.height {
@@ -133,7 +133,7 @@ impl Page {
         turned
     }
 
-    /// The page as a poor scanner gives it: gray paper, pale ink, and every pixel off by up to `most`.
+    /// Simulates a poor scan: gray paper, pale ink, and noise of up to `most` per pixel.
     pub(crate) fn noisy(&self, most: i32) -> Page {
         let mut state = 1u32;
         let mut noisy = self.clone();
@@ -145,7 +145,7 @@ impl Page {
         noisy
     }
 
-    /// The page with dust on it: one pixel in a hundred is black or white.
+    /// Salt-and-pepper noise: one pixel in a hundred is black or white.
     pub(crate) fn dusty(&self) -> Page {
         let mut state = 3u32;
         let mut dusty = self.clone();
@@ -160,7 +160,7 @@ impl Page {
         dusty
     }
 
-    /// The page with black and white replaced by these.
+    /// Replaces black and white by these values.
     pub(crate) fn coloured(&self, ink: u8, paper: u8) -> Page {
         let mut coloured = self.clone();
         for pixel in &mut coloured.gray {
@@ -169,7 +169,7 @@ impl Page {
         coloured
     }
 
-    /// The page after it was kept as a JPEG.
+    /// Encodes the page as JPEG and decodes it.
     pub(crate) fn jpeg(&self, quality: u8) -> Page {
         let mut file = Vec::new();
         let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut file, quality);
@@ -195,7 +195,7 @@ pub(crate) fn width_of(face: Face, size: f32, text: &str) -> f32 {
     text.chars().map(|letter| scaled.h_advance(scaled.glyph_id(letter))).sum()
 }
 
-/// The share of words that are in both texts, whatever their order.
+/// Word F1 score, regardless of order.
 pub(crate) fn word_f1(expected: &str, found: &str) -> f64 {
     let count = |text: &str| {
         let mut words: BTreeMap<String, i64> = BTreeMap::new();
@@ -207,8 +207,7 @@ pub(crate) fn word_f1(expected: &str, found: &str) -> f64 {
     2.0 * shared as f64 / (expected.values().sum::<i64>() + found.values().sum::<i64>()).max(1) as f64
 }
 
-/// How many letters must be changed for one text to become the other, in parts of the letters expected. Any white
-/// space is one space.
+/// Character error rate: edit distance relative to the expected length. Any white space counts as one space.
 pub(crate) fn character_error(expected: &str, found: &str) -> f64 {
     let letters = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
     let (expected, found) = (letters(expected), letters(found));

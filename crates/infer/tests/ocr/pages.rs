@@ -1,4 +1,4 @@
-//! Pages of one column, in every condition in which paper is scanned.
+//! Single-column pages under all scan conditions.
 
 use corbie_infer::ocr::Turn;
 
@@ -11,14 +11,14 @@ use crate::{check_words, read};
 const CLEAN: f64 = 0.985;
 const SKEWED: f64 = 0.97;
 
-/// A sheet at 200 dots an inch with one text on it.
+/// A sheet at 200 dpi with one text.
 fn sheet(face: Face, size: f32, text: &str) -> Page {
     let mut page = Page::a4();
     page.text(face, points(size), 160.0, 1500.0, 150.0, text);
     page
 }
 
-/// Each page is at least `each`, and all of them together at least `mean`.
+/// Each page scores at least `each`, and the mean is at least `mean`.
 #[track_caller]
 fn check_all(pages: impl IntoIterator<Item = (String, Page)>, expected: &str, each: f64, mean: f64) {
     let mut scores = Vec::new();
@@ -81,7 +81,7 @@ fn pages_on_their_side_and_on_their_head_are_turned() {
         turned = turned.turned();
         let found = check_words(&turned, ENGLISH, CLEAN);
         assert_eq!(found.turn, turn);
-        // The first word begins in another corner of the picture each time.
+        // The first word starts in a different corner of the image each time.
         let begins = found.lines[0].quad.0[0];
         let corner = (begins.x > turned.width as f32 / 2.0, begins.y > turned.height as f32 / 2.0);
         let expected = match turn {
@@ -130,7 +130,7 @@ fn letters_with_accents_are_read() {
     }
 }
 
-/// In some faces the network takes the stroke through a letter for another letter, and a missing dot for a dot.
+/// In some fonts the network takes a stroke through a letter for another letter, and a missing dot for a dot.
 #[test]
 fn polish_and_turkish_lose_some_letters_and_no_words() {
     for (text, bare) in [(POLISH, 'ł'), (TURKISH, 'ı')] {

@@ -1,4 +1,4 @@
-//! Pictures that say nothing, or nothing that can be read.
+//! Images without text, or with illegible text.
 
 use corbie_infer::ocr::{Picture, Recognised, Settings};
 
@@ -62,7 +62,7 @@ fn numbers_of_products_code_and_formulas_are_kept() {
     }
 }
 
-/// A colour for each place of a picture.
+/// Gray value by position.
 type Texture = fn(f32, f32) -> f32;
 
 #[test]

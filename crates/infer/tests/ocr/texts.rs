@@ -1,4 +1,4 @@
-//! What the pages of the tests say.
+//! Texts of the test pages.
 
 pub(crate) const ENGLISH: &str = "The committee met on 14 March 2019 and agreed to extend the programme for another two years. \
     Members asked for a clear account of the costs, which had grown by 7.5 percent since the previous review. \
@@ -49,7 +49,7 @@ pub(crate) const RUSSIAN: &str = "Прошлой осенью жители по�
 pub(crate) const GREEK: &str = "Το περασμένο φθινόπωρο οι κάτοικοι του χωριού μάζεψαν χρήματα για μια καινούργια γέφυρα. Η \
     παλιά είχε κλείσει δύο φορές για επισκευή και κάθε φορά ο δρόμος μέχρι την πόλη γινόταν μεγαλύτερος.";
 
-/// Not shaped and not in the order of its letters; the strokes are those of the script all the same.
+/// Without shaping and in logical order; the strokes are those of the script nevertheless.
 pub(crate) const ARABIC: &str = "في الخريف الماضي جمع سكان القرية المال من أجل جسر جديد. أغلق الجسر القديم مرتين للإصلاح \
     وفي كل مرة كان الطريق إلى المدينة يصبح أطول بساعة كاملة. انتهى العمل الآن وسوف تمر الحافلة الأولى صباح الإثنين";
 

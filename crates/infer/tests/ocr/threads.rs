@@ -1,4 +1,4 @@
-//! One engine for several threads.
+//! One engine shared by several threads.
 
 use corbie_infer::ocr::Recognised;
 
@@ -18,7 +18,7 @@ fn threads_that_share_an_engine_read_what_one_alone_reads() {
     let alone: Vec<Recognised> = pages.iter().map(read).collect();
     assert!(alone.iter().all(|found| !found.lines.is_empty()));
     std::thread::scope(|scope| {
-        // Each begins with another page, so that different ones are read at the same time.
+        // Each thread starts with a different page, so that different pages are processed concurrently.
         for first in 0..3 {
             let (pages, alone) = (&pages, &alone);
             scope.spawn(move || {

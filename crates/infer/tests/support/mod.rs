@@ -1,21 +1,20 @@
-//! Small models for tests, made on the spot: a lookup table in ONNX, a classifier on top of one, and a tokenizer that
-//! knows a few words.
+//! Generated test models: a lookup table in ONNX, a classifier on top of it, and a tokenizer with a few words.
 
 #![allow(dead_code, reason = "several test programs share it, and not all use all of it")]
 
 use std::fs;
 use std::path::Path;
 
-/// Words of the small tokenizer; a word's place is its id.
+/// Vocabulary of the test tokenizer; the index of a word is its ID.
 pub(crate) const WORDS: [&str; 8] = ["[UNK]", "[CLS]", "[SEP]", "one", "two", "three", "query:", "passage:"];
 pub(crate) const WIDTH: usize = 4;
 
-/// A model that looks each token up in a table: what comes out can be computed by hand.
+/// A model that looks up each token in a table, so that the output can be computed by hand.
 pub(crate) struct Table {
     pub(crate) rows: Vec<[f32; WIDTH]>,
     pub(crate) inputs: Vec<&'static str>,
     pub(crate) output: &'static str,
-    /// The model takes the mean over the tokens by itself.
+    /// The model pools internally (mean over the tokens).
     pub(crate) pools: bool,
 }
 
@@ -32,18 +31,18 @@ impl Default for Table {
 }
 
 impl Table {
-    /// Writes `model.onnx` and `tokenizer.json` into a folder.
+    /// Writes `model.onnx` and `tokenizer.json` into a directory.
     pub(crate) fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
         fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
     }
 
-    /// The model in ONNX, with the table in it.
+    /// The model in ONNX, including the table.
     pub(crate) fn onnx(&self) -> Vec<u8> {
         self.onnx_of(WIDTH, &bytes(9, &self.values()))
     }
 
-    /// The same with the table in another file, at any place of it.
+    /// The model with an external table, at any offset.
     pub(crate) fn onnx_outside(&self, file: &str, offset: u64, length: u64) -> Vec<u8> {
         let said = |key: &str, value: &str| bytes(13, &[bytes(1, key.as_bytes()), bytes(2, value.as_bytes())].concat());
         let place = [
@@ -55,12 +54,12 @@ impl Table {
         self.onnx_of(WIDTH, &place.concat())
     }
 
-    /// The same with rows of no numbers.
+    /// The model with a table of width zero.
     pub(crate) fn onnx_without_width(&self) -> Vec<u8> {
         self.onnx_of(0, &bytes(9, b""))
     }
 
-    /// The table as it stands in a file.
+    /// The table as raw bytes.
     pub(crate) fn values(&self) -> Vec<u8> {
         self.rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
     }
@@ -75,7 +74,7 @@ impl Table {
         model(&graph)
     }
 
-    /// What turns the tokens into `output`.
+    /// The nodes that compute `output` from the tokens.
     fn nodes(&self, output: &str) -> Vec<u8> {
         if !self.pools {
             return node("Gather", &["table", "input_ids"], output, &[]);
@@ -95,14 +94,14 @@ impl Table {
     }
 }
 
-/// A model that takes the mean over the tokens of a table, and a weighted sum of it for each class.
+/// A classifier: mean over the token rows of a table, then a linear layer.
 pub(crate) struct Scorer {
-    /// Its output is what the scores are called.
+    /// Its `output` is the name of the logits.
     pub(crate) table: Table,
-    /// One weighted sum, and what is added to it, for each class.
+    /// Weights and bias of each class.
     pub(crate) weights: Vec<[f32; WIDTH]>,
     pub(crate) bias: Vec<f32>,
-    /// The means come out as well, before the scores.
+    /// The means are an additional output, before the logits.
     pub(crate) shows_means: bool,
     pub(crate) config: serde_json::Value,
 }
@@ -124,7 +123,7 @@ impl Default for Scorer {
 }
 
 impl Scorer {
-    /// Writes `model.onnx`, `tokenizer.json` and `config.json` into a folder.
+    /// Writes `model.onnx`, `tokenizer.json` and `config.json` into a directory.
     pub(crate) fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
         fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
@@ -133,7 +132,7 @@ impl Scorer {
 
     pub(crate) fn onnx(&self) -> Vec<u8> {
         let (table, classes) = (&self.table, self.weights.len());
-        // In ONNX a column of the matrix is a class.
+        // In ONNX, each column of the matrix is a class.
         let columns = (0..WIDTH).flat_map(|column| self.weights.iter().map(move |weights| weights[column]));
         let matrix: Vec<u8> = columns.flat_map(f32::to_le_bytes).collect();
         let bias: Vec<u8> = self.bias.iter().flat_map(|number| number.to_le_bytes()).collect();
@@ -181,13 +180,13 @@ pub(crate) fn tokenizer() -> String {
     .to_string()
 }
 
-/// A file with one graph in it.
+/// An ONNX file with one graph.
 fn model(graph: &[u8]) -> Vec<u8> {
     let opset = [bytes(1, b""), number(2, 17)].concat();
     [number(1, 8), bytes(7, graph), bytes(8, &opset)].concat()
 }
 
-/// A step of a graph.
+/// A node of a graph.
 fn node(operator: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
     let mut node: Vec<u8> = inputs.iter().flat_map(|input| bytes(1, input.as_bytes())).collect();
     node.extend(bytes(2, output.as_bytes()));
@@ -196,7 +195,7 @@ fn node(operator: &str, inputs: &[&str], output: &str, attributes: &[Vec<u8>]) -
     bytes(1, &node)
 }
 
-/// Numbers that a graph has from the start. `values` are the fields that hold them.
+/// An initializer. `values` are the fields with its data.
 fn floats(name: &str, shape: &[usize], values: &[u8]) -> Vec<u8> {
     let mut tensor: Vec<u8> = shape.iter().flat_map(|size| number(1, *size as u64)).collect();
     tensor.extend(number(2, 1)); // float
@@ -205,14 +204,14 @@ fn floats(name: &str, shape: &[usize], values: &[u8]) -> Vec<u8> {
     bytes(5, &tensor)
 }
 
-/// A value's name, type and shape.
+/// Name, type and shape of a value.
 fn tensor(name: &str, kind: u64, shape: &[&str]) -> Vec<u8> {
     let dimensions: Vec<u8> = shape.iter().flat_map(|name| bytes(1, &bytes(2, name.as_bytes()))).collect();
     let kind = bytes(1, &[number(1, kind), bytes(2, &dimensions)].concat());
     [bytes(1, name.as_bytes()), bytes(2, &kind)].concat()
 }
 
-// The two forms of protobuf fields that ONNX needs.
+// The two protobuf field types that ONNX needs.
 
 pub(crate) fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()

@@ -1,8 +1,8 @@
-//! Convolutions, where nearly all of the time goes.
+//! Convolution kernels, where most of the time is spent.
 //!
-//! Written out because the runtime of the other models takes depthwise convolutions one number at a time, and they are
-//! a third of these networks. A piece of the picture is copied so that every weight meets its pixels side by side in
-//! memory, whatever the stride and the border; then a block of output channels is summed up in registers.
+//! Written by hand because rten computes depthwise convolutions one number at a time, and they are a third of these
+//! networks. A piece of the input is copied so that the pixels for each weight are contiguous in memory, for any stride
+//! and padding; then a block of output channels is accumulated in registers.
 
 use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
@@ -11,18 +11,18 @@ use rten_simd::{Isa, SimdOp};
 use super::pairs::Pairs;
 use super::tensor::Tensor;
 
-/// How a window moves over a picture.
+/// Kernel size, stride and padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Window {
     pub(crate) height: usize,
     pub(crate) width: usize,
     pub(crate) stride_y: usize,
     pub(crate) stride_x: usize,
-    /// Rows of zeros above, columns of zeros on the left, rows below, columns on the right.
+    /// Padding: top, left, bottom, right.
     pub(crate) border: [usize; 4],
 }
 
-/// Every output channel is a sum over all input channels under the window.
+/// Standard convolution.
 #[derive(Debug)]
 pub(crate) struct Convolution {
     window: Window,
@@ -34,13 +34,13 @@ pub(crate) struct Convolution {
 
 #[derive(Debug)]
 enum Weights {
-    /// By block of output channels, then weight of one channel, then channel in the block.
+    /// Indexed by block of output channels, weight of one channel, channel in the block.
     Plain(Vec<f32>),
     #[cfg(target_arch = "x86_64")]
     Pairs(Pairs),
 }
 
-/// Which pixels are computed. A window of one pixel takes no notice of rows, so there all of them are one row.
+/// The computed pixels. For a 1x1 kernel, all rows are treated as one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Area {
     pub(super) input_width: usize,
@@ -49,7 +49,7 @@ pub(crate) struct Area {
     outputs: usize,
 }
 
-/// Every output channel is a sum over its own input channel alone.
+/// Depthwise convolution: each output channel depends on one input channel.
 #[derive(Debug)]
 pub(crate) struct Depthwise {
     window: Window,
@@ -57,11 +57,11 @@ pub(crate) struct Depthwise {
     bias: Vec<f32>,
 }
 
-/// Output channels in a block.
+/// Output channels per block.
 pub(super) const BLOCK: usize = 8;
-/// Pixels that are copied at once.
+/// Pixels per copied piece.
 pub(super) const PIECE: usize = 64;
-/// With more numbers than this under the window, half as many pixels are: the copy should stay close to the processor.
+/// With more numbers under the window, half as many pixels are copied, so that the copy stays in the cache.
 pub(super) const WIDE: usize = 160;
 
 impl Window {
@@ -77,13 +77,13 @@ impl Window {
         )
     }
 
-    /// Columns that pixels of the copy reach beyond those of the output.
+    /// Columns of the copy beyond those of the output.
     pub(super) fn overhang(&self) -> usize {
         (self.width - 1) / self.stride_x
     }
 
-    /// A row of the picture as the window meets it: for each place within a stride, the columns at that place.
-    /// `row` counts from the border. What is not in the picture stays zero.
+    /// Copies a row of the input in kernel order: for each phase of the stride, the columns of that phase. `row`
+    /// includes the padding. Pixels outside the image are zero.
     #[inline(always)]
     #[expect(clippy::too_many_arguments, reason = "it is the inside of a loop")]
     pub(super) fn copy_row(
@@ -105,7 +105,7 @@ impl Window {
                 continue;
             };
             let line = &picture[y * width..(y + 1) * width];
-            // The column of the first pixel, counted from the border.
+            // The column of the first pixel, including the padding.
             let column = first * self.stride_x + phase;
             let before = left.saturating_sub(column).div_ceil(self.stride_x).min(copy.len());
             let start = column + before * self.stride_x - left;
@@ -114,7 +114,7 @@ impl Window {
             copy[before + inside..].fill(0.0);
             let inner = &mut copy[before..before + inside];
             let Some((last, inner)) = inner.split_last_mut() else { continue };
-            // The last one alone: what follows it may be outside.
+            // The last one separately, because the pixels after it may be out of bounds.
             *last = line[start + (inside - 1) * self.stride_x];
             match self.stride_x {
                 1 => inner.copy_from_slice(&line[start..start + inside - 1]),
@@ -132,7 +132,7 @@ impl Window {
         }
     }
 
-    /// Where each weight of a channel meets its first pixel in a copy of `inputs` channels.
+    /// Offset of the first pixel for each weight of a channel, in a copy of `inputs` channels.
     pub(super) fn offsets(&self, inputs: usize, length: usize) -> Vec<usize> {
         let terms = (0..inputs).flat_map(|input| {
             (0..self.height).flat_map(move |row| (0..self.width).map(move |column| (input, row, column)))
@@ -141,14 +141,14 @@ impl Window {
         terms.map(|(input, row, column)| input * channel + self.offset(row, column, length)).collect()
     }
 
-    /// Where a row and column of the window are in a copy whose rows are `length` long.
+    /// Offset of a row and column of the window in a copy with rows of `length`.
     fn offset(&self, row: usize, column: usize, length: usize) -> usize {
         (row * self.stride_x + column % self.stride_x) * length + column / self.stride_x
     }
 }
 
 impl Convolution {
-    /// `weights` by output channel, input channel, row and column.
+    /// `weights` is indexed by output channel, input channel, row and column.
     pub(crate) fn new(window: Window, inputs: usize, weights: &[f32], bias: &[f32]) -> Convolution {
         #[cfg(target_arch = "x86_64")]
         if let Some(pairs) = Pairs::new(window, inputs, bias.len(), weights) {
@@ -157,7 +157,7 @@ impl Convolution {
         Convolution::portable(window, inputs, weights, bias)
     }
 
-    /// The same for any processor.
+    /// Portable version, for any CPU.
     pub(crate) fn portable(window: Window, inputs: usize, weights: &[f32], bias: &[f32]) -> Convolution {
         let terms = inputs * window.height * window.width;
         let mut packed = vec![0.0; bias.len().div_ceil(BLOCK) * terms * BLOCK];
@@ -199,7 +199,7 @@ impl Convolution {
 }
 
 impl Area {
-    /// Where the sums of a whole block of channels begin in the output; none where the last block has fewer.
+    /// Output offset of a whole block of channels; `None` if the last block is incomplete.
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn place(&self, block: usize, row: usize, first: usize) -> Option<usize> {
@@ -207,7 +207,7 @@ impl Area {
         whole.then(|| (block * BLOCK * self.rows + row) * self.columns + first)
     }
 
-    /// Writes the sums of a block of channels, which are `PIECE` apart.
+    /// Writes the sums of a block of channels, with a stride of `PIECE`.
     #[inline(always)]
     pub(super) fn put(
         &self,
@@ -242,7 +242,7 @@ impl SimdOp for Run<'_> {
         let Convolution { window, inputs, bias, .. } = self.convolution;
         let lines = inputs * window.height * window.stride_x;
         let piece = if lines > WIDE { PIECE / 2 } else { PIECE };
-        // Behind the pixels there is room for what lies over, and for whole registers.
+        // Extra space after the pixels for the overhang and for whole registers.
         let length = piece + window.overhang();
         let mut copy = vec![0.0; lines * length + 2 * PIECE];
         let offsets = window.offsets(*inputs, length);
@@ -273,7 +273,7 @@ impl SimdOp for Run<'_> {
     }
 }
 
-/// Sums for `ROWS` channels of a block, from the one numbered `from`, and for all pixels of a piece.
+/// Accumulates `ROWS` channels of a block, starting at `from`, for all pixels of a piece.
 #[inline(always)]
 #[expect(clippy::too_many_arguments, reason = "it is the inside of a loop")]
 fn sum_piece<I: Isa, const ROWS: usize>(
@@ -309,14 +309,14 @@ fn sum_piece<I: Isa, const ROWS: usize>(
         for row in 0..ROWS {
             let start = (from + row) * PIECE + place;
             ops.store(left[row], &mut sums[start..]);
-            // With few lanes the second half may already be beyond the piece.
+            // With narrow registers, the second half may already be beyond the piece.
             ops.store(right[row], &mut sums[start + lanes..]);
         }
     }
 }
 
 impl Depthwise {
-    /// `weights` by channel, row and column.
+    /// `weights` is indexed by channel, row and column.
     pub(crate) fn new(window: Window, weights: &[f32], bias: &[f32]) -> Depthwise {
         Depthwise { window, weights: weights.to_vec(), bias: bias.to_vec() }
     }
@@ -398,7 +398,7 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    /// The oracle: the sum written down. Groups of one channel are depthwise.
+    /// Naive reference implementation, also for depthwise convolutions.
     fn plain(window: Window, input: &Tensor, weights: &[f32], bias: &[f32], depthwise: bool) -> Tensor {
         let (height, width) = window.output(input.height, input.width);
         let mut output = Tensor::zeros(bias.len(), height, width);
@@ -464,7 +464,7 @@ mod tests {
                 let expected = plain(window, &input, &weights, &bias, false);
                 let found = Convolution::portable(window, channels, &weights, &bias).run(&input).unwrap();
                 close(&found, &expected, 1e-4, &about);
-                // With half the bits of every factor, the error grows with the root of their number.
+                // With bf16 factors, the error grows with the square root of their number.
                 let terms = (channels * area) as f32;
                 let found = Convolution::new(window, channels, &weights, &bias).run(&input).unwrap();
                 close(&found, &expected, 0.01 * terms.sqrt(), &about);

@@ -1,4 +1,4 @@
-//! What a network is made of.
+//! Network layers.
 
 use std::borrow::Cow;
 
@@ -9,32 +9,32 @@ use super::MakeConvolution;
 use super::convolution::{Convolution, Depthwise, Window};
 use super::tensor::Tensor;
 
-/// One operation on pictures.
+/// One operation on tensors.
 #[derive(Debug)]
 pub(crate) enum Layer {
     Convolution(Convolution),
     Depthwise(Depthwise),
-    /// Every pixel becomes four, each a sum of its own. The channels of the four follow one another.
+    /// Transposed 2x2 convolution with stride 2: every pixel becomes four. The channels of the four are consecutive.
     Quadruple(Convolution),
     Activation(Activation),
     Add,
-    /// The second may be one number a channel.
+    /// The second operand may be one number per channel.
     Multiply,
-    /// The mean of each channel.
+    /// Global average pooling.
     Mean,
-    /// Channels one after the other.
+    /// Concatenates channels.
     Concatenate,
-    /// The largest of each pixel and those right of it, below it and below right of it.
+    /// 2x2 max pooling with stride 1: the pixel and its right, lower and lower right neighbours.
     LargestOfFour,
     MeanPool {
         height: usize,
         width: usize,
     },
-    /// Every pixel becomes a square.
+    /// Nearest-neighbour upsampling.
     Enlarge(usize),
 }
 
-/// A function of each number alone.
+/// Element-wise function.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Activation {
     Relu,
@@ -45,7 +45,7 @@ pub(crate) enum Activation {
 }
 
 impl Layer {
-    /// What nobody else needs is given away, and some layers work in its place.
+    /// Inputs without further readers are passed as owned, and some layers work in place.
     pub(crate) fn run(&self, mut inputs: Vec<Cow<'_, Tensor>>) -> Result<Tensor, String> {
         if let Layer::Concatenate = self {
             return concatenate(inputs);
@@ -120,7 +120,7 @@ fn mean(input: &Tensor) -> Tensor {
     let area = input.area().max(1) as f32;
     let mut output = Tensor::zeros(input.channels, 1, 1);
     for (mean, plane) in output.numbers.iter_mut().zip(input.planes()) {
-        // In lanes: one sum after the other would wait for itself, and lose digits.
+        // Parallel accumulators: a single sum would be latency-bound and less precise.
         let mut lanes = [0.0f32; 32];
         let chunks = plane.chunks_exact(32);
         let rest: f32 = chunks.remainder().iter().sum();
@@ -179,7 +179,8 @@ fn enlarge(input: &Tensor, factor: usize) -> Tensor {
     output
 }
 
-/// Four times as many channels become four times as many pixels: left above, right above, left below, right below.
+/// Pixel shuffle: four times as many channels become four times as many pixels, in the order top left, top right,
+/// bottom left, bottom right.
 fn spread(input: &Tensor) -> Tensor {
     let mut output = Tensor::zeros(input.channels / 4, input.height * 2, input.width * 2);
     let (area, width) = (input.area(), input.width);
@@ -195,8 +196,8 @@ fn spread(input: &Tensor) -> Tensor {
     output
 }
 
-/// The weights of [`Layer::Quadruple`], from those of a transposed convolution of two by two pixels: by input channel,
-/// output channel, row and column.
+/// Creates [`Layer::Quadruple`] from the weights of a transposed 2x2 convolution, indexed by input channel, output
+/// channel, row and column.
 pub(crate) fn quadruple(convolution: MakeConvolution, inputs: usize, weights: &[f32], bias: &[f32]) -> Layer {
     let outputs = bias.len() * 4;
     let mut turned = vec![0.0; weights.len()];

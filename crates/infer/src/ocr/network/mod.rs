@@ -1,7 +1,7 @@
-//! The networks that see: pictures in, pictures of many channels out.
+//! Inference engine for the OCR networks.
 //!
-//! They are kept as ONNX, which every runtime reads; rten is the oracle of the tests. They are run here, because rten
-//! took twice the time (see `convolution.rs`). One thread: pages are read side by side, not the parts of a page.
+//! The networks are stored as ONNX; rten is the reference in tests. This engine runs them because rten takes twice the
+//! time (see `convolution.rs`). It is single-threaded: pages are processed in parallel, not the parts of a page.
 
 mod convolution;
 mod layer;
@@ -26,12 +26,12 @@ pub(crate) struct Network {
     output: usize,
 }
 
-/// A layer and the values it reads and writes. The first value is the picture.
+/// A layer with the values it reads and writes. The first value is the input image.
 #[derive(Debug)]
 struct Step {
     layer: Layer,
     inputs: Vec<usize>,
-    /// For each input, whether it is read here for the last time.
+    /// For each input, whether this is its last use.
     last: Vec<bool>,
     output: usize,
 }
@@ -97,14 +97,14 @@ impl Network {
     }
 }
 
-/// A layer as the file has it.
+/// A layer in the ONNX file.
 struct Node<'a> {
     node: &'a NodeProto,
     constants: &'a HashMap<&'a str, &'a TensorProto>,
     convolution: MakeConvolution,
 }
 
-/// For this processor, or for any.
+/// Constructor of a convolution, CPU-specific or portable.
 type MakeConvolution = fn(Window, usize, &[f32], &[f32]) -> Convolution;
 
 impl Node<'_> {
@@ -184,7 +184,7 @@ impl Node<'_> {
         numbers
     }
 
-    /// The shape and the numbers of a constant input.
+    /// Shape and numbers of a constant input.
     fn constant(&self, input: usize) -> Result<(Vec<usize>, Vec<f32>), String> {
         let missing = || format!("input {input} of a layer is no constant");
         let tensor =
@@ -206,9 +206,9 @@ impl Node<'_> {
 mod tests {
     use super::*;
 
-    /// The oracle: the same file, run by rten.
+    /// Compares with rten on the same file.
     fn check(file: &'static [u8], height: usize, width: usize) {
-        // Black strokes on white, something like letters. Plain noise is nothing the networks were taught.
+        // Black strokes on white that resemble letters. The networks were not trained on noise.
         let mut picture = Tensor::zeros(3, height, width);
         for (index, number) in picture.numbers.iter_mut().enumerate() {
             let (y, x) = (index / width % height, index % width);
@@ -220,7 +220,7 @@ mod tests {
         let expected = model.run_one(input.into(), None).unwrap().into_tensor::<f32>().unwrap().into_data();
         let size =
             |numbers: &[f32]| (numbers.iter().map(|number| number * number).sum::<f32>() / numbers.len() as f32).sqrt();
-        // Where the processor multiplies 16-bit floats, there is some noise; elsewhere next to none.
+        // With bf16 instructions there is some noise; without them, almost none.
         for (convolution, most) in [(Convolution::portable as MakeConvolution, 1e-4), (Convolution::new, 0.1)] {
             let found = Network::load_with(file, convolution).unwrap().run(picture.clone()).unwrap();
             assert_eq!(found.numbers.len(), expected.len());

@@ -1,8 +1,8 @@
-//! Convolutions on processors that multiply pairs of 16-bit floats (AVX-512 BF16).
+//! Convolutions with bf16 dot products (AVX-512 BF16).
 //!
-//! Two input channels lie side by side in one lane, and one instruction does for them what otherwise takes two. The
-//! products are summed in 32 bits; weights and pixels keep eight bits of their fractions, which the networks do not
-//! notice (the word F1 over the pages of the tests is the same in the third digit).
+//! Two input channels share one lane, so one instruction replaces two. Products are accumulated in f32; weights and
+//! pixels are rounded to 8-bit fractions, which does not affect the result (the word F1 score over the test pages is
+//! the same to three digits).
 
 use std::arch::x86_64::{
     __m512, __m512bh, __m512i, _mm512_dpbf16_ps, _mm512_loadu_si512, _mm512_set1_epi32, _mm512_set1_ps,
@@ -12,7 +12,7 @@ use std::arch::x86_64::{
 use super::convolution::{Area, BLOCK, PIECE, WIDE, Window};
 use super::tensor::Tensor;
 
-/// Weights by block of output channels, then pair of input channels, row and column, then channel in the block.
+/// Weights indexed by block of output channels, pair of input channels, row and column, channel in the block.
 #[derive(Debug)]
 pub(crate) struct Pairs {
     weights: Vec<u32>,
@@ -30,7 +30,7 @@ fn is_supported() -> bool {
 }
 
 impl Pairs {
-    /// `weights` by output channel, input channel, row and column. None where the processor cannot.
+    /// `weights` is indexed by output channel, input channel, row and column. `None` without CPU support.
     pub(crate) fn new(window: Window, inputs: usize, outputs: usize, weights: &[f32]) -> Option<Pairs> {
         if !is_supported() {
             return None;
@@ -49,12 +49,12 @@ impl Pairs {
 
     #[expect(unsafe_code, reason = "calling a function for a processor's features; `new` has looked for them")]
     pub(crate) fn run(&self, window: Window, bias: &[f32], input: &Tensor, area: Area, output: &mut [f32]) {
-        // SAFETY: `Pairs` exist only where `is_supported` found all of these features.
+        // SAFETY: `Pairs` exists only if `is_supported` found all of these features.
         unsafe { run(self, window, bias, input, area, output) }
     }
 }
 
-/// The upper half of a number, rounded to the nearest; the lower half is zero.
+/// Rounds an f32 to bf16 in the upper 16 bits; the lower 16 bits are zero.
 #[inline(always)]
 fn half(number: f32) -> u32 {
     let bits = number.to_bits();
@@ -101,7 +101,7 @@ fn run(pairs: &Pairs, window: Window, bias: &[f32], input: &Tensor, area: Area, 
                     let (copy, here) = (&copy[place..], first + place);
                     let rest = (pixels - place).min(2 * LANES);
                     match area.place(block, row, here) {
-                        // Straight to where they belong.
+                        // Writes directly to the output.
                         Some(start) if rest == 2 * LANES => {
                             sum(copy, &offsets, weights, bias, &mut output[start..], area.rows * area.columns);
                         }
@@ -116,7 +116,7 @@ fn run(pairs: &Pairs, window: Window, bias: &[f32], input: &Tensor, area: Area, 
     }
 }
 
-/// Pixels of two channels side by side.
+/// Interleaves the pixels of two channels.
 #[inline(always)]
 fn pack(pairs: &mut [u32], even: &[f32], odd: &[f32]) {
     for (pair, (even, odd)) in pairs.iter_mut().zip(even.iter().zip(odd)) {
@@ -124,7 +124,7 @@ fn pack(pairs: &mut [u32], even: &[f32], odd: &[f32]) {
     }
 }
 
-/// Sums for a block of channels and two registers of pixels; those of the next channel are `apart` further on.
+/// Accumulates a block of channels for two registers of pixels; `apart` is the stride between channels.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512bf16")]
 fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mut [f32], apart: usize) {
@@ -152,18 +152,18 @@ fn sum(copy: &[u32], offsets: &[usize], weights: &[u32], bias: &[f32], sums: &mu
 #[expect(unsafe_code, reason = "loads from a slice whose length was checked")]
 fn load(pairs: &[u32]) -> (__m512bh, __m512bh) {
     let pairs: &[u32; 2 * LANES] = pairs.first_chunk().expect("two whole registers");
-    // SAFETY: thirty-two numbers are twice the 64 bytes that are read; no alignment is asked for.
+    // SAFETY: thirty-two numbers are twice the 64 bytes that are read; no alignment is required.
     let (one, two) =
         unsafe { (_mm512_loadu_si512(pairs.as_ptr().cast()), _mm512_loadu_si512(pairs[LANES..].as_ptr().cast())) };
     (pair(one), pair(two))
 }
 
-/// The same bits, as the type of the instruction that multiplies them.
+/// Reinterprets the bits as the operand type of the dot product.
 #[inline]
 #[target_feature(enable = "avx512f")]
 #[expect(unsafe_code, reason = "there is no other way from one type of register to the other")]
 fn pair(bits: __m512i) -> __m512bh {
-    // SAFETY: both are registers of 64 bytes in which any bits are allowed.
+    // SAFETY: both are 64-byte registers for which any bits are valid.
     unsafe { std::mem::transmute(bits) }
 }
 
@@ -172,6 +172,6 @@ fn pair(bits: __m512i) -> __m512bh {
 #[expect(unsafe_code, reason = "a store to a slice whose length was checked")]
 fn store(numbers: __m512, out: &mut [f32]) {
     let out: &mut [f32; LANES] = out.first_chunk_mut().expect("a whole register");
-    // SAFETY: sixteen numbers are the 64 bytes that are written; no alignment is asked for.
+    // SAFETY: sixteen numbers are the 64 bytes that are written; no alignment is required.
     unsafe { _mm512_storeu_ps(out.as_mut_ptr(), numbers) }
 }

@@ -1,6 +1,6 @@
-//! A picture of many channels, the stuff that flows through a network.
+//! Tensor with channels, rows and columns.
 
-/// Numbers by channel, then row, then column.
+/// Numbers indexed by channel, row, column.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Tensor {
     pub(crate) channels: usize,
@@ -14,7 +14,7 @@ impl Tensor {
         Tensor { channels, height, width, numbers: vec![0.0; channels * height * width] }
     }
 
-    /// Pixels of a channel.
+    /// Pixels per channel.
     pub(crate) fn area(&self) -> usize {
         self.height * self.width
     }
