@@ -56,8 +56,8 @@ pub(crate) fn promise(evidence: &Evidence) -> f32 {
 
 /// Weight of a query word in [`Evidence::share`], if `having` chunks contain it.
 ///
-/// Rare words have a higher weight, as in BM25. In a corpus of three documents the document frequency says little,
-/// and a missing word would have many times the weight of a present one; the virtual chunks smooth this.
+/// Rare words have a higher weight, as in BM25. In a corpus of three documents the document frequency is not
+/// informative, and a missing word would have many times the weight of a present one; the virtual chunks smooth this.
 pub(crate) fn mass(chunks: usize, having: usize) -> f32 {
     (1.0 + (chunks as f32 + IMAGINED) / (having as f32 + 1.0)).ln()
 }

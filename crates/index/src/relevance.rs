@@ -82,7 +82,7 @@ fn by_words(evidence: &Evidence) -> f32 {
     if evidence.terms == 0 || evidence.mode == Mode::Vectors {
         return 0.0;
     }
-    // A word that one in a thousand chunks has weighs about six, and one that every fifth has less than two.
+    // A word in one of a thousand chunks weighs about six, and a word in every fifth chunk less than two.
     let rarity = evidence.most_words / evidence.terms as f32 / 2.2;
     let rarity = ((rarity - 1.0) / 4.0).clamp(0.1, 1.0);
     0.6 * rarity * evidence.share.powi(6)

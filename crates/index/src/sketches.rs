@@ -31,7 +31,7 @@ struct Near {
 // === impl Near ===
 
 impl Near {
-    /// Drops entries that are further away than the `wanted` nearest.
+    /// Drops entries beyond the `wanted` nearest.
     fn cut(&mut self) {
         let mut sum = 0;
         let bar = self.counts.iter().position(|count| {

@@ -63,7 +63,7 @@ fn a_large_index_finds_what_looking_at_every_chunk_finds() {
     let dates = Filter { added_from: Some(1000), added_to: Some(1500), ..Filter::default() };
     let filters = [None, Some(filter("half", "1")), Some(filter("rare", "7")), Some(dates)];
     for (filter, seed) in filters.iter().flat_map(|filter| (1..4).map(move |seed| (filter.as_ref(), seed))) {
-        // A frequent word, rarer ones, and one that no chunk contains.
+        // A frequent word, rarer ones, and a word without any chunk.
         let text = format!("{} 1 {} nowhere", 40 * seed, 300 + seed);
         let query = Query { text: &text, vector: None, filter, top: 50, mode: Mode::Words };
         let mut scores: Vec<f32> = snapshot.search(&query).iter().map(|hit| hit.words).collect();
