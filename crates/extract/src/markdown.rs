@@ -1,25 +1,25 @@
-//! Documents written as Markdown.
+//! Markdown output.
 //!
-//! For people and for models that read it: headings, lists, tables and code as such, everything else as its words. What is
-//! repeated on every page is left out. Pages are parted by a comment with the page's number, so that they can be found
-//! again, and a reader of the rendered text is not disturbed.
+//! Headings, lists, tables and code keep their structure; everything else is plain text. Headers and footers are
+//! omitted. A comment with the page number separates pages: it can be searched for and is invisible in the rendered
+//! text.
 
 use std::fmt::Write;
 
 use crate::{Block, Document, Kind, Page, Table};
 
-/// Short rows are filled up with empty cells while that makes a table no larger than this many times. Markdown does not
-/// need them, and one long row among many short ones would cost their product.
+/// Short rows are padded with empty cells as long as the table grows at most by this factor. Markdown does not require
+/// the padding, and one long row among many short ones would cost their product.
 const PADDING: usize = 8;
 
-/// The blocks of a document as Markdown, with one line break at the end.
+/// Converts a document to Markdown that ends with one line break.
 pub fn markdown(document: &Document) -> String {
     let mut out = String::new();
     for page in &document.pages {
         if document.pages.len() > 1 {
             start_page(&mut out, page);
         }
-        // The depths of the items around this place. One that is more than one deeper than the last would be code.
+        // Depths of the enclosing list items. An item indented by more than one level would be rendered as code.
         let mut items: Vec<u8> = Vec::new();
         for block in page.blocks.iter().filter(|block| block.kind != Kind::Furniture) {
             let Kind::ListItem { depth } = block.kind else {
@@ -28,7 +28,7 @@ pub fn markdown(document: &Document) -> String {
                 items.clear();
                 continue;
             };
-            // Items of one list follow each other without an empty line.
+            // Items of one list are not separated by empty lines.
             part(&mut out, if items.is_empty() { "\n\n" } else { "\n" });
             items.retain(|above| *above < depth);
             write_item(&mut out, items.len(), &block.text);
@@ -45,7 +45,7 @@ pub fn markdown(document: &Document) -> String {
 fn start_page(out: &mut String, page: &Page) {
     part(out, "\n\n");
     let mut name = page.name.as_deref().map(|name| format!(": {}", line(name))).unwrap_or_default();
-    // Two hyphens would end the comment. Of three, two are left the first time.
+    // Two hyphens would end the comment. Of three hyphens, the first replacement leaves two.
     while name.contains("--") {
         name = name.replace("--", "- -");
     }
@@ -85,8 +85,8 @@ fn write_item(out: &mut String, depth: usize, text: &str) {
     let _ = write!(out, "{indent}- {text}");
 }
 
-/// A table always has one row of titles in Markdown; it stays empty where the document has none, and where it has more
-/// than one, the others come first among the values.
+/// A Markdown table always has one header row. It is empty if the document has none; additional header rows become the
+/// first data rows.
 fn write_table(out: &mut String, table: &Table) {
     let columns = table.rows.iter().map(Vec::len).max().unwrap_or(0);
     let row = |out: &mut String, row: &[String], columns: usize| {
@@ -112,7 +112,7 @@ fn write_table(out: &mut String, table: &Table) {
     }
 }
 
-/// Between fences longer than any run of backticks inside.
+/// Writes a code block with fences longer than any run of backticks inside.
 fn write_code(out: &mut String, text: &str) {
     let longest = text.split(|letter| letter != '`').map(str::len).max().unwrap_or(0);
     let fence = "`".repeat(longest.max(2) + 1);
@@ -123,8 +123,8 @@ fn line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Words that would mean something else at the start of a line. In the middle of one, an odd star harms less than a text
-/// full of backslashes.
+/// Escapes markup at the start of a line. Inside a line, an occasional stray asterisk does less harm than many
+/// backslashes.
 fn escaped(text: &str) -> String {
     let lines: Vec<_> = text.lines().map(|line| escaped_line(line.trim())).collect();
     lines.join("\n")
@@ -148,14 +148,14 @@ fn escaped_line(line: &str) -> String {
     }
 }
 
-/// A line made of nothing but one mark: it would be a rule, or make a heading of the line above.
+/// Whether a line consists of one repeated mark: it would be a thematic break or turn the line above into a heading.
 fn is_drawn(line: &str) -> bool {
     let mut marks = line.chars().filter(|letter| *letter != ' ');
     let mark = marks.next().filter(|mark| "=-_*+".contains(*mark));
     mark.is_some_and(|mark| marks.all(|other| other == mark))
 }
 
-/// A heading may close with as many `#` as it likes, which are not a part of it.
+/// Escapes trailing `#` characters, which Markdown would treat as a closing sequence.
 fn escaped_end(heading: &str) -> String {
     let text = heading.trim_end_matches('#');
     let is_closing = text.len() < heading.len() && (text.is_empty() || text.ends_with(' '));

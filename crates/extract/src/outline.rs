@@ -1,35 +1,35 @@
-//! Which headings a block stands under.
+//! Heading paths of blocks.
 //!
-//! Readers of formats know headings, but not what came on earlier pages; here all pages pass by in order.
+//! Format readers do not know the headings of earlier pages; this module sees all pages in order.
 
 use crate::{Block, Kind, Page, Sink};
 
-/// Characters of a heading that blocks below it repeat: a heading of a megabyte would be repeated thousands of times.
+/// Maximum characters of a heading in a path: a heading of a megabyte would be repeated thousands of times.
 const MOST_CHARACTERS: usize = 200;
 
-/// The headings that are open, outermost first, each with its level.
+/// The open headings, outermost first, with their levels.
 #[derive(Debug, Default)]
 pub(crate) struct Headings(Vec<(u8, String)>);
 
-/// Fills the paths of blocks on their way to another sink.
+/// Sink adapter that sets the heading path of each block.
 pub(crate) struct Outline<'a> {
     sink: &'a mut dyn Sink,
     headings: Headings,
 }
 
-/// Writes into every block of a file, or of a picture, the headings above it.
+/// Sets the heading path of every block of a file or image.
 pub fn outline(blocks: &mut [Block]) {
     let mut headings = Headings::default();
     blocks.iter_mut().for_each(|block| headings.under(block));
 }
 
 impl Headings {
-    /// Puts a block under the headings that are open; if it is one itself, it closes and opens others.
+    /// Sets the path of a block. A heading closes headings of the same or a lower rank and opens itself.
     pub(crate) fn under(&mut self, block: &mut Block) {
         if let Kind::Heading { level } = block.kind {
             self.0.retain(|(open, _)| *open < level);
         }
-        // A format that knows better has said so; what is on every page stands under no heading.
+        // A path set by the format reader has priority; headers and footers have no path.
         if block.path.is_empty() && block.kind != Kind::Furniture {
             block.path = self.0.iter().map(|(_, text)| text.clone()).collect();
         }
@@ -44,7 +44,7 @@ impl Block {
         self.text.chars().take(MOST_CHARACTERS).collect()
     }
 
-    /// The headings that something right behind it stands under.
+    /// The heading path for content directly after this block.
     pub fn path_behind(&self) -> Vec<String> {
         let own = matches!(self.kind, Kind::Heading { .. }).then(|| self.as_heading());
         self.path.iter().cloned().chain(own).collect()

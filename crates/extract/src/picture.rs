@@ -1,7 +1,7 @@
-//! Photographs and scans: JPEG and PNG.
+//! Raster image reader: JPEG and PNG.
 //!
-//! They have no text to read, only dots in which others may find some, and a few words about themselves. So one comes back
-//! as a page without blocks that holds the picture as it is stored; [`picture_raster`] makes it into dots, upright.
+//! They have no text, only pixels for OCR, and metadata. The result is a page without blocks that contains the stored
+//! image; [`picture_raster`] decodes it in upright orientation.
 
 mod dots;
 mod exif;
@@ -16,9 +16,9 @@ pub use dots::{embedded_raster, picture_raster};
 pub(crate) use dots::{embedded_size, size};
 use png::Texts;
 
-/// Words of a PNG about itself, shown where they are of use to a reader.
+/// PNG text chunks that are useful to a reader.
 const CAPTIONS: [&str; 3] = ["Title", "Description", "Comment"];
-/// As much text about a picture as is kept.
+/// Maximum bytes of text metadata.
 const CAPTION_BYTES: usize = 64 << 10;
 
 pub(crate) fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
@@ -42,7 +42,7 @@ pub(crate) fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut d
     Ok(Summary { metadata, method: Method::ImageAnalysis, warnings: Vec::new() })
 }
 
-/// Without decoding it, a picture cut short is seen by its missing end. Some programs write more after the end.
+/// Detects a truncated image by its missing end marker, without decoding. Some programs write data after the end.
 fn check_end(bytes: &[u8], format: Format) -> Result<(), Error> {
     let ends = match format {
         Format::Png => memchr::memmem::rfind(bytes, b"IEND").is_some(),
@@ -51,7 +51,7 @@ fn check_end(bytes: &[u8], format: Format) -> Result<(), Error> {
     if ends { Ok(()) } else { Err(Error::Corrupted("the picture ends too early".to_owned())) }
 }
 
-/// What comes after the segments that describe a JPEG: one of them may hold a small copy of the picture, with its end.
+/// The data after the metadata segments of a JPEG: one of them may contain a thumbnail with its own end marker.
 fn jpeg_dots(bytes: &[u8]) -> &[u8] {
     let mut rest = bytes.get(2..).unwrap_or_default();
     while let [0xff, marker, high, low, ..] = *rest {
@@ -65,7 +65,7 @@ fn jpeg_dots(bytes: &[u8]) -> &[u8] {
     rest
 }
 
-/// A camera is believed before the programs that came after it, and those before loose texts.
+/// Priority: EXIF from the camera, then metadata from editing programs, then text chunks.
 fn metadata(exif: Option<&Exif>, of_programs: Metadata, texts: &Texts) -> Metadata {
     let of_camera = |tag: Tag| exif.and_then(|exif| exif::words(exif, tag));
     let date = |tag: Tag| exif.and_then(|exif| exif::date(exif, tag));
@@ -92,7 +92,7 @@ fn metadata(exif: Option<&Exif>, of_programs: Metadata, texts: &Texts) -> Metada
     }
 }
 
-/// The beginning of a text that goes on for too long.
+/// Truncates a long text.
 fn caption(text: &str) -> &str {
     &text[..text.floor_char_boundary(CAPTION_BYTES)]
 }

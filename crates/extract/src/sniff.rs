@@ -1,19 +1,19 @@
-//! What a file is, by what is in it.
+//! File format detection by content.
 //!
-//! Names lie more often than contents: a page saved as `.pdf`, a workbook sent as `.docx`. Looking costs little: the first
-//! bytes, and of a zip archive the names of its parts, with nothing inflated.
+//! File names are less reliable than content: a web page is saved as `.pdf`, or a workbook is sent as `.docx`.
+//! Detection is cheap: it reads the first bytes, and for a ZIP archive the part names, without decompression.
 
 use crate::{Error, Format, Warning, encoding};
 
-/// A PDF may begin with something else, as long as its header comes within this.
+/// The PDF header may be preceded by other data within this range.
 const PDF_HEAD: usize = 1024;
-/// How much of a text is looked at.
+/// Length of the inspected prefix of a text.
 const TEXT_HEAD: usize = 4096;
-/// How much of a zip archive's end is looked at for the names of its parts.
+/// Length of the inspected part of a ZIP archive that contains part names.
 const ZIP_TAIL: usize = 1 << 20;
 
-/// The format of a file by its content. Text of no certain kind is [`Format::Text`], since Markdown and CSV look the same;
-/// none is something that cannot be read.
+/// Detects the format of a file. Text of uncertain kind is [`Format::Text`], because Markdown and CSV look the same;
+/// `None` is an unsupported format.
 pub fn sniff(bytes: &[u8]) -> Option<Format> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         Some(Format::Png)
@@ -30,18 +30,18 @@ pub fn sniff(bytes: &[u8]) -> Option<Format> {
     }
 }
 
-/// The container of Office before 2007, in which later Office also keeps what is encrypted with a password.
+/// The OLE container of Office before 2007, which newer versions use for password-encrypted files.
 pub fn is_older_office(bytes: &[u8]) -> bool {
     bytes.starts_with(b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")
 }
 
-/// Which format to read a file as, by its name's end and its content (K-44).
+/// Selects the format by file extension and content (K-44).
 pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Option<Warning>), Error> {
     if bytes.is_empty() {
         return Err(Error::Empty);
     }
     let found = match sniff(bytes) {
-        // A text may tell of PDF, or begin with a drawing.
+        // A text may contain a PDF signature or start with an SVG element.
         Some(Format::Pdf | Format::Svg)
             if extension.is_some_and(is_text) && !bytes.starts_with(b"%PDF-") && text(bytes).is_some() =>
         {
@@ -56,7 +56,7 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
         (Some(named), _) => named,
     };
     match found {
-        // Words can be found in nearly anything, so text is not what a broken file of another format is taken for.
+        // Almost any file contains some text, so a corrupted file of another format is not treated as text.
         Some(found) if found != Format::Text => {
             let message = format!("the name says {named}, but the file is {found} and was read as that");
             Ok((found, Some(Warning::new(message))))
@@ -73,10 +73,11 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
     }
 }
 
-/// Text is whatever its name says it is, and so is a page or picture that begins with something unusual.
+/// Whether the extension and the content agree. Text may have any text extension, and so may HTML with an unusual
+/// start.
 fn agree(named: Format, found: Format) -> bool {
     match found {
-        // A page may begin with words, and a Markdown file with an element.
+        // An HTML page may start with text, and a Markdown file with an element.
         Format::Text => is_text(named) || named == Format::Html,
         Format::Html => named == Format::Html || is_text(named),
         found => named == found,
@@ -87,14 +88,14 @@ fn is_text(format: Format) -> bool {
     matches!(format, Format::Markdown | Format::Text | Format::Csv)
 }
 
-/// Encrypted documents keep their content in a stream of this name, written in UTF-16.
+/// Encrypted documents have a stream with this name, in UTF-16.
 pub(crate) fn is_encrypted(bytes: &[u8]) -> bool {
     let name: Vec<u8> = "EncryptedPackage".bytes().flat_map(|byte| [byte, 0]).collect();
     find(bytes, &name).is_some()
 }
 
-/// The kind of Office document, by the folder its main part is in. Names stand uncompressed both before each part and in
-/// the list at the end, so one of the two is found even where the file is cut.
+/// The kind of Office document, by the folder of its main part. Names are uncompressed both in local headers and in the
+/// central directory, so one of them is found even in a truncated file.
 fn office(bytes: &[u8]) -> Option<Format> {
     let head = &bytes[..bytes.len().min(ZIP_TAIL)];
     let tail = &bytes[bytes.len().saturating_sub(ZIP_TAIL)..];
@@ -113,7 +114,7 @@ fn office(bytes: &[u8]) -> Option<Format> {
     by_part.or_else(|| by_folder(head).or_else(|| by_folder(tail)))
 }
 
-/// Where the main part has another name, its folder still has the usual one.
+/// If the main part has another name, its folder still has the usual one.
 fn by_folder(region: &[u8]) -> Option<Format> {
     part_names(region).find_map(|name| match name.split(|&byte| byte == b'/').next()? {
         b"word" => Some(Format::Docx),
@@ -123,7 +124,7 @@ fn by_folder(region: &[u8]) -> Option<Format> {
     })
 }
 
-/// The names in headers of parts and in the list of them, wherever they are in these bytes.
+/// The part names in local headers and central directory entries within these bytes.
 fn part_names(region: &[u8]) -> impl Iterator<Item = &[u8]> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -153,7 +154,7 @@ fn text(bytes: &[u8]) -> Option<Format> {
         let rest = start.strip_prefix('<').and_then(|rest| rest.strip_prefix(name));
         rest.is_some_and(|rest| rest.starts_with(['>', '/', ' ', '\n', '\r', '\t']))
     };
-    // Prefixes of namespaces are rare on the outermost element, but allowed.
+    // Namespace prefixes are rare on the root element, but allowed.
     if element("svg") || start.starts_with("<!doctype svg") || start.starts_with("<svg:svg") {
         return Some(Format::Svg);
     }
@@ -165,7 +166,7 @@ fn text(bytes: &[u8]) -> Option<Format> {
     Some(Format::Text)
 }
 
-/// The text from its first element on, where only declarations and comments come before.
+/// The text from its first element, after declarations and comments.
 fn leading(text: &str) -> &str {
     let mut rest = text.trim_start_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
     loop {
@@ -181,7 +182,7 @@ fn leading(text: &str) -> &str {
     }
 }
 
-/// Characters that no text has. One in a hundred may be broken.
+/// Whether the text has binary characters: any NUL, or more than 2 % control and replacement characters.
 pub(crate) fn is_binary(text: &str) -> bool {
     let head: Vec<char> = text.chars().take(TEXT_HEAD).collect();
     let control =

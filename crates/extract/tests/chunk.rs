@@ -1,4 +1,4 @@
-//! What chunks are made of, by example. Tokens here are words, so that the numbers can be counted by eye.
+//! Chunking examples. Tokens are words, so that counts are easy to verify.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ fn page(number: u32, blocks: Vec<Block>) -> Page {
     Page { number, blocks, ..Page::default() }
 }
 
-/// A token for each run without white space.
+/// One token per run without white space.
 fn words(text: &str) -> Vec<Range<usize>> {
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
     text.split_whitespace().map(|word| start(word)..start(word) + word.len()).collect()
@@ -76,7 +76,7 @@ fn rows_stay_whole_and_the_header_comes_again() {
     let chunks = check(&pages, 8, 4, &expected);
     assert_eq!(chunks[1].spans[0].role, Role::Header);
     assert_eq!(chunks[1].spans[0].in_page, 7..10);
-    // A row that fits only without the header goes without.
+    // A row that fits only without the header is not given one.
     check(&pages, 5, 0, &["Title\n\nk\tv", "a\t1\t2\t3", "b\t4\t5\t6", "c\t7\t8\t9", "After it."]);
 }
 
@@ -120,7 +120,7 @@ fn k40_no_chunk_is_larger_than_its_tokens_may_be_whatever_the_text_is_made_of() 
         for block in [Block::paragraph(text.clone()), Block::heading(1, text.clone())] {
             let pages = [page(1, vec![block])];
             let text = Text::of(&pages);
-            // As a model reads it that knows neither the word nor what is invisible.
+            // Tokens of a model without the long word and without invisible characters.
             let visible = |word: &Range<usize>| !text.as_str()[word.clone()].starts_with('\u{200b}');
             let tokens = words(text.as_str()).into_iter().filter(visible).collect();
             let tokens = chunk::parted(text.as_str(), tokens);
@@ -130,7 +130,7 @@ fn k40_no_chunk_is_larger_than_its_tokens_may_be_whatever_the_text_is_made_of() 
                 let path: usize = chunk.path.iter().map(String::len).sum();
                 assert!(chunk.text.len() <= most && path <= 1024, "{} and {path} bytes", chunk.text.len());
             }
-            // Nothing is lost.
+            // No text is lost.
             let new = chunks.iter().flat_map(|chunk| &chunk.spans).filter(|span| span.role == Role::New);
             let bytes: usize = new.map(|span| span.in_document.len()).sum();
             assert_eq!(bytes, text.as_str().len());

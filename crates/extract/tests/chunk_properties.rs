@@ -1,4 +1,4 @@
-//! What holds for all chunks of all documents, however their tokens lie.
+//! Property tests for chunking with arbitrary documents and tokens.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -58,7 +58,7 @@ fn pages() -> impl Strategy<Value = Vec<Page>> {
     })
 }
 
-/// Tokens by chance: each character opens one, goes on with it, or lies in none.
+/// Random tokens: each character starts a token, continues one, or belongs to none.
 fn tokens(text: &str, chance: &[u8]) -> Vec<Range<usize>> {
     let mut tokens: Vec<Range<usize>> = Vec::new();
     for (index, (at, c)) in text.char_indices().enumerate() {
@@ -66,7 +66,7 @@ fn tokens(text: &str, chance: &[u8]) -> Vec<Range<usize>> {
         match (chance[index % chance.len()], tokens.last_mut()) {
             (0, _) => {}
             (1..3, Some(last)) if last.end == at => last.end = end,
-            // As of characters that are made of several tokens.
+            // A character that consists of several tokens.
             (3, Some(last)) if last.end == at => {
                 let twice = last.clone();
                 tokens.push(twice);
@@ -98,7 +98,7 @@ proptest! {
             let spans = chunk.spans.iter().filter(|span| span.role == Role::New);
             spans.map(|span| span.in_document.clone()).collect()
         };
-        // All text once, in order.
+        // Every byte once, in order.
         let mut covered = vec![0; text.as_str().len()];
         let all: Vec<Range<usize>> = chunks.iter().flat_map(new).collect();
         prop_assert!(all.is_sorted_by(|one, next| one.end <= next.start));
@@ -126,19 +126,19 @@ proptest! {
             let mut inside = slow.tokens.iter().map(|token| token.start).filter(|at| (start..end).contains(at));
             let could_end = |at: usize| slow.is_legal(at) && slow.count(start..at) > 0;
             prop_assert!(chunk.tokens <= size || !inside.any(could_end));
-            // The end is the one that the slow way chooses.
+            // The end matches the reference implementation.
             let expected = slow.end(start, size - lead);
             prop_assert!(slow.same(end, expected), "chunk {}: {} instead of {}", index, end, expected);
         }
     }
 }
 
-/// The same rules without an index: everything is counted again each time.
+/// Reference implementation without an index: recounts everything each time.
 struct Slow<'a> {
     text: &'a str,
-    /// What of them lies in blocks.
+    /// Only tokens inside blocks.
     tokens: Vec<Range<usize>>,
-    /// Blocks of chunks, with their places and whether they open a named page.
+    /// Chunked blocks, with their ranges and whether they open a named page.
     blocks: Vec<(Block, Range<usize>, bool)>,
     furniture: Vec<Range<usize>>,
     graphemes: Vec<usize>,
@@ -185,12 +185,12 @@ impl<'a> Slow<'a> {
         self.graphemes.contains(&at) && !self.tokens.iter().any(|token| token.start < at && at < token.end)
     }
 
-    /// The beginning of a block, which furniture or a page may have parted from the one before.
+    /// Whether a block starts here; furniture or a page break may separate it from the previous block.
     fn is_edge(&self, at: usize) -> bool {
         self.blocks.iter().any(|(_, block, _)| block.start == at)
     }
 
-    /// White space and empty lines between blocks make no difference.
+    /// Whitespace and empty lines between blocks are ignored.
     fn same(&self, one: usize, other: usize) -> bool {
         let between = one.min(other)..one.max(other);
         between.clone().all(|at| self.blocks.iter().all(|(_, block, _)| !block.contains(&at)))
@@ -218,7 +218,7 @@ impl<'a> Slow<'a> {
                 Kind::Table(table) => {
                     let is_written = |row: &&Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
                     let headers = table.rows.iter().take(table.header_rows).filter(is_written).count();
-                    // A table of nothing else has no header.
+                    // A table with only header rows has no header.
                     let headers = if block.text.lines().count() > headers { headers } else { 0 };
                     wanted.extend(lines().zip(1..).map(|(line, row)| (line, if row <= headers { STUCK } else { 3 })));
                 }
@@ -268,7 +268,7 @@ impl<'a> Slow<'a> {
         };
         let word = starts().rfind(|at| fits(*at) && is_late(*at) && is_word(*at));
         let any = || starts().rfind(|at| fits(*at));
-        // Nothing smaller can be made: this alone may be larger than a chunk.
+        // Nothing smaller is possible: this unit alone may exceed a chunk.
         let beyond = || starts().find(|at| self.count(start..*at) > room.min(self.size));
         word.or_else(any).or_else(beyond).unwrap_or(end)
     }

@@ -1,4 +1,4 @@
-//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
+//! Replays the fuzz corpus and a number of new inputs.
 
 #[path = "../fuzz/promises.rs"]
 mod promises;
@@ -7,7 +7,7 @@ mod replay;
 
 use std::path::Path;
 
-/// How many new inputs each target is given.
+/// Number of new inputs per target.
 const CHANGED: u64 = 300;
 
 fn replay(target: &str) {

@@ -1,8 +1,8 @@
-//! Broken files of every kind that is read here: each gives text or a typed error, and never a panic.
+//! Corrupted files of every format: each gives text or a typed error, never a panic.
 
 use corbie_extract::{Error, Format, Limits, Options, document, markdown, picture_raster, resolve, svg_raster};
 
-/// A small file of each format, with something of everything its reader knows.
+/// A small file per format that covers the features of its reader.
 fn seeds() -> Vec<(Format, Vec<u8>)> {
     let html = "<html lang=en><head><title>T</title><meta charset=utf-8><script type='application/ld+json'>{\"@type\":\"Article\"}\
         </script></head><body><h1>One</h1><p>Two, <a href=x>three</a><br><br>four<ul><li>a<ul><li>b</ul></ul><table><caption>c\
@@ -12,7 +12,7 @@ fn seeds() -> Vec<(Format, Vec<u8>)> {
         <g transform='scale(2)'><text x='1'>b<tspan dy='1'>c</tspan></text><path d='M0 0L9 9' stroke='red'/></g></svg>";
     let markdown =
         "---\ntitle: a\n---\n# b\n\n- c\n  - d\n\n| e | f |\n|---|---|\n| g | h |\n\n```\ni\n```\n\n[^1]: j\n";
-    // One black dot.
+    // One black pixel.
     let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01\0\0\0\x01\x08\0\0\0\0\x3a\x7e\x9b\x55\0\0\0\nIDATx\x9cc`\0\0\0\x02\0\x01\
         \x48\xaf\xa4\x71\0\0\0\0IEND\xaeB`\x82";
     vec![
@@ -25,7 +25,7 @@ fn seeds() -> Vec<(Format, Vec<u8>)> {
     ]
 }
 
-/// Reads it in every way there is.
+/// Reads it with all options.
 fn read(format: Format, bytes: &[u8]) {
     let _ = resolve(Some(format), bytes);
     for full in [true, false] {
@@ -57,7 +57,7 @@ fn files_cut_anywhere_do_no_harm() {
 
 #[test]
 fn files_changed_anywhere_do_no_harm() {
-    // Any sequence without a short period will do; the same one each time makes a failure easy to see again.
+    // Deterministic xorshift generator, so that failures are reproducible.
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
     let mut next = move |below: usize| {
         state ^= state << 13;

@@ -1,5 +1,5 @@
-//! Our side of PDFium, against a library that ends the program when it is called wrongly (`pdfium_library/`). Run by
-//! `tests/valgrind`, with the feature `pdfium`: whatever is read, written or closed that must not be is seen there.
+//! Tests of the PDFium bindings against a stub that aborts on invalid calls (`pdfium_library/`). `tests/valgrind` runs
+//! them with the feature `pdfium` and detects every invalid read, write or close.
 
 use std::path::Path;
 use std::process::Command;
@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use corbie_extract::{Error, MissingPdfium, Pdfium};
 
-/// The library, built with the compiler that the linker comes with.
+/// The stub library, built with the system C compiler.
 fn library() -> &'static Path {
     static BUILT: OnceLock<std::path::PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {

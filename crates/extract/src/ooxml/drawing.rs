@@ -1,12 +1,12 @@
-//! Words of charts and diagrams, which stand in parts of their own.
+//! Text of charts and diagrams, which are separate parts.
 //!
-//! A chart is told by its titles. What it is drawn from is left out: loose figures and the names of their series bury the
-//! few words of a slide. A diagram is told as the list of what stands in its boxes.
+//! A chart is represented by its titles. Its data is omitted: numbers and series names would outweigh the few words of
+//! a slide. A diagram is represented as a list of the texts in its boxes.
 
 use super::xml::{Piece, Xml};
 use crate::{Block, Error, Kind};
 
-/// A chart has a title, and one for each of its axes.
+/// Maximum titles of a chart: its own, and one per axis.
 const MOST_TITLES: usize = 50;
 
 pub(crate) fn chart(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
@@ -20,7 +20,7 @@ pub(crate) fn diagram(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
     let mut blocks = Vec::new();
     loop {
         match xml.next()? {
-            // The text of a point; everything around it is how it is drawn.
+            // The text of a point; all other elements describe its formatting.
             Piece::Open(tag) if tag.name() == "t" => {
                 let text = words(xml)?;
                 if !text.is_empty() {
@@ -33,7 +33,7 @@ pub(crate) fn diagram(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
     }
 }
 
-/// The titles of a chart and of its axes.
+/// Collects the titles of a chart and its axes.
 fn collect(xml: &mut Xml<'_>, titles: &mut Vec<String>) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         match tag.name() {
@@ -43,7 +43,7 @@ fn collect(xml: &mut Xml<'_>, titles: &mut Vec<String>) -> Result<(), Error> {
                     titles.push(title);
                 }
             }
-            // Data, and old renderings for old programs.
+            // Data, and fallbacks for old programs.
             "ser" | "Fallback" | "externalData" | "f" => xml.skip()?,
             _ => collect(xml, titles)?,
         }
@@ -51,8 +51,7 @@ fn collect(xml: &mut Xml<'_>, titles: &mut Vec<String>) -> Result<(), Error> {
     Ok(())
 }
 
-/// What stands in the element that was opened last, pieces of text one after the other, paragraphs and values parted by
-/// a space.
+/// The text of the current element. Runs are concatenated; paragraphs and values are separated by a space.
 fn words(xml: &mut Xml<'_>) -> Result<String, Error> {
     let mut text = String::new();
     gather(xml, &mut text)?;

@@ -1,9 +1,9 @@
-//! Formulas in one line, as people type them: `(a+b)/c`, `x^2`, `∑_(n=1)^9 n`.
+//! Linear formulas: `(a+b)/c`, `x^2`, `∑_(n=1)^9 n`.
 
 use super::xml::Xml;
 use crate::Error;
 
-/// Appends the formula in the element that was opened last.
+/// Appends the formula of the current element.
 pub(crate) fn math(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         match tag.name() {
@@ -22,7 +22,7 @@ pub(crate) fn math(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
                 text.push('√');
                 math(xml, text)?;
             }
-            // Rows of a matrix and of a system of equations.
+            // Rows of a matrix or of a system of equations.
             "mr" | "eqArr" => {
                 text.push(' ');
                 math(xml, text)?;
@@ -34,7 +34,7 @@ pub(crate) fn math(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// In brackets if it is more than one name or number.
+/// Adds parentheses unless the group is a single name or number.
 fn group(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     let mut inner = String::new();
     math(xml, &mut inner)?;
@@ -59,7 +59,7 @@ fn raised(xml: &mut Xml<'_>, text: &mut String, sign: char) -> Result<(), Error>
     Ok(())
 }
 
-/// Brackets, which stand in properties unless they are round.
+/// Brackets; properties define them unless they are round.
 fn delimited(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     let (mut before, mut after) = ("(".to_owned(), ")".to_owned());
     let mut inner = Vec::new();
@@ -91,7 +91,7 @@ fn delimited(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// A sum, a product, an integral: the sign, from where to where, and of what.
+/// A sum, product or integral: the sign, its limits, and its operand.
 fn operator(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     let mut sign = "∫".to_owned();
     let mut rest = String::new();

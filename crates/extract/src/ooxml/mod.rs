@@ -1,8 +1,7 @@
-//! What DOCX, PPTX and XLSX have in common: parts of XML in a zip archive, tied together by relationships.
+//! Shared OOXML code for DOCX, PPTX and XLSX: a ZIP archive of XML parts, connected by relationships.
 //!
-//! A [`Package`] hands out parts and counts what they make of themselves. Parts that only add to a document (notes,
-//! comments, properties) may be missing or broken: that is a warning, and the rest is still read. A limit that is
-//! reached ends the work, whatever part reached it.
+//! A [`Package`] reads parts and enforces the limits on their output. Optional parts (notes, comments, properties) may
+//! be missing or corrupted: this gives a warning, and the rest is still read. An exceeded limit is always an error.
 
 mod drawing;
 mod figure;
@@ -21,15 +20,15 @@ pub(crate) use math::math;
 pub(crate) use relations::Relations;
 pub(crate) use xml::{Tag, Xml};
 
-/// An open document.
+/// An open OOXML package.
 pub(crate) struct Package<'a> {
     pub(crate) limits: Limits,
     pub(crate) warnings: Vec<Warning>,
     archive: zip::Archive<'a>,
-    /// The parts that the package itself names.
+    /// Relationships of the package itself.
     root: Relations,
     pictures: picture::Seen,
-    /// Characters that may still come.
+    /// Remaining characters within the limit.
     characters: u64,
     blocks: usize,
     cells: u64,
@@ -57,7 +56,7 @@ impl<'a> Package<'a> {
         Ok(package)
     }
 
-    /// The part that everything else hangs on.
+    /// The main part of the document.
     pub(crate) fn main_part(&self, usual: &str) -> Result<String, Error> {
         let named = self.root.of_kind("officeDocument").find(|name| self.archive.contains(name)).map(str::to_owned);
         match named {
@@ -67,12 +66,12 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// The markup of a part; none where there is no such part.
+    /// The XML of a part; `None` if it does not exist.
     pub(crate) fn markup(&mut self, name: &str) -> Result<Option<String>, Error> {
         Ok(self.archive.read(name)?.map(xml::decode))
     }
 
-    /// Reads a part that may be missing or broken, and says so in a warning.
+    /// Reads an optional part. If it is corrupted, adds a warning.
     pub(crate) fn try_part<T: Default>(
         &mut self,
         name: &str,
@@ -87,7 +86,7 @@ impl<'a> Package<'a> {
         self.forgive(outcome)
     }
 
-    /// Makes a warning of a part that is broken. Limits stay errors.
+    /// Converts an error about a corrupted part to a warning. Exceeded limits stay errors.
     pub(crate) fn forgive<T: Default>(&mut self, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(Error::Corrupted(what)) => {
@@ -98,45 +97,45 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// The parts that a part names; those of the whole package for an empty name.
+    /// The relationships of a part; those of the package for an empty name.
     pub(crate) fn relations(&mut self, part: &str) -> Result<Relations, Error> {
         self.try_part(&relations::part_name(part), |xml| Relations::read(xml, part))
     }
 
-    /// What the document says about itself.
+    /// The core properties of the document.
     pub(crate) fn metadata(&mut self) -> Result<Metadata, Error> {
         let named = self.root.of_kind("core-properties").next().unwrap_or("docProps/core.xml").to_owned();
         self.try_part(&named, properties::read)
     }
 
-    /// Takes note of blocks while they are made.
+    /// Counts blocks while they are created.
     pub(crate) fn count_blocks(&mut self, more: usize) -> Result<(), Error> {
         self.blocks += more;
         self.limits.check_blocks(self.blocks)
     }
 
-    /// Takes note of cells while they are made: those that a wide one covers cost a file nothing.
+    /// Counts cells while they are created: cells covered by a spanning cell take no bytes in the file.
     pub(crate) fn count_cells(&mut self, more: usize) -> Result<(), Error> {
         self.cells += more as u64;
         let most = self.limits.cells;
         if self.cells > most { Err(Error::TooMuch { what: "cells", most }) } else { Ok(()) }
     }
 
-    /// The words of a chart, which is a part of its own.
+    /// The text of a chart part.
     pub(crate) fn chart(&mut self, name: &str) -> Result<Vec<Block>, Error> {
         let blocks = self.try_part(name, drawing::chart)?;
         self.count_blocks(blocks.len())?;
         Ok(blocks)
     }
 
-    /// The words of a diagram.
+    /// The text of a diagram part.
     pub(crate) fn diagram(&mut self, name: &str) -> Result<Vec<Block>, Error> {
         let blocks = self.try_part(name, drawing::diagram)?;
         self.count_blocks(blocks.len())?;
         Ok(blocks)
     }
 
-    /// Takes note of how much text is handed over.
+    /// Counts the characters of extracted text.
     pub(crate) fn count(&mut self, text: &str) -> Result<(), Error> {
         let more = text.chars().count() as u64;
         let too_much = Error::TooMuch { what: "characters of text", most: self.limits.characters };
@@ -144,7 +143,7 @@ impl<'a> Package<'a> {
         Ok(())
     }
 
-    /// Puts a picture on a page, behind so many of its blocks, unless the document has shown it before.
+    /// Adds an image to a page after `after` blocks, unless the document already has it.
     pub(crate) fn picture(
         &mut self,
         page: &mut Page,

@@ -1,28 +1,28 @@
-//! Pictures inside a document.
+//! Embedded images.
 
 use std::collections::HashSet;
 
 use crate::Image;
 use crate::picture::embedded_size;
 
-/// Which pictures were met: a logo on every slide is handed over once.
+/// Images seen so far: a logo on every slide is returned once.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     names: HashSet<String>,
     taken: usize,
     left_out: usize,
-    /// How many more bytes of pictures may be kept; none where nobody asked for them.
+    /// Remaining bytes for image data; `None` if image data was not requested.
     room: Option<usize>,
-    /// There was a picture whose bytes had no room.
+    /// The data of an image exceeded the remaining bytes.
     pub(super) is_full: bool,
 }
 
-/// As many bytes of pictures as are kept of one document.
+/// Maximum bytes of image data per document.
 pub(super) const MOST_BYTES: usize = 32 << 20;
-/// A picture states its size within this. Before it, a JPEG may have profiles of colour and a small copy of itself.
+/// Length of the prefix that contains the image size. In a JPEG, colour profiles and a thumbnail may precede the size.
 const HEAD: usize = 1 << 20;
 
-/// The media type of a picture by its name. Metafiles have none: nothing here can look at them, and they are large.
+/// The media type of an image by its file name. Metafiles have none: they are large and not supported.
 pub(super) fn media_type(name: &str) -> Option<&'static str> {
     let extension = name.rsplit_once('.')?.1.to_ascii_lowercase();
     Some(match extension.as_str() {
@@ -44,12 +44,12 @@ impl Seen {
         Seen { room: with_bytes.then_some(MOST_BYTES), ..Seen::default() }
     }
 
-    /// How much of the next picture is read: one byte more than may be kept shows that it is too large.
+    /// Bytes to read of the next image: one more than the remaining room shows that it is too large.
     pub(super) fn most_bytes(&self) -> usize {
         self.room.map_or(HEAD, |room| HEAD.max(room + 1))
     }
 
-    /// A picture as it is stored, with its bytes if they are wanted and there is room for them.
+    /// An image as stored, with its data if requested and within the limit.
     pub(super) fn image(&mut self, media_type: &str, mut bytes: Vec<u8>, description: Option<String>) -> Image {
         let (width, height) = size(&bytes).unwrap_or_default();
         let description = description.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
@@ -87,7 +87,7 @@ impl Seen {
     }
 }
 
-/// The size that the head of a picture states.
+/// The size from the header of an image.
 fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     if bytes.starts_with(b"\x89PNG\r\n\x1a\n") {
         let side = |at: usize| Some(u32::from_be_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
@@ -101,7 +101,7 @@ fn size(bytes: &[u8]) -> Option<(u32, u32)> {
     while *bytes.get(at)? == 0xff {
         match *bytes.get(at + 1)? {
             0xff => at += 1,
-            // The frame's head, of any coding; C4, C8 and CC are tables with numbers in the same range.
+            // A start-of-frame marker of any coding; C4, C8 and CC are other segments in the same range.
             0xc0..=0xc3 | 0xc5..=0xc7 | 0xc9..=0xcb | 0xcd..=0xcf => {
                 return Some((short(at + 7)?.into(), short(at + 5)?.into()));
             }

@@ -1,4 +1,4 @@
-//! What a document says about itself: its core properties.
+//! Core properties: the metadata of a document.
 
 use super::xml::Xml;
 use crate::{Error, Metadata};

@@ -1,27 +1,27 @@
-//! Which parts a part names.
+//! OPC relationships between parts.
 
 use std::collections::HashMap;
 
 use super::xml::Xml;
 use crate::Error;
 
-/// The relationships of one part. What lies outside the document is not among them.
+/// The relationships of one part, without external targets.
 #[derive(Debug, Default)]
 pub(crate) struct Relations {
     all: Vec<Relation>,
-    /// Places in the list above by identifier: a file may have as many of them as of what points to them.
+    /// Index into `all` by identifier: a file may have as many relationships as references to them.
     by_id: HashMap<String, usize>,
 }
 
 #[derive(Debug)]
 struct Relation {
-    /// The last word of its type, which is the same in the transitional and the strict form.
+    /// Last segment of the type URI, which is the same in the transitional and the strict form.
     kind: String,
-    /// The name of a part, from the root of the package.
+    /// Part name, relative to the package root.
     target: String,
 }
 
-/// Where the relationships of a part are written.
+/// Name of the relationships part of a part.
 pub(super) fn part_name(part: &str) -> String {
     let (folder, file) = part.rsplit_once('/').map_or(("", part), |(folder, file)| (folder, file));
     let slash = if folder.is_empty() { "" } else { "/" };
@@ -58,7 +58,7 @@ impl Relations {
     }
 }
 
-/// A target as seen from the folder of a part; none if it leaves the package.
+/// Resolves a target relative to the folder of a part; `None` if it leaves the package.
 fn resolve(part: &str, target: &str) -> Option<String> {
     if let Some(absolute) = target.strip_prefix('/') {
         return Some(absolute.to_owned());

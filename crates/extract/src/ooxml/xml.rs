@@ -1,8 +1,8 @@
-//! The markup of a part, piece by piece.
+//! Pull parser for the XML of a part.
 //!
-//! Elements are told apart by their names without prefix: the same names mean the same in the transitional and in the
-//! strict form of the formats, whatever prefixes a writer chose. A document type is refused, so the only entities are
-//! the five of XML and characters by number.
+//! Elements are matched by local name: the same names have the same meaning in the transitional and in the strict form,
+//! regardless of prefixes. Document types are rejected, so the only entities are the five predefined ones and character
+//! references.
 
 use std::borrow::Cow;
 
@@ -11,16 +11,16 @@ use quick_xml::events::{BytesStart, Event};
 
 use crate::{Error, Limits};
 
-/// Reads a part from its beginning to its end.
+/// XML reader of one part.
 pub(crate) struct Xml<'a> {
     reader: Reader<&'a [u8]>,
-    /// The name of the part, for errors.
+    /// Part name, for errors.
     part: &'a str,
     depth: usize,
     most_depth: usize,
 }
 
-/// A piece of markup. An element without content is opened and closed like any other.
+/// An XML event. An empty element is opened and closed like any other.
 pub(crate) enum Piece<'a> {
     Open(Tag<'a>),
     Close,
@@ -28,10 +28,10 @@ pub(crate) enum Piece<'a> {
     End,
 }
 
-/// The beginning of an element.
+/// A start tag.
 pub(crate) struct Tag<'a>(BytesStart<'a>);
 
-/// The bytes of a part as text: UTF-8, or UTF-16 by its mark. What is neither becomes replacement characters.
+/// Decodes a part: UTF-8, or UTF-16 with a byte order mark. Invalid sequences become replacement characters.
 pub(crate) fn decode(bytes: Vec<u8>) -> String {
     let units = |read: fn([u8; 2]) -> u16| {
         let pairs = bytes[2..].chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
@@ -85,8 +85,7 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// The next element inside the one that was opened last, or none once that is closed. What it says itself is
-    /// passed over.
+    /// The next child of the current element; `None` at its end. Skips the element's own text.
     pub(crate) fn child(&mut self) -> Result<Option<Tag<'a>>, Error> {
         loop {
             match self.next()? {
@@ -97,19 +96,19 @@ impl<'a> Xml<'a> {
         }
     }
 
-    /// Goes on to the end of the element that was opened last.
+    /// Skips to the end of the current element.
     pub(crate) fn skip(&mut self) -> Result<(), Error> {
         self.each_text(|_| {})
     }
 
-    /// All text inside the element that was opened last, at its end.
+    /// All text inside the current element; reads to its end.
     pub(crate) fn text(&mut self) -> Result<String, Error> {
         let mut text = String::new();
         self.append(&mut text)?;
         Ok(text)
     }
 
-    /// Like [`Xml::text`], at the end of a text that is there already.
+    /// Like [`Xml::text`], but appends to a string.
     pub(crate) fn append(&mut self, text: &mut String) -> Result<(), Error> {
         self.each_text(|more| text.push_str(more))
     }
@@ -134,24 +133,25 @@ impl<'a> Xml<'a> {
 }
 
 impl Tag<'_> {
-    /// The name without prefix.
+    /// Local name.
     pub(crate) fn name(&self) -> &str {
         self.0.local_name().into_inner()
     }
 
-    /// The name with its prefix.
+    /// Qualified name.
     pub(crate) fn qualified(&self) -> &str {
         self.0.name().into_inner()
     }
 
-    /// An attribute by its name without prefix.
+    /// An attribute by local name.
     pub(crate) fn get(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut attributes = self.0.attributes();
         let found = attributes.with_checks(false).flatten().find(|one| one.key.local_name().into_inner() == name)?;
         Some(value(found.value))
     }
 
-    /// An attribute by its name behind a prefix: the relationship, where another of that name has none.
+    /// A prefixed attribute by local name: the relationship ID, if there is also an unprefixed attribute with this
+    /// name.
     pub(crate) fn relation(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut attributes = self.0.attributes();
         let is_it = |key: &str| key.split_once(':').is_some_and(|(_, local)| local == name);
@@ -159,7 +159,7 @@ impl Tag<'_> {
         Some(value(found.value))
     }
 
-    /// Every attribute by its name without prefix, in one go.
+    /// All attributes by local name.
     pub(crate) fn each(&self, mut take: impl FnMut(&str, Cow<'_, str>)) {
         let mut attributes = self.0.attributes();
         for one in attributes.with_checks(false).flatten() {
@@ -167,7 +167,7 @@ impl Tag<'_> {
         }
     }
 
-    /// Whether a switch is on: its presence alone says so.
+    /// The value of a boolean element: its presence alone means true.
     pub(crate) fn is_on(&self) -> bool {
         !matches!(self.get("val").as_deref(), Some("0" | "false" | "off"))
     }
@@ -187,7 +187,7 @@ fn value(raw: Cow<'_, str>) -> Cow<'_, str> {
     }
 }
 
-/// The character a reference stands for; one that nobody defined stays as it is written.
+/// Resolves a character or entity reference; an undefined entity is kept as written.
 fn resolve<'a>(name: &str) -> Cow<'a, str> {
     let number = name.strip_prefix('#').map(|number| match number.strip_prefix(['x', 'X']) {
         Some(hexadecimal) => u32::from_str_radix(hexadecimal, 16),

@@ -1,9 +1,8 @@
-//! The archive around the parts of a document.
+//! ZIP archive reader.
 //!
-//! Read here and not by a library, because the limits are the point: what comes out is counted while it comes out, over
-//! all parts together, and no size or count that the archive states of itself reserves any memory. Only the table at
-//! the end is believed about where parts begin. Check sums are not compared: a part whose markup can be read is worth
-//! more than a refusal.
+//! Written here instead of using a library because of the limits: output is counted while it is decompressed, across
+//! all parts, and no size or count declared by the archive is used for allocation. Only the central directory
+//! determines where parts begin. Checksums are not verified: a part with readable XML is more useful than an error.
 
 use std::collections::HashMap;
 
@@ -11,21 +10,21 @@ use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::{Error, Limits};
 
-/// An archive whose table was read; its parts are inflated when they are asked for.
+/// An archive with its parsed central directory. Parts are decompressed on demand.
 pub(crate) struct Archive<'a> {
     bytes: &'a [u8],
     limits: Limits,
-    /// By name in lower case without a leading slash: names of parts do not differ by case alone.
+    /// Keyed by lowercase name without a leading slash: part names are case-insensitive.
     entries: HashMap<String, Entry>,
-    /// Bytes that came out so far, of all parts.
+    /// Decompressed bytes so far, of all parts.
     inflated: u64,
-    /// Used for every part: a new one costs more than most parts do.
+    /// Reused for every part, because creating one costs more than most parts.
     inflater: Decompress,
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
-    /// Where its own header begins.
+    /// Offset of its local header.
     header: usize,
     compressed: usize,
     method: Method,
@@ -35,7 +34,7 @@ struct Entry {
 enum Method {
     Stored,
     Deflated,
-    /// Anything else, or enciphered: an error only if the part is wanted.
+    /// Unsupported or encrypted: an error only if the part is read.
     Unknown,
 }
 
@@ -44,7 +43,7 @@ const END_OF_TABLE_64: &[u8] = b"PK\x06\x06";
 const LOCATOR_64: &[u8] = b"PK\x06\x07";
 const TABLE_ENTRY: &[u8] = b"PK\x01\x02";
 const PART: &[u8] = b"PK\x03\x04";
-/// Below this no archive is called a bomb, however small it is.
+/// Below this output size, the compression ratio is not checked.
 const HARMLESS: u64 = 4 << 20;
 const STEP: usize = 32 << 10;
 
@@ -76,12 +75,12 @@ impl<'a> Archive<'a> {
         key(name).is_some_and(|key| self.entries.contains_key(&key))
     }
 
-    /// What a part holds; none where there is no such part.
+    /// The content of a part; `None` if it does not exist.
     pub(crate) fn read(&mut self, name: &str) -> Result<Option<Vec<u8>>, Error> {
         self.read_head(name, usize::MAX)
     }
 
-    /// What a part holds, up to so many bytes. What comes after them is not inflated, and not counted.
+    /// The first `most` bytes of a part. The rest is neither decompressed nor counted.
     pub(crate) fn read_head(&mut self, name: &str, most: usize) -> Result<Option<Vec<u8>>, Error> {
         let Some(entry) = key(name).and_then(|key| self.entries.get(&key).copied()) else { return Ok(None) };
         let header = self.bytes.get(entry.header..).filter(|rest| rest.starts_with(PART));
@@ -89,7 +88,7 @@ impl<'a> Archive<'a> {
             header.and_then(|header| Some(30 + usize::from(short(header, 26)?) + usize::from(short(header, 28)?)));
         let data = start.and_then(|start| self.bytes.get(entry.header..)?.get(start..));
         let data = data.ok_or_else(|| Error::Corrupted(format!("its part `{name}` is not where it should be")))?;
-        // A part that is cut off still gives what is there.
+        // A truncated part still returns the available bytes.
         let data = &data[..entry.compressed.min(data.len())];
         match entry.method {
             Method::Stored => {
@@ -104,7 +103,7 @@ impl<'a> Archive<'a> {
         }
     }
 
-    /// Takes an entry of the table in, and says where the next one begins.
+    /// Adds an entry of the central directory and returns the offset of the next one.
     fn list(&mut self, entry: &[u8], at: usize, shift: usize) -> Option<usize> {
         let name_length = usize::from(short(entry, 28)?);
         let extra_length = usize::from(short(entry, 30)?);
@@ -126,7 +125,7 @@ impl<'a> Archive<'a> {
         };
         let header = usize::try_from(header).ok()?.checked_add(shift)?;
         let compressed = usize::try_from(compressed).ok()?;
-        // Of two parts with one name the first counts; a name that leads outside is no part of a document.
+        // The first of several parts with the same name wins. A name outside the package is not a part.
         if let Some(key) = key(&String::from_utf8_lossy(name)) {
             self.entries.entry(key).or_insert(Entry { header, compressed, method });
         }
@@ -151,7 +150,7 @@ impl<'a> Archive<'a> {
             match status {
                 Ok(Status::StreamEnd) => return Ok(out),
                 Ok(_) if out.len() > before => {}
-                // Nothing more comes: what there is, is all of a part that was cut off.
+                // The stream ends early: return what a truncated part has.
                 _ if !out.is_empty() => return Ok(out),
                 _ => return Err(Error::Corrupted(format!("its part `{name}` cannot be inflated"))),
             }
@@ -169,9 +168,9 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Where the table begins, and how far everything is moved: files exist with something before the archive.
+/// Offset of the central directory, and the shift of all offsets: some files have data before the archive.
 fn find_table(bytes: &[u8]) -> Result<(usize, usize), Error> {
-    // The end record is followed by a comment of 64 KiB at most.
+    // The end record is followed by a comment of at most 64 KiB.
     let tail = bytes.len().saturating_sub(22 + usize::from(u16::MAX));
     let end = memchr::memmem::rfind(&bytes[tail..], END_OF_TABLE).map(|at| tail + at);
     let end = end.ok_or_else(|| Error::Corrupted("the end of the archive is missing".to_owned()))?;
@@ -196,7 +195,7 @@ fn find_table(bytes: &[u8]) -> Result<(usize, usize), Error> {
     Ok((counted_back, counted_back - stated))
 }
 
-/// Sizes and places of large archives stand in an extra field, those only that did not fit.
+/// ZIP64: sizes and offsets that do not fit are in an extra field.
 fn widen(extra: &[u8], wide_size: bool, compressed: &mut u64, header: &mut u64) {
     let mut rest = extra;
     while let (Some(tag), Some(length)) = (short(rest, 0), short(rest, 2)) {

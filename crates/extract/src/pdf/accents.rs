@@ -1,13 +1,13 @@
-//! Letters whose accent is drawn apart from them.
+//! Composes letters with separately drawn accents.
 //!
-//! Older typesetters draw an accent, go back, and draw the letter under it. As text that is two characters, and a word with
-//! a hole; it becomes the one letter that is seen.
+//! Older typesetting programs draw an accent, move back, and draw the letter below it. The text then has two characters
+//! and a gap in the word; they are combined into the visible letter.
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
 use super::fragments::Letter;
 
-/// The mark that an accent puts on a letter.
+/// The combining mark of an accent.
 pub(super) fn mark(words: &str) -> Option<char> {
     let mut letters = words.chars();
     let (Some(accent), None) = (letters.next(), letters.next()) else { return None };
@@ -29,16 +29,16 @@ pub(super) fn mark(words: &str) -> Option<char> {
     })
 }
 
-/// Whether an accent stands over or under a letter, and not beside it.
+/// Whether an accent is above or below a letter, not next to it.
 pub(super) fn is_over(accent: &Letter, letter: &Letter) -> bool {
     let shared = accent.x1.min(letter.x1) - accent.x0.max(letter.x0);
     let narrower = (accent.x1 - accent.x0).min(letter.x1 - letter.x0);
     narrower > 0.0 && shared > 0.5 * narrower
 }
 
-/// The letter with the mark, as one character where there is one; none where it is not a letter.
+/// The letter with the mark, precomposed if possible; `None` if it is not a letter.
 pub(super) fn accented(letter: char, mark: char) -> Option<String> {
-    // Accents take the place of the dot.
+    // Accents replace the dot.
     let letter = match letter {
         'ı' => 'i',
         'ȷ' => 'j',

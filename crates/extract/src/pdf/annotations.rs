@@ -1,4 +1,4 @@
-//! What is laid over a page: the values of form fields, and comments.
+//! Annotations: form field values and comments.
 
 use hayro_interpret::hayro_syntax::object::{Array, Dict, Name, Object, String as Bytes};
 use hayro_interpret::hayro_syntax::page::Page;
@@ -6,16 +6,16 @@ use hayro_interpret::hayro_syntax::page::Page;
 use super::strings;
 use crate::{Block, Kind};
 
-/// A form may nest its fields no deeper than this.
+/// Maximum nesting of form fields.
 const DEEPEST: usize = 16;
 
-/// Fields that are filled in and comments, in the order of the file, up to the first that has more characters than there is
-/// room for: a file can lay one long comment over its pages again and again, at hardly any cost.
+/// Filled form fields and comments in file order, up to the first one that exceeds `room` characters: a file can repeat
+/// one long comment over many pages at almost no cost.
 pub(super) fn annotations(page: &Page<'_>, room: u64) -> Vec<Block> {
     let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return Vec::new() };
     let block = |annotation: Dict<'_>| match annotation.get::<Name<'_>>(b"Subtype")?.as_str() {
         "Widget" => field(&annotation, room),
-        // A link's contents repeat where it leads, a popup's those of its comment.
+        // The contents of a link repeat its target, those of a popup its comment.
         "Link" | "Popup" => None,
         _ => Some(Block::new(Kind::Comment, text(&annotation, b"Contents")?)),
     };
@@ -39,7 +39,7 @@ fn field(widget: &Dict<'_>, room: u64) -> Option<Block> {
     if value.is_empty() {
         return None;
     }
-    // The name that people see, or the one that programs use where it looks like a word.
+    // The user-visible name, or the internal name if it looks like a word.
     let name = match inherited(widget, b"TU") {
         Some(Object::String(name)) => Some(strings::text(&name)),
         _ => text(widget, b"T").filter(|name| !name.contains(['[', '_', '#'])),
@@ -51,7 +51,7 @@ fn field(widget: &Dict<'_>, room: u64) -> Option<Block> {
     Some(Block::new(Kind::Field, text))
 }
 
-/// The choices of a list, which may all be one long string, until there is more than room for.
+/// The choices of a list field, which may all refer to one long string, up to `room`.
 fn list(values: &Array<'_>, room: u64) -> String {
     let mut text = String::new();
     for value in values.iter::<Bytes<'_>>() {
@@ -59,7 +59,7 @@ fn list(values: &Array<'_>, room: u64) -> String {
             text.push_str(", ");
         }
         text.push_str(&strings::text(&value));
-        // A character has four bytes at most.
+        // A character has at most four bytes.
         if text.len() as u64 / 4 > room {
             break;
         }
@@ -67,7 +67,7 @@ fn list(values: &Array<'_>, room: u64) -> String {
     text
 }
 
-/// An entry of a field, or of the nearest field it is a part of.
+/// An entry of a field, or of its nearest ancestor.
 fn inherited<'a>(field: &Dict<'a>, key: &[u8]) -> Option<Object<'a>> {
     let mut field = field.clone();
     for _ in 0..DEEPEST {

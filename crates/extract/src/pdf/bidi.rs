@@ -1,16 +1,16 @@
-//! Right-to-left text: a page shows it as it is seen, a text holds it as it is read.
+//! Bidirectional text: converts visual order to logical order.
 
 use unicode_bidi::{BidiClass, BidiInfo, Level, bidi_class};
 
-/// Whether it is a letter that is read from right to left.
+/// Whether a letter is right-to-left.
 pub(super) fn is_right_to_left(letter: char) -> bool {
     letter >= '\u{590}' && matches!(bidi_class(letter), BidiClass::R | BidiClass::AL)
 }
 
-/// Puts pieces of a line, given as they stand from left to right, into the order they are read in.
+/// Puts pieces of a line, given in visual order, into logical order.
 ///
-/// The rules for showing a text turn every run of right-to-left letters around. Doing it again turns them back, so the
-/// same rules serve here, as long as the direction of the whole line is known: it is that of most of its letters.
+/// The display rules reverse every run of right-to-left letters. Applying them again reverts this, so the same
+/// algorithm works here if the base direction of the line is known: it is that of most of its letters.
 pub(super) fn logical(pieces: &[&str]) -> String {
     let (mut right, mut left) = (0, 0);
     for letter in pieces.iter().flat_map(|piece| piece.chars()) {
@@ -41,7 +41,7 @@ pub(super) fn logical(pieces: &[&str]) -> String {
     read
 }
 
-/// A bracket in right-to-left text is drawn as its counterpart.
+/// Brackets in right-to-left text are mirrored.
 fn mirrored(piece: &str) -> Option<char> {
     Some(match piece {
         "(" => ')',

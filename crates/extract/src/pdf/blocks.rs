@@ -1,8 +1,8 @@
-//! Paragraphs, headings and list items out of lines.
+//! Groups lines into paragraphs, headings and list items.
 
 use super::lines::Line;
 
-/// Lines that belong together.
+/// Lines that form one block.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Group {
     pub(super) text: String,
@@ -16,14 +16,14 @@ pub(super) struct Group {
     pub(super) mono: bool,
     pub(super) artifact: bool,
     pub(super) list_item: bool,
-    /// Whether it reads from left to right on the page, so that its place on the page is known.
+    /// Whether it runs from left to right on the page, so that its coordinates are page coordinates.
     pub(super) upright: bool,
 }
 
-/// How many lines before and behind one are looked at to see how far lines reach.
+/// Number of lines before and after a line for measuring the right margin.
 const AROUND: usize = 40;
 
-/// Lines of a region become groups, in their order.
+/// Groups the lines of a region, in order.
 pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
     let mut groups: Vec<Group> = Vec::new();
     let leading = usual_leading(lines);
@@ -58,8 +58,8 @@ pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
     groups
 }
 
-/// Adds a group that stands in another place, where it goes on in the middle of a word, or at the head of the next column
-/// in the middle of a sentence; else it comes back.
+/// Appends a group from another region if it continues a word, or a sentence at the top of the next column. Otherwise
+/// returns it.
 pub(super) fn join(group: &mut Group, next: Group) -> Option<Group> {
     let alike = group.size.min(next.size) >= 0.85 * group.size.max(next.size) && group.artifact == next.artifact;
     let broken = is_broken(&group.text, &next.text) || goes_on_in_next_column(group, &next);
@@ -71,7 +71,7 @@ pub(super) fn join(group: &mut Group, next: Group) -> Option<Group> {
     None
 }
 
-/// Whether both are prose, the next higher up and further to the right, and no sentence ends between them.
+/// Whether both are prose, the next is higher and further right, and the sentence does not end between them.
 fn goes_on_in_next_column(group: &Group, next: &Group) -> bool {
     let is_prose = |group: &Group| group.lines > 1 && group.upright && !group.mono && !group.artifact;
     is_prose(group)
@@ -83,7 +83,7 @@ fn goes_on_in_next_column(group: &Group, next: &Group) -> bool {
         && next.text.starts_with(char::is_lowercase)
 }
 
-/// The distance from line to line that occurs most.
+/// The most frequent line distance.
 fn usual_leading(lines: &[Line]) -> f32 {
     let mut leadings: Vec<f32> =
         lines.windows(2).map(|pair| pair[1].y - pair[0].y).filter(|leading| *leading > 1.0).collect();
@@ -99,9 +99,10 @@ fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
     let size = before.size.max(line.size);
     let alike =
         before.size.min(line.size) >= 0.85 * size && before.bold == line.bold && before.artifact == line.artifact;
-    // Lines of code stay lines of one block; the first line of a paragraph of prose is often indented.
+    // Lines of code stay in one block; the first line of a paragraph is often indented.
     let indented = !line.mono && line.x0 - before.x0 > size && line.x0 - before.x0 < 6.0 * size;
-    // So are all lines but the first in a list of books; there a line goes on with the sentence before it.
+    // With hanging indents, as in bibliographies, all lines except the first are indented; such a line continues a
+    // sentence.
     let indented = indented && !line.text.starts_with(char::is_lowercase);
     alike
         && step > 0.0
@@ -111,8 +112,8 @@ fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
         && before.mono == line.mono
 }
 
-/// Whether a line ends though the first word of the next would have found room: what is said next is something else. A
-/// sentence that goes on has been broken on purpose.
+/// Whether a line ends although the first word of the next would have fit: the next line is a new paragraph. False if
+/// the sentence continues, because then the early break is intentional.
 fn ends_early(before: &Line, line: &Line, around: &[Line]) -> bool {
     let size = before.size;
     let alike = around.iter().filter(|other| (other.x0 - before.x0).abs() < 2.0 * size && other.size < 1.2 * size);
@@ -125,7 +126,7 @@ fn ends_early(before: &Line, line: &Line, around: &[Line]) -> bool {
     !line.mono && begins_alike && !goes_on && right - before.x1 > word + 1.5 * size
 }
 
-/// Adds a line; a word broken at the line's end is put together again.
+/// Appends a line and joins a hyphenated word.
 fn append(group: &mut Group, line: &str) {
     if group.mono {
         group.text.push('\n');
@@ -141,20 +142,20 @@ fn append(group: &mut Group, line: &str) {
     text.push_str(line);
 }
 
-/// Whether a word is broken at the end of a text, and goes on in the next.
+/// Whether a word is hyphenated at the end of a text and continues in the next.
 fn is_broken(text: &str, next: &str) -> bool {
     let head = text.strip_suffix(['-', '\u{ad}', '\u{2010}']);
     head.is_some_and(|head| head.ends_with(char::is_alphabetic)) && next.starts_with(char::is_lowercase)
 }
 
-/// Chinese and Japanese have no space where a line ends.
+/// Chinese and Japanese have no space at a line break.
 fn joins_without_space(before: &str, after: &str) -> bool {
     let ideographic =
         |letter: char| matches!(letter, '\u{3000}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ff00}'..='\u{ffef}');
     before.chars().next_back().is_some_and(ideographic) && after.chars().next().is_some_and(ideographic)
 }
 
-/// Whether a line begins with a bullet, or a number that counts items.
+/// Whether a line starts with a bullet or a list number.
 pub(super) fn starts_list_item(text: &str) -> bool {
     let mut words = text.split(' ');
     let (Some(first), Some(_)) = (words.next(), words.next()) else { return false };

@@ -1,7 +1,7 @@
-//! Fonts for Chinese, Japanese and Korean that do not tell what their glyphs say.
+//! CJK fonts without a Unicode mapping.
 //!
-//! Such a font names the collection its glyphs are numbered by, and the collections have published tables. Older files name
-//! no collection: their fonts have a name in the encoding of the text itself, two bytes a character.
+//! Such a font names the character collection (CID) of its glyph numbers, and the collections have published tables.
+//! Older files name no collection: their font name is in the encoding of the text, two bytes per character.
 
 use std::collections::HashMap;
 
@@ -9,25 +9,25 @@ use hayro_interpret::hayro_cmap::{BfString, CMap, CMapName, CidFamily, load_embe
 use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{Array, Dict, Name, Object, String as Bytes};
 
-/// What the fonts of a file say about themselves, found when it is first asked for.
+/// Collections of the fonts of a file, loaded lazily.
 #[derive(Default)]
 pub(super) struct Collections {
     fonts: Option<Fonts>,
     tables: HashMap<CidFamily, Option<CMap>>,
-    /// From two bytes to the numbers of the Chinese collection.
+    /// Maps two-byte codes to CIDs of the Chinese collection.
     chinese: Option<Option<CMap>>,
 }
 
 #[derive(Default)]
 struct Fonts {
-    /// By the name of the font: its collection, and how its codes become numbers of it. None for other composite fonts.
+    /// By font name: its collection, and its mapping from codes to CIDs. `None` for other composite fonts.
     composite: HashMap<String, Option<(CidFamily, Option<CMap>)>>,
-    /// Whether there is a font with a name in two bytes a character.
+    /// Whether any font name is in a two-byte encoding.
     two_bytes: bool,
 }
 
 impl Collections {
-    /// What a code says in the composite font of that name, if anything; none where there is no such font.
+    /// The character of a code in the composite font with this name, if any; outer `None` if there is no such font.
     pub(super) fn letter(&mut self, pdf: &Pdf, font: &str, code: u32) -> Option<Option<char>> {
         let fonts = self.fonts.get_or_insert_with(|| Fonts::of(pdf));
         let collection = fonts.composite.get(font)?.as_ref();
@@ -41,7 +41,7 @@ impl Collections {
         }))
     }
 
-    /// What two bytes say, where the file has fonts that are written so.
+    /// The character of a two-byte code, if the file has fonts in such an encoding.
     pub(super) fn of_two_bytes(&mut self, pdf: &Pdf, code: u32) -> Option<char> {
         if !self.fonts.get_or_insert_with(|| Fonts::of(pdf)).two_bytes {
             return None;

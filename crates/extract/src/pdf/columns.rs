@@ -1,50 +1,50 @@
-//! The order in which the pieces of a page are read: rows, and columns where there are any.
+//! Reading order of a page: rows, and columns.
 //!
-//! A column gap is a strip that no piece crosses over several rows, with text on both of its sides; a line drawn across
-//! ends it. A page is cut at the longest such strip: what stands above it comes first, then its left side, its right side
-//! and what stands below it. Each of those is cut again. What cannot be cut is read row by row.
+//! A column gap is a vertical strip that no piece crosses over several rows, with text on both sides; a horizontal line
+//! ends it. A page is cut at the longest strip: first the part above it, then its left side, its right side and the
+//! part below. Each part is cut recursively. A part without a strip is read row by row.
 
 use super::tables::Stroke;
 
-/// Something with a place: a piece of a line, or a whole table.
+/// A positioned item: a piece of a line, or a whole table.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Piece {
-    /// What it is, to whoever asked.
+    /// Caller-defined index.
     pub(super) index: usize,
     pub(super) x0: f32,
     pub(super) x1: f32,
     pub(super) top: f32,
     pub(super) bottom: f32,
-    /// Tables stand alone in their row.
+    /// A table is alone in its row.
     pub(super) alone: bool,
-    /// How many dots it is, where it is nothing else.
+    /// Number of dots, if it consists only of dots.
     pub(super) dots: usize,
 }
 
-/// Pieces side by side, from left to right.
+/// Pieces next to each other, from left to right.
 pub(super) type Row = Vec<Piece>;
 
-/// Rows that are read one after the other.
+/// Consecutive rows.
 pub(super) type Region = Vec<Row>;
 
-/// Columns are cut out of columns no deeper than this.
+/// Maximum recursion depth.
 const DEEPEST: usize = 8;
-/// Rows with text on both sides that make a strip a column gap.
+/// Minimum rows with text on both sides of a column gap.
 const FEWEST_ROWS: usize = 4;
-/// Lines at each side that make it a text beside another.
+/// Minimum lines on each side of independent texts.
 const FEWEST_LINES: usize = 3;
-/// The width of a column gap, in sizes of the text beside it.
+/// Minimum width of a column gap, relative to the text size.
 const GAP: f32 = 0.9;
-/// How long most lines of a column are, in their heights; the cells of a table are shorter.
+/// Minimum length of most lines in a column, in line heights; table cells are shorter.
 const LONG: f32 = 8.0;
-/// How far lines of one text are apart, in their heights; the rows of a form or a table are further.
+/// Maximum line distance within a text, in line heights; rows of forms and tables are further apart.
 const LEADING: f32 = 2.5;
-/// What stands this far above a column is no part of it, in heights of its lines.
+/// Maximum distance of a heading above a column, in line heights.
 const FAR: f32 = 3.0;
-/// How far the ends of lines may differ that stand on one baseline, in their heights.
+/// Tolerance for lines on a common baseline, in line heights.
 const LEVEL: f32 = 0.15;
 
-/// A strip that no piece crosses from one row to another.
+/// A vertical strip that no piece crosses over a range of rows.
 #[derive(Debug, Clone, Copy)]
 struct Strip {
     x0: f32,
@@ -53,7 +53,7 @@ struct Strip {
     to: usize,
 }
 
-/// The regions of a page in reading order. The bars are the level lines drawn on it, from top to bottom.
+/// The regions of a page in reading order. `bars` are its horizontal lines, from top to bottom.
 pub(super) fn regions(pieces: Vec<Piece>, bars: &[Stroke]) -> Vec<Region> {
     let mut regions = Vec::new();
     cut(pieces, bars, 0, &mut regions);
@@ -79,12 +79,12 @@ fn cut(pieces: Vec<Piece>, bars: &[Stroke], depth: usize, regions: &mut Vec<Regi
     }
 }
 
-/// Pieces that stand at the same height are a row.
+/// Groups pieces at the same height into rows.
 pub(super) fn rows(mut pieces: Vec<Piece>) -> Vec<Row> {
     pieces.sort_by(|a, b| a.bottom.total_cmp(&b.bottom).then(a.x0.total_cmp(&b.x0)));
     let mut rows: Vec<(Piece, Row)> = Vec::new();
     for piece in pieces {
-        // Small pieces, raised or lowered, belong to the row of a larger one; the row may have begun with the small one.
+        // Small raised or lowered pieces belong to the row of a larger one, even if the row started with the small one.
         let row = rows.iter_mut().rev().take(3).find(|(tallest, _)| is_beside(tallest, &piece));
         match row {
             Some((tallest, row)) => {
@@ -117,7 +117,7 @@ fn is_beside(tallest: &Piece, piece: &Piece) -> bool {
     overlap > 0.55 * smaller
 }
 
-/// The strip over most rows that has columns of text at both sides.
+/// The strip over the most rows with text columns on both sides.
 fn widest_strip(rows: &[Row], bars: &[Stroke]) -> Option<Strip> {
     let pieces = || rows.iter().flatten();
     let left = pieces().map(|piece| piece.x0).fold(f32::INFINITY, f32::min);
@@ -158,7 +158,7 @@ fn widest_strip(rows: &[Row], bars: &[Stroke]) -> Option<Strip> {
         for (x0, x1) in free {
             keep(&mut next, Strip { x0, x1, from: index, to: index + 1 });
         }
-        // More strips than this at once is a page of scattered words, where none of them means a column.
+        // A page with more open strips consists of scattered words without columns.
         next.truncate(48);
         open = next;
     }
@@ -170,7 +170,7 @@ fn widest_strip(rows: &[Row], bars: &[Stroke]) -> Option<Strip> {
     parts.or_else(|| strips.iter().find(|strip| parts_texts(strip, rows, height))).copied()
 }
 
-/// Of two strips at the same place the longer one is kept.
+/// Of two strips at the same position, keeps the longer.
 fn keep(strips: &mut Vec<Strip>, strip: Strip) {
     match strips.iter_mut().find(|other| (other.x0 - strip.x0).abs() < 0.1 && (other.x1 - strip.x1).abs() < 0.1) {
         Some(other) => other.from = other.from.min(strip.from),
@@ -178,7 +178,7 @@ fn keep(strips: &mut Vec<Strip>, strip: Strip) {
     }
 }
 
-/// Where a row is empty, between the sides of its region.
+/// The empty ranges of a row, within its region.
 fn free(row: &Row, left: f32, right: f32, narrowest: f32) -> Vec<(f32, f32)> {
     let mut free = Vec::new();
     let mut at = left;
@@ -195,19 +195,19 @@ fn free(row: &Row, left: f32, right: f32, narrowest: f32) -> Vec<(f32, f32)> {
     free
 }
 
-/// Whether a piece is of the dots that lead the eye over a gap, which then parts nothing. A full stop is not.
+/// Whether a piece belongs to leader dots, which bridge a gap. A full stop does not.
 fn leads(row: &Row, index: usize) -> bool {
     let around = &row[index.saturating_sub(1)..row.len().min(index + 2)];
     row[index].dots > 0 && around.iter().map(|piece| piece.dots).sum::<usize>() > 1
 }
 
-/// A strip begins and ends with rows that have text beside it on both sides, or alternate between them.
+/// Trims a strip to rows with text on both sides, or alternating between them.
 fn trimmed(strip: Strip, rows: &[Row], height: f32) -> Option<Strip> {
     let is_left = |row: &Row| row.iter().any(|piece| strip.is_right_of(piece));
     let is_right = |row: &Row| row.iter().any(|piece| strip.is_left_of(piece));
     let rows = &rows[strip.from..strip.to];
     let first = rows.iter().position(is_left)?.max(rows.iter().position(is_right)?);
-    // A column may begin a row above the other; a heading over the left column is a part of it.
+    // One column may start a row above the other; a heading above the left column belongs to it.
     let begins = first.saturating_sub(1);
     let far = middle_of(&rows[first]) - middle_of(&rows[begins]) > FAR * height;
     let begins = if far { first } else { begins };
@@ -216,7 +216,7 @@ fn trimmed(strip: Strip, rows: &[Row], height: f32) -> Option<Strip> {
     (ends > begins).then_some(Strip { from: strip.from + begins, to: strip.from + ends, ..strip })
 }
 
-/// Whether there are lines of text at both sides, and not the cells of a table.
+/// Whether both sides have lines of text rather than table cells.
 fn parts_columns(strip: &Strip, rows: &[Row], height: f32) -> bool {
     let rows = &rows[strip.from..strip.to];
     let side = |is_in: &dyn Fn(&Piece) -> bool| {
@@ -228,8 +228,8 @@ fn parts_columns(strip: &Strip, rows: &[Row], height: f32) -> bool {
     side(&|piece| strip.is_right_of(piece)) && side(&|piece| strip.is_left_of(piece))
 }
 
-/// Whether both sides are text that runs on by itself: its lines are close to each other, and hardly ever level with those
-/// at the other side. So are remarks in a margin, and boxes of text side by side.
+/// Whether both sides are independent texts: their lines are closely spaced and rarely on a common baseline. This
+/// applies to margin notes and to adjacent text boxes.
 fn parts_texts(strip: &Strip, rows: &[Row], height: f32) -> bool {
     let rows = &rows[strip.from..strip.to];
     let bottom = |pieces: &mut dyn Iterator<Item = &Piece>| pieces.map(|piece| piece.bottom).reduce(f32::max);
@@ -262,7 +262,7 @@ fn middle_of(row: &Row) -> f32 {
     (ends.0 + ends.1) / 2.0
 }
 
-/// The longest stretch of a row without a gap wider than that.
+/// The longest stretch of a row without a wider gap.
 fn longest<'a>(row: impl Iterator<Item = &'a Piece>, gap: f32) -> Option<f32> {
     let mut stretch: Option<(f32, f32)> = None;
     let mut longest: Option<f32> = None;

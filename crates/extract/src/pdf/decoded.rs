@@ -1,4 +1,4 @@
-//! The dots of pictures on a page: a device that the interpreter draws on, and that decodes the pictures it is asked for.
+//! Image extraction device: decodes requested images while the interpreter draws a page.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -16,13 +16,13 @@ use crate::{Error, Limits, Page, Raster};
 
 /// The device.
 pub(super) struct Decoder<'d> {
-    /// The pictures that were not met yet: which ones of the file, and where the page lists them.
+    /// Pending images: key in the file, and index on the page.
     wanted: Vec<(u128, usize)>,
     limits: &'d Limits,
     each: &'d mut dyn FnMut(usize, Result<Raster, Error>),
-    /// What whoever takes the pictures panicked with.
+    /// Panic payload of the receiving callback.
     pub(super) panicked: Option<Box<dyn Any + Send>>,
-    /// How many more things may be drawn.
+    /// Remaining drawing operations.
     strokes: u32,
 }
 
@@ -38,12 +38,12 @@ impl<'d> Decoder<'d> {
         Decoder { wanted, limits, each, panicked: None, strokes: MOST_STROKES }
     }
 
-    /// Whether all pictures were handed over.
+    /// Whether all images were returned.
     pub(super) fn is_done(&self) -> bool {
         self.wanted.is_empty()
     }
 
-    /// Ends a page that never ends: there is no other way out of the interpreter.
+    /// Aborts an endless page: unwinding is the only way out of the interpreter.
     fn count(&mut self) {
         match self.strokes.checked_sub(1) {
             Some(left) => self.strokes = left,
@@ -99,7 +99,7 @@ impl<'a> Device<'a> for Decoder<'_> {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// The dots as they are stored. What is transparent is white, and what a stencil lets through is black.
+/// Decodes the stored pixels. Transparent pixels become white, and the painted part of a stencil becomes black.
 fn decode(image: &Drawn<'_, '_>) -> Option<Raster> {
     let mut decoded = None;
     match image {
@@ -124,7 +124,7 @@ fn on_white(data: ImageData, alpha: Option<LumaData>) -> Raster {
     let Some(alpha) = alpha.filter(|alpha| alpha.width > 0 && alpha.height > 0) else {
         return Raster { width, height, rgb };
     };
-    // The opacity may have more or fewer dots than the picture.
+    // The alpha mask may have another resolution than the image.
     let stretch = |at: usize, from: u32, to: u32| (at as u64 * u64::from(to) / u64::from(from)) as usize;
     for (y, row) in rgb.chunks_exact_mut(3 * width as usize).enumerate() {
         let start = stretch(y, height, alpha.height) * alpha.width as usize;
@@ -136,11 +136,11 @@ fn on_white(data: ImageData, alpha: Option<LumaData>) -> Raster {
     Raster { width, height, rgb }
 }
 
-/// Turns a picture the way it is shown: by quarters, and mirrored. A scan that is laid down a little askew stays so.
+/// Rotates by multiples of 90° and mirrors an image as displayed. A slightly skewed scan stays skewed.
 fn upright(raster: Raster, transform: Affine) -> Raster {
     let [a, b, c, d, ..] = transform.as_coeffs();
     let lies = a.abs() + d.abs() < b.abs() + c.abs();
-    // Whether the picture's right goes to the left, and its bottom to the top; of one that lies, after it is set up.
+    // Whether the x axis points left and the y axis points up, after an image that lies on its side is set upright.
     let (leftwards, upwards) = if lies { (c < 0.0, b < 0.0) } else { (a < 0.0, d < 0.0) };
     if !(lies || leftwards || upwards) {
         return raster;

@@ -1,7 +1,7 @@
-//! What the parts of a page are, seen beside the pages around it.
+//! Cross-page analysis: headings, running headers and footers.
 //!
-//! Headings stand out from the text of the whole file, and headers and footers are found again on other pages. A page is
-//! held back until the two after it are laid out, and no longer, so that a long file needs no more memory than a short one.
+//! Headings are recognized relative to the text size of the whole file, and headers and footers by repetition on other
+//! pages. A page is delayed until the next two are laid out, so a long file needs no more memory than a short one.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,46 +11,46 @@ use super::outline::Outline;
 use crate::outline::Headings;
 use crate::{Block, Kind, Page};
 
-/// How many pages before and behind a page are looked at for the same header. Two, for left and right pages may differ.
+/// Number of pages before and after for header comparison. Two, because left and right pages may differ.
 const AROUND: usize = 2;
-/// The part of a page's height, at its top and bottom, where headers and footers stand.
+/// Fraction of the page height at the top and bottom for headers and footers.
 const EDGE: f32 = 0.12;
-/// A heading is larger than the text by this.
+/// Minimum size of a heading, relative to the text.
 const LARGER: f32 = 1.12;
 
-/// A page that waits for those behind it.
+/// A page that waits for the pages after it.
 #[derive(Debug)]
 pub(super) struct Draft {
     pub(super) page: Page,
     pub(super) height: f32,
     pub(super) parts: Vec<Part>,
-    /// Fields and comments.
+    /// Form fields and comments.
     pub(super) laid_over: Vec<Block>,
 }
 
-/// The pages that wait, and what is known of the file so far.
+/// Waiting pages, and statistics of the file so far.
 #[derive(Debug, Default)]
 pub(super) struct Finish {
     outline: Outline,
     waiting: VecDeque<Draft>,
-    /// What stood at the edges of the pages that are done.
+    /// Edge texts of the finished pages.
     before: VecDeque<Vec<Edge>>,
     sizes: Sizes,
-    /// Where the items of the list begin that is being read, one for each depth.
+    /// Indentation of the current list items, one per depth.
     items: Vec<f32>,
-    /// The headings that the next block stands under.
+    /// The open headings.
     headings: Headings,
 }
 
-/// How many characters have which size, in half points.
+/// Number of characters by size, in half points.
 #[derive(Debug, Default)]
 struct Sizes {
     counts: HashMap<u32, (u64, u64)>,
-    /// Sizes of headings, largest first.
+    /// Heading sizes, largest first.
     headings: Vec<u32>,
 }
 
-/// A text at the edge of a page, digits aside, and its height on the page.
+/// A text at the edge of a page with normalized digits, and its height on the page.
 type Edge = (String, f32);
 
 impl Finish {
@@ -58,14 +58,14 @@ impl Finish {
         Finish { outline, ..Finish::default() }
     }
 
-    /// Takes a page; one that has waited long enough comes back.
+    /// Adds a page; returns a page that has waited long enough.
     pub(super) fn push(&mut self, draft: Draft) -> Option<Page> {
         self.sizes.add(&draft);
         self.waiting.push_back(draft);
         if self.waiting.len() > AROUND { self.pop() } else { None }
     }
 
-    /// The next page that waits.
+    /// Finishes the next waiting page.
     pub(super) fn pop(&mut self) -> Option<Page> {
         let draft = self.waiting.pop_front()?;
         let around: Vec<Edge> =
@@ -110,7 +110,7 @@ impl Finish {
         if group.mono && group.lines > 1 { Kind::Code } else { Kind::Paragraph }
     }
 
-    /// How deep a list item is nested, by how far it is moved in.
+    /// Nesting depth of a list item, by indentation.
     fn depth(&mut self, x: f32) -> u8 {
         self.items.retain(|other| *other < x - 3.0);
         let depth = self.items.len();
@@ -134,7 +134,7 @@ fn edge(group: &Group, height: f32) -> Option<Edge> {
     let digits_aside = || letters().map(|letter| if letter.is_ascii_digit() { '0' } else { letter });
     (group.upright && at_edge && short).then(|| {
         let mut text: String = digits_aside().collect();
-        // The numbers of pages grow longer.
+        // Page numbers grow longer.
         while text.contains("00") {
             text = text.replace("00", "0");
         }
@@ -167,13 +167,13 @@ impl Sizes {
         self.headings.truncate(16);
     }
 
-    /// The size of most text, and whether it is bold.
+    /// The body text size, and whether it is bold.
     fn text(&self) -> (u32, bool) {
         let most = self.counts.iter().max_by_key(|(size, (all, _))| (*all, **size));
         most.map_or((0, false), |(size, (all, bold))| (*size, 2 * bold > *all))
     }
 
-    /// The level of a group that is a heading by the look of it.
+    /// The heading level of a group, by its appearance.
     fn heading(&self, group: &Group) -> Option<u8> {
         let (text, bold) = self.text();
         let size = half_points(group.size);
@@ -192,7 +192,7 @@ fn half_points(size: f32) -> u32 {
     (size * 2.0).round() as u32
 }
 
-/// Headings are short, and say something.
+/// Headings are short and contain letters.
 fn stands_out(group: &Group) -> bool {
     let letters = group.text.chars().filter(|letter| letter.is_alphabetic()).take(3).count();
     group.lines <= 3 && group.text.len() <= 200 && letters >= 2 && !group.mono

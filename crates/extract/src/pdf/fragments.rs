@@ -1,7 +1,7 @@
-//! Glyphs that stand together: pieces of lines, in the direction they are read in.
+//! Text runs: adjacent glyphs, by text direction.
 //!
-//! A page may hold text in several directions. Each direction is turned so that its text runs from left to right, and is
-//! laid out by itself.
+//! A page may have text in several directions. Each direction is rotated so that its text runs from left to right, and
+//! is laid out separately.
 
 use std::collections::HashMap;
 
@@ -10,9 +10,9 @@ use foldhash::fast::FixedState;
 use super::bidi::is_right_to_left;
 use super::glyphs::{Drawing, Glyph};
 
-/// A gap wider than this part of the size parts two fragments; a narrower one parts two words at most.
+/// Minimum gap between fragments, relative to the font size; a narrower gap at most separates words.
 const FRAGMENT_GAP: f32 = 0.8;
-/// How far the same letters may stand apart and still be one, drawn twice to look bold or to cast a shadow.
+/// Maximum offset of duplicate letters, which are drawn twice for a bold or shadow effect.
 const TWICE: f32 = 0.12;
 
 /// All text of one direction.
@@ -20,13 +20,13 @@ const TWICE: f32 = 0.12;
 pub(super) struct Side<'a> {
     /// In degrees, clockwise.
     pub(super) turn: i16,
-    /// The words of the page.
+    /// The text of the page.
     pub(super) text: &'a str,
     pub(super) letters: Vec<Letter>,
     pub(super) fragments: Vec<Fragment>,
 }
 
-/// A glyph, in the turned page.
+/// A glyph in the rotated page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Letter {
     pub(super) start: u32,
@@ -39,19 +39,19 @@ pub(super) struct Letter {
 /// Letters on one baseline without a large gap.
 #[derive(Debug, Clone)]
 pub(super) struct Fragment {
-    /// In the letters of the side.
+    /// Index into the letters of the side.
     pub(super) first: usize,
     pub(super) last: usize,
     pub(super) x0: f32,
     pub(super) x1: f32,
-    /// Its baseline, downwards.
+    /// Baseline, measured downwards.
     pub(super) y: f32,
     pub(super) size: f32,
     pub(super) bold: Option<bool>,
     pub(super) mono: bool,
     pub(super) artifact: bool,
     pub(super) right_to_left: bool,
-    /// Whether spaces are drawn in it, and need not be guessed from gaps.
+    /// Whether it contains drawn spaces, so that they need not be inferred from gaps.
     pub(super) spaced: bool,
 }
 
@@ -71,7 +71,7 @@ impl Side<'_> {
     }
 }
 
-/// The text of a page by direction, the direction of most of it first.
+/// The text of a page by direction, the dominant direction first.
 pub(super) fn sides(drawing: &Drawing) -> Vec<Side<'_>> {
     let mut turns: Vec<(i16, Vec<&Glyph>)> = Vec::new();
     for glyph in drawing.glyphs.iter().filter(|glyph| glyph.end > glyph.start) {
@@ -85,7 +85,7 @@ pub(super) fn sides(drawing: &Drawing) -> Vec<Side<'_>> {
     turns.into_iter().map(|(turn, glyphs)| side(&drawing.text, turn, &glyphs)).collect()
 }
 
-/// Scans stand a little askew; that is no direction of its own.
+/// Scans are slightly skewed; this is not a separate direction.
 fn near(turn: i16) -> i16 {
     let quarter = (turn + 45).rem_euclid(360) / 90 * 90;
     if (turn - quarter).abs() <= 3 || turn >= 357 { quarter } else { turn }
@@ -155,15 +155,15 @@ fn goes_on(fragment: &Fragment, letter: &Letter, glyph: &Glyph, y: f32, right_to
         && fragment.artifact == glyph.artifact
 }
 
-/// Where each letter was drawn. The same letter at almost the same place is one, drawn twice to look bold or to cast a
-/// shadow, or once more for searching.
+/// Positions of drawn letters, for deduplication. The same letter at almost the same position is drawn twice for a bold
+/// or shadow effect, or again as a search layer.
 #[derive(Debug)]
 struct Places(HashMap<(u32, i32, i32), (f32, f32), FixedState>);
 
 impl Places {
-    /// Whether the letter is there already; it is afterwards.
+    /// Whether the letter was already drawn; records it.
     fn has(&mut self, words: &str, letter: &Letter, y: f32, size: f32) -> bool {
-        // Narrow letters may follow themselves, as in `ill`.
+        // Narrow letters may repeat, as in `ill`.
         let near = (TWICE * size).min(0.4 * (letter.x1 - letter.x0)).max(0.05);
         let first = words.chars().next().map_or(0, u32::from);
         let (column, row) = (letter.x0 / (2.0 * near), y / (2.0 * near));

@@ -1,7 +1,7 @@
-//! What a page draws, seen as text: the device that the interpreter of PDF pages draws on.
+//! Text extraction device for the PDF interpreter.
 //!
-//! It keeps where each glyph stands and what it says, the straight lines that may rule a table, and how much of the page
-//! pictures cover. Nothing is painted.
+//! It records the position and text of each glyph, straight lines that may belong to tables, and the area covered by
+//! images. It does not render.
 
 use hayro_interpret::font::{Glyph as Drawn, GlyphRun};
 use hayro_interpret::hayro_cmap::WritingMode;
@@ -15,49 +15,49 @@ use super::strings;
 use super::unicode::{self, Letters};
 use super::weight::Stems;
 
-/// More than this is drawn on no page that anybody reads.
+/// No readable page has more drawing operations.
 pub(super) const MOST_STROKES: u32 = 2_000_000;
 
-/// Everything on one page.
+/// The content of one page.
 #[derive(Debug, Default)]
 pub(super) struct Drawing {
     pub(super) glyphs: Vec<Glyph>,
-    /// The words of all glyphs; each glyph holds a range of it.
+    /// The text of all glyphs; each glyph has a range in it.
     pub(super) text: String,
     pub(super) rules: Vec<Rule>,
-    /// Pictures large enough to be read.
+    /// Images large enough for OCR.
     pub(super) pictures: Vec<Picture>,
-    /// How much of the page all pictures cover, in square points.
+    /// Area of all images, in square points.
     pub(super) pictured: f64,
-    /// Whether a picture has lost its end.
+    /// Whether an image is truncated.
     pub(super) ends_early: bool,
-    /// How many glyphs nobody sees: they are invisible, or a picture lies over them.
+    /// Number of invisible glyphs: drawn invisibly, or covered by an image.
     pub(super) hidden: usize,
-    /// How many shapes are drawn beside text.
+    /// Number of shapes besides text.
     pub(super) shapes: usize,
-    /// Whether glyphs were left out because the file has too much text.
+    /// Whether glyphs were dropped because of the text limit.
     pub(super) cut: bool,
-    /// Whether it was ended because it draws too much.
+    /// Whether the page was aborted because of too many drawing operations.
     pub(super) endless: bool,
 }
 
-/// A glyph where it stands on the page, in points from the upper left corner.
+/// A glyph with its position, in points from the top left corner.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Glyph {
     pub(super) start: u32,
     pub(super) end: u32,
-    /// Where it begins on its baseline.
+    /// Start on its baseline.
     pub(super) x: f32,
     pub(super) y: f32,
-    /// How far it reaches along its baseline.
+    /// Extent along its baseline.
     pub(super) advance: f32,
     pub(super) size: f32,
-    /// In degrees, clockwise; 0 reads from left to right.
+    /// In degrees, clockwise; 0 is left to right.
     pub(super) turn: i16,
-    /// None where its letters do not tell.
+    /// `None` if its shape is not conclusive.
     pub(super) bold: Option<bool>,
     pub(super) mono: bool,
-    /// The file itself says that it is no part of the text: a header, a footer.
+    /// The file marks it as an artifact: a header or footer.
     pub(super) artifact: bool,
 }
 
@@ -67,20 +67,20 @@ pub(super) struct Collector<'l, 'p> {
     pub(super) drawing: Drawing,
     letters: &'l mut Letters<'p>,
     stems: &'l mut Stems,
-    /// How many more characters may come.
+    /// Remaining characters.
     room: u64,
-    /// How many more things may be drawn.
+    /// Remaining drawing operations.
     strokes: u32,
-    /// The part of the page that is shown.
+    /// The visible part of the page.
     bounds: Rect,
     marks: Vec<Mark>,
 }
 
-/// A marked part of the page's content.
+/// A marked-content sequence.
 #[derive(Debug, Default)]
 struct Mark {
     artifact: bool,
-    /// What its glyphs say, where that is not what they look like; taken by the first glyph.
+    /// Replacement text (`ActualText`) of its glyphs; the first glyph takes it.
     says: Option<Said>,
 }
 
@@ -110,8 +110,8 @@ impl<'l, 'p> Collector<'l, 'p> {
         }
     }
 
-    /// Counts what is drawn. A page that never ends, such as one of forms that show forms that show forms, ends here: there
-    /// is no other way out of the interpreter.
+    /// Counts drawing operations. Aborts an endless page, such as one with nested forms that multiply: unwinding is the
+    /// only way out of the interpreter.
     fn count(&mut self, drawn: usize) {
         match self.strokes.checked_sub(drawn as u32) {
             Some(left) => self.strokes = left,
@@ -122,7 +122,7 @@ impl<'l, 'p> Collector<'l, 'p> {
         }
     }
 
-    /// The words of one glyph go to the end of the text; the range they take there comes back.
+    /// Appends the text of one glyph and returns its range.
     fn say(&mut self, glyph: &Drawn<'_>, known: Option<Option<char>>) -> (u32, u32) {
         let text = &mut self.drawing.text;
         let start = text.len();
@@ -155,7 +155,7 @@ impl<'a> Device<'a> for Collector<'_, '_> {
             if !(x.is_finite() && y.is_finite() && (a != 0.0 || b != 0.0)) {
                 continue;
             }
-            // What is drawn beside the page is cut off, as printers' marks are.
+            // Content outside the page, such as printer's marks, is dropped.
             let middle = transform * Point::new(250.0, 250.0);
             if !self.bounds.contains(middle) {
                 continue;
@@ -262,10 +262,10 @@ impl<'a> Device<'a> for Collector<'_, '_> {
     fn pop_transparency_group(&mut self) {}
 }
 
-/// How glyphs of a run are stretched.
+/// Horizontal scaling of the glyphs of a run.
 ///
-/// A font that stands in for a missing one is stretched glyph by glyph to the widths of the missing one, and those widths
-/// are then not to be stretched again. Where the whole run is stretched alike, the file asks for it, and widths are too.
+/// A substitute font is scaled glyph by glyph to the widths of the missing font, and those widths must not be scaled
+/// again. If the whole run has the same scale, the file requests it, and widths are scaled too.
 struct Scales {
     alike: bool,
 }
@@ -290,7 +290,7 @@ impl Scales {
     }
 }
 
-/// Fonts drawn by the file itself may have any unit; how wide their letters are tells their size.
+/// Type 3 fonts may have any unit; their letter widths determine the size.
 fn size_by_advance(glyphs: &[Glyph]) -> Option<f32> {
     let wide = glyphs.iter().filter(|glyph| glyph.advance > 0.0);
     let (count, sum) = wide.fold((0, 0.0), |(count, sum), glyph| (count + 1, sum + glyph.advance));

@@ -1,4 +1,4 @@
-//! The parts of one page in reading order, before it is known what stands on the pages around it.
+//! Page layout: the parts of one page in reading order, before cross-page analysis.
 
 use super::blocks::{self, Group};
 use super::columns::{self, Piece, Row};
@@ -8,7 +8,7 @@ use super::lines;
 use super::tables::{self, Grid};
 use crate::Table;
 
-/// A cell with more lines than this is a part of the page, framed.
+/// A cell with more lines is a framed part of the page.
 const MOST_LINES: usize = 30;
 
 /// A part of a page.
@@ -77,7 +77,7 @@ fn piece(side: &Side<'_>, index: usize, fragment: &Fragment) -> Piece {
     Piece { index, x0: fragment.x0, x1: fragment.x1, top, bottom, alone: false, dots }
 }
 
-/// Takes what stands in ruled tables out of the fragments of a side.
+/// Moves the content of ruled tables out of the fragments of a side.
 fn take_tables(drawing: &Drawing, side: &mut Side<'_>) -> Vec<(Grid, Table)> {
     let mut found = Vec::new();
     for grid in tables::grids(&drawing.rules) {
@@ -106,7 +106,7 @@ fn cell_of(grid: &Grid, fragment: &Fragment) -> Option<(usize, usize)> {
     grid.cell((fragment.x0 + fragment.x1) / 2.0, fragment.y - 0.3 * fragment.size)
 }
 
-/// Cells may stand so close that their words seem to be one line.
+/// Splits fragments at column borders: text of adjacent cells can be close enough to form one fragment.
 fn split_at_columns(side: &mut Side<'_>, grid: &Grid) {
     let mut index = 0;
     while index < side.fragments.len() {
@@ -131,7 +131,7 @@ fn split_at_columns(side: &mut Side<'_>, grid: &Grid) {
     }
 }
 
-/// The table of a grid, unless it is a frame around something else.
+/// The table of a grid, unless the grid is a frame around other content.
 fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -> Option<Table> {
     let (height, width) = (grid.rows.len() - 1, grid.columns.len() - 1);
     let mut rows = vec![vec![String::new(); width]; height];
@@ -139,7 +139,7 @@ fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -
     for ((row, column), inside) in cells {
         let pieces = inside.iter().map(|index| piece(side, *index, &side.fragments[*index])).collect();
         let inner = columns::rows(pieces);
-        // Rows with gaps inside a cell: it holds a table of its own, and the lines are a frame around that.
+        // Rows with gaps inside a cell: the cell contains a table, and the lines are a frame around it.
         if inner.len() > MOST_LINES || inner.iter().filter(|row| has_gap(row)).count() > 1 {
             return None;
         }
@@ -166,12 +166,12 @@ fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -
     if rows.len() < 2 || kept.len() < 2 {
         return None;
     }
-    // The rows at the top that are bold, unless all of them are.
+    // The bold rows at the top, unless all rows are bold.
     let header_rows = bold.iter().take_while(|bold| **bold).count();
     Some(Table { header_rows: if header_rows == rows.len() { 0 } else { header_rows }, rows })
 }
 
-/// Whether two pieces of a row stand further apart than words do.
+/// Whether two pieces of a row are further apart than words.
 fn has_gap(row: &Row) -> bool {
     row.windows(2).any(|pair| pair[1].x0 - pair[0].x1 > 2.0 * (pair[0].bottom - pair[0].top))
 }

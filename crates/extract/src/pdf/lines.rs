@@ -1,31 +1,31 @@
-//! Lines of text out of fragments that stand side by side.
+//! Builds lines of text from adjacent fragments.
 
 use super::accents;
 use super::bidi;
 use super::fragments::{Fragment, Letter, Side};
 
-/// A gap wider than this part of the size is a space.
+/// Minimum gap of a space, relative to the font size.
 const SPACE: f32 = 0.15;
-/// The same, in fragments that draw their spaces.
+/// The same, in fragments with drawn spaces.
 const SPACE_BESIDE_DRAWN: f32 = 0.2;
-/// Words with so many letters are no units of measurement.
+/// Minimum length of words that are not units of measurement.
 const LONGER_THAN_UNITS: usize = 3;
 
-/// A line as it is read.
+/// A line of text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Line {
     pub(super) text: String,
     pub(super) x0: f32,
     pub(super) x1: f32,
     pub(super) y: f32,
-    /// Of most of its letters.
+    /// Font size of most of its letters.
     pub(super) size: f32,
     pub(super) bold: bool,
     pub(super) mono: bool,
     pub(super) artifact: bool,
 }
 
-/// Fragments from left to right become a line.
+/// Builds a line from fragments in left-to-right order.
 pub(super) fn line(side: &Side<'_>, fragments: &[&Fragment]) -> Line {
     let main = fragments.iter().max_by_key(|fragment| fragment.last - fragment.first);
     let letters = |wanted: &dyn Fn(&Fragment) -> bool| -> usize {
@@ -80,8 +80,8 @@ fn left_to_right(side: &Side<'_>, fragments: &[&Fragment]) -> String {
     text
 }
 
-/// Whether one of two fragments is the raised number of a note, at a word or a number that it is no part of. The 2 of m²
-/// is raised too: only words that are too long to be a unit have notes.
+/// Whether one of two fragments is a superscript footnote number after a word or number. The 2 of m² is a superscript
+/// too, so only words longer than a unit can have footnotes.
 fn refers(side: &Side<'_>, text: &str, before: &Fragment, after: &Fragment) -> bool {
     let is_raised = |note: &Fragment, beside: &Fragment| {
         note.size < 0.85 * beside.size && beside.y - note.y > 0.15 * beside.size && note.last - note.first <= 3
@@ -101,7 +101,7 @@ fn refers(side: &Side<'_>, text: &str, before: &Fragment, after: &Fragment) -> b
         && starts_with(after, LONGER_THAN_UNITS, char::is_alphabetic)
 }
 
-/// Adds a letter; with the one before, where one of them is the other's accent.
+/// Appends a letter; composes it with the previous one if one of them is an accent.
 fn push_letter(text: &mut String, side: &Side<'_>, before: Option<&Letter>, letter: &Letter) {
     let words = side.words(letter);
     if let Some(before) = before.filter(|before| accents::is_over(before, letter) && !text.ends_with(' ')) {
@@ -123,7 +123,7 @@ fn push_letter(text: &mut String, side: &Side<'_>, before: Option<&Letter>, lett
     text.push_str(words);
 }
 
-/// Letters of the whole line by their place: files draw right-to-left text in either order.
+/// Sorts the letters of the line by position: files draw right-to-left text in either order.
 fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
     let size = fragments.iter().map(|fragment| fragment.size).fold(0.0, f32::max);
     let mut letters: Vec<&Letter> =
@@ -141,7 +141,7 @@ fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
             }
             continue;
         }
-        // A mark stands over the letter it belongs to, and has to stay with it when letters change places.
+        // A mark above a letter must stay with it when letters are reordered.
         if is_mark(words)
             && let Some(base) = pieces.last_mut().filter(|_| !is_space)
         {
@@ -158,7 +158,7 @@ fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
     bidi::logical(&pieces).trim().to_owned()
 }
 
-/// Letters may be spaced out; only gaps that are larger than those part words.
+/// Maximum gap inside a word. Letters may be spaced out; only wider gaps separate words.
 fn widest_in_a_word(side: &Side<'_>, fragment: &Fragment) -> f32 {
     let part = if fragment.spaced { SPACE_BESIDE_DRAWN } else { SPACE };
     let letters = &side.letters[fragment.first..fragment.last];
@@ -177,7 +177,7 @@ fn push_space(text: &mut String) {
     }
 }
 
-/// Vowel signs and accents that are drawn over a letter.
+/// Combining vowel signs and accents.
 fn is_mark(words: &str) -> bool {
     let is_mark = |letter: char| {
         matches!(letter, '\u{300}'..='\u{36f}' | '\u{591}'..='\u{5bd}' | '\u{5bf}' | '\u{5c1}'..='\u{5c7}'

@@ -1,4 +1,4 @@
-//! What a file says about itself: its information dictionary, and its XMP packet where that says nothing.
+//! File metadata: information dictionary, with XMP as fallback.
 
 use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{DateTime, Dict, Stream, String as Bytes};
@@ -39,14 +39,14 @@ fn date(date: DateTime) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}{zone}")
 }
 
-/// The value of a property: an attribute, an element, or the first item of a list in one.
+/// The value of an XMP property: an attribute, an element, or the first item of a list.
 fn property(packet: &str, name: &str) -> Option<String> {
     if let Some((_, rest)) = packet.split_once(&format!("{name}=\"")) {
         return filled(&unescaped(rest.split('"').next()?));
     }
     let (_, rest) = packet.split_once(&format!("<{name}"))?;
     let (inside, _) = rest.split_once(&format!("</{name}>"))?;
-    // The text that no tag stands in: behind the last `>` before some of it.
+    // The first text outside tags, after the last `>` before it.
     let text = inside.split('>').skip(1).map(|piece| piece.split('<').next().unwrap_or("")).find_map(filled)?;
     Some(unescaped(&text))
 }

@@ -1,8 +1,8 @@
-//! Pages of PDF files.
+//! PDF reader.
 //!
-//! The interpreter of `hayro` draws a page on a device that keeps glyphs with their places ([`glyphs`]). Those become
-//! pieces of lines ([`fragments`]), regions in reading order ([`columns`]), ruled tables ([`tables`]), lines ([`lines`]) and
-//! paragraphs ([`blocks`]). What a paragraph is shows beside the pages around it ([`finish`]).
+//! The `hayro` interpreter draws a page on a device that records glyphs with their positions ([`glyphs`]). They become
+//! text runs ([`fragments`]), regions in reading order ([`columns`]), ruled tables ([`tables`]), lines ([`lines`]) and
+//! paragraphs ([`blocks`]). The kind of a paragraph depends on the surrounding pages ([`finish`]).
 
 mod accents;
 mod annotations;
@@ -49,7 +49,7 @@ use weight::Stems;
 
 pub use pages::PdfPages;
 
-/// After so many pages the file is opened anew: what was decoded for a page is kept as long as the file is open.
+/// The file is reopened after this number of pages, because decoded data is cached while the file is open.
 const PAGES_AT_ONCE: usize = 400;
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
@@ -81,9 +81,9 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     Ok(summary)
 }
 
-/// Reads pages of an open file.
+/// Reads the pages of an open file.
 struct Reader<'r> {
-    /// How many more characters may come.
+    /// Remaining characters.
     room: u64,
     limits: &'r Limits,
     finish: &'r mut Finish,
@@ -147,19 +147,19 @@ fn no_pages() -> Error {
     Error::Corrupted("no pages can be found in it".to_owned())
 }
 
-/// Whether the mark of the end is where it should be. Some programs write a little more behind it.
+/// Whether the end-of-file marker is present. Some programs write a few bytes after it.
 fn is_whole(bytes: &[u8]) -> bool {
     let end = &bytes[bytes.len().saturating_sub(2048)..];
     memchr::memmem::find(end, b"%%EOF").is_some()
 }
 
-/// Runs a parser of others over a hostile file. Where it panics, none comes back: a page that breaks it must not take the
-/// other pages with it, and nothing it has touched is used again but what it had collected so far.
+/// Runs a third-party parser on a hostile file; `None` if it panics. A page that breaks the parser must not affect
+/// other pages, and only the results collected before the panic are used afterwards.
 fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
-/// Without what is laid over a page: that is read by itself.
+/// Interpreter settings without annotations, which are read separately.
 fn of_page_alone() -> InterpreterSettings {
     InterpreterSettings { render_content: RenderContent::PAGE, ..InterpreterSettings::default() }
 }
@@ -176,7 +176,7 @@ fn draw<'a>(
     interpret_page(source, &mut context, device);
 }
 
-/// The page as it is shown, from its upper left corner.
+/// The visible page, from its top left corner.
 fn bounds(source: &Source<'_>) -> Rect {
     let (width, height) = source.render_dimensions();
     Rect::new(0.0, 0.0, f64::from(width), f64::from(height))

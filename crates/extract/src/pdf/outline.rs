@@ -1,4 +1,4 @@
-//! The bookmarks of a file: titles of its parts, and how deep they are nested.
+//! Bookmarks: titles and nesting depth.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::strings;
 const MOST: usize = 10_000;
 const DEEPEST: u8 = 6;
 
-/// Levels of headings by their title, written as [`key`] does.
+/// Heading levels by title, normalized by [`key`].
 #[derive(Debug, Default)]
 pub(super) struct Outline(HashMap<String, Vec<(Option<u32>, u8)>>);
 
@@ -26,7 +26,7 @@ impl Outline {
         outline
     }
 
-    /// The level of a heading with that text on that page, where a bookmark leads to it.
+    /// The level of a heading with this text on this page, if a bookmark refers to it.
     pub(super) fn level(&self, text: &str, page: u32) -> Option<u8> {
         if self.0.is_empty() {
             return None;
@@ -38,7 +38,7 @@ impl Outline {
     fn add(&mut self, parent: &Dict<'_>, level: u8, numbers: &HashMap<ObjectIdentifier, u32>, left: &mut usize) {
         let mut next = parent.get::<Dict<'_>>(b"First");
         while let Some(bookmark) = next {
-            // Bookmarks of a broken file may lead to themselves.
+            // Bookmarks of a corrupted file may be cyclic.
             if *left == 0 {
                 return;
             }
@@ -55,7 +55,7 @@ impl Outline {
     }
 }
 
-/// The page a bookmark leads to; names of places are not looked up.
+/// The target page of a bookmark; named destinations are not resolved.
 fn destination(bookmark: &Dict<'_>) -> Option<ObjectIdentifier> {
     let place = bookmark.get::<Array<'_>>(b"Dest");
     let place = place.or_else(|| bookmark.get::<Dict<'_>>(b"A")?.get::<Array<'_>>(b"D"))?;
@@ -63,7 +63,7 @@ fn destination(bookmark: &Dict<'_>) -> Option<ObjectIdentifier> {
     Some(page.into())
 }
 
-/// Letters and digits alone, in lower case: titles are spaced and numbered in other ways than the headings.
+/// Lowercase letters and digits only: titles differ from headings in spacing and numbering.
 fn key(title: &str) -> String {
     let title = title.trim_start_matches(|letter: char| letter.is_ascii_digit() || letter == '.' || letter == ' ');
     title.chars().filter(|letter| letter.is_alphanumeric()).flat_map(char::to_lowercase).collect()

@@ -1,4 +1,4 @@
-//! A file that stays open while its pages are looked at, for those who read pictures.
+//! An open PDF file for rendering pages and decoding images (OCR input).
 
 use std::fmt;
 use std::panic::resume_unwind;
@@ -15,18 +15,18 @@ use super::decoded::Decoder;
 use super::{PAGES_AT_ONCE, bounds, broken, draw, of_page_alone, open, shielded};
 use crate::{Error, Limits, Page, Raster};
 
-/// Points to the inch.
+/// Points per inch.
 const POINTS: f32 = 72.0;
-/// The renderer counts dots in 16 bits.
+/// The renderer uses 16-bit pixel coordinates.
 const LONGEST: f32 = 16_000.0;
 
-/// The pages of an open file, as pictures.
+/// Renders the pages of an open file.
 pub struct PdfPages {
     bytes: Arc<Vec<u8>>,
     pdf: Pdf,
-    /// How many pages were looked at since it was opened.
+    /// Number of pages processed since the file was opened.
     seen: usize,
-    /// Whether a picture on the page drawn last could not be decoded.
+    /// Whether decoding an image on the last rendered page failed.
     undecoded: Arc<AtomicBool>,
 }
 
@@ -39,15 +39,14 @@ impl PdfPages {
         Ok(PdfPages { bytes, pdf, seen: 0, undecoded: Arc::default() })
     }
 
-    /// The longer side of a page, counted from 1, in points.
+    /// The longer side of a page in points. Pages are numbered from 1.
     pub fn length(&self, number: u32) -> Option<f32> {
         let page = self.pdf.pages().get((number as usize).checked_sub(1)?)?;
         let (width, height) = page.render_dimensions();
         Some(width.max(height))
     }
 
-    /// Draws a page, counted from 1, with so many dots per inch. A page that would have more dots than the limit allows is
-    /// drawn with fewer per inch.
+    /// Renders a page, numbered from 1, at this resolution. If it exceeds the pixel limit, the resolution is reduced.
     pub fn raster(&mut self, number: u32, dpi: f32, limits: &Limits) -> Result<Raster, Error> {
         self.undecoded.store(false, Relaxed);
         let undecoded = Arc::clone(&self.undecoded);
@@ -58,13 +57,13 @@ impl PdfPages {
         self.look(number, |source| drawn(source, number, dpi, limits, &settings))?
     }
 
-    /// Whether the page drawn last lacks a picture that could not be decoded.
+    /// Whether the last rendered page lacks an image that could not be decoded.
     pub fn lacks_a_picture(&self) -> bool {
         self.undecoded.load(Relaxed)
     }
 
-    /// Hands over the pictures that a page lists, by their index there, each upright as it is shown on the page. One that
-    /// cannot be decoded, or is too large, comes as an error.
+    /// Decodes the images listed on a page and passes each with its index, oriented as displayed. An image that cannot
+    /// be decoded or is too large is passed as an error.
     pub fn pictures(
         &mut self,
         page: &Page,
@@ -78,7 +77,7 @@ impl PdfPages {
         let looked = self.look(page.number, |source| {
             draw(source, bounds(source), &InterpreterCache::new(), &of_page_alone(), &mut decoder);
         });
-        // A panic of whoever takes the pictures is not one of the parser, and goes on.
+        // A panic of the callback is not a parser panic and is propagated.
         match decoder.panicked {
             Some(panic) => resume_unwind(panic),
             None if decoder.is_done() => Ok(()),
@@ -86,8 +85,8 @@ impl PdfPages {
         }
     }
 
-    /// Looks at a page. After many the file is opened anew, since what was decoded stays as long as it is open; so it is
-    /// after a panic of the parser, which may leave it half done.
+    /// Processes a page. Reopens the file after many pages, because decoded data is cached, and after a parser panic,
+    /// which may leave inconsistent state.
     fn look<T>(&mut self, number: u32, work: impl for<'s> FnOnce(&'s Source<'s>) -> T) -> Result<T, Error> {
         if self.seen >= PAGES_AT_ONCE {
             *self = PdfPages::open(Arc::clone(&self.bytes))?;
@@ -122,7 +121,7 @@ fn drawn<'s>(
     let area = f64::from(width) * f64::from(height);
     let fits = (limits.pixels as f64 / area).sqrt() as f32;
     let scale = (dpi / POINTS).min(fits).min(LONGEST / width.max(height)).max(1.0 / width.min(height));
-    // A page so thin that the one dot it has across is too many along: the renderer panics where its count ends.
+    // The page is so thin that one pixel across exceeds the maximum length along: the renderer would panic on overflow.
     if scale * width.max(height) > LONGEST + 1.0 {
         return Err(Error::Corrupted(format!("page {number} is too thin to be drawn")));
     }
@@ -133,7 +132,7 @@ fn drawn<'s>(
         &RenderSettings::default(),
         &PixmapSettings { x_scale: scale, y_scale: scale, bg_color: WHITE },
     );
-    // The background is opaque, so every dot is: its colour needs no division by its opacity.
+    // The background is opaque, so no unpremultiplication is needed.
     let dots = pixmap.data_as_u8_slice();
     let mut rgb = vec![0; dots.len() / 4 * 3];
     for (dot, colours) in dots.chunks_exact(4).zip(rgb.chunks_exact_mut(3)) {

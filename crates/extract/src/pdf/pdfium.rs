@@ -1,6 +1,6 @@
-//! The text that PDFium finds, to compare ours with. Nothing else uses it.
+//! PDFium bindings, only for comparison with our text extraction.
 //!
-//! The library is loaded while the program runs, and only the functions that are called here are declared.
+//! The library is loaded at run time, and only the functions used here are declared.
 
 #![allow(unsafe_code, reason = "a library in C can be called in no other way")]
 
@@ -12,15 +12,15 @@ use libloading::{Library, Symbol};
 
 use crate::Error;
 
-/// Names the file of the library.
+/// Environment variable with the path of the library.
 const VARIABLE: &str = "CORBIE_PDFIUM";
-/// What `FPDF_GetLastError` says of a file that needs a password.
+/// Result of `FPDF_GetLastError` for a password-protected file.
 const PASSWORD: c_ulong = 4;
 
-/// The library allows one call at a time, whatever it is about.
+/// PDFium is not thread-safe: one call at a time.
 static TURN: Mutex<()> = Mutex::new(());
 
-/// The library, ready for use. It stays loaded until the program ends.
+/// The loaded library. It is never unloaded.
 #[derive(Debug)]
 pub struct Pdfium {
     load_document: unsafe extern "C" fn(*const c_void, usize, *const c_char) -> Handle,
@@ -35,7 +35,7 @@ pub struct Pdfium {
     close_document: unsafe extern "C" fn(Handle),
 }
 
-/// Why there is no library.
+/// Why the library is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Missing {
     #[error("no PDFium is named; set `{VARIABLE}` to the path of its library")]
@@ -46,27 +46,28 @@ pub enum Missing {
 
 type Handle = *mut c_void;
 
-/// Something the library has opened, closed when it goes out of use.
+/// An open PDFium object, closed on drop.
 struct Open {
     handle: Handle,
     close: unsafe extern "C" fn(Handle),
 }
 
 impl Pdfium {
-    /// Loads the library that `CORBIE_PDFIUM` names.
+    /// Loads the library named by `CORBIE_PDFIUM`.
     pub fn load() -> Result<Pdfium, Missing> {
         Pdfium::from_file(&std::env::var(VARIABLE).map_err(|_| Missing::Unnamed)?)
     }
 
-    /// Loads the library in a file. Whoever names it vouches for it: it becomes part of the program.
+    /// Loads the library from a file. The caller must trust it: it becomes part of the process.
     pub fn from_file(path: &str) -> Result<Pdfium, Missing> {
         Pdfium::of(path).map_err(|source| Missing::Unusable { path: path.to_owned(), source })
     }
 
     fn of(path: &str) -> Result<Pdfium, libloading::Error> {
-        // SAFETY: whoever sets the variable vouches for the file it names.
+        // SAFETY: the user who sets the variable trusts the file.
         let library: &'static Library = Box::leak(Box::new(unsafe { Library::new(path)? }));
-        // SAFETY: the types of the fields are those of `fpdfview.h` and `fpdf_text.h`, and the library is never unloaded.
+        // SAFETY: the types of the fields are those of `fpdfview.h` and `fpdf_text.h`, and the library is never
+        // unloaded.
         unsafe {
             let begin: Symbol<'_, unsafe extern "C" fn()> = library.get(b"FPDF_InitLibrary")?;
             let pdfium = Pdfium {
@@ -87,13 +88,14 @@ impl Pdfium {
         }
     }
 
-    /// The text of each page. One that cannot be opened is empty.
+    /// The text of each page; empty for a page that cannot be opened.
     pub fn pages(&self, bytes: &[u8]) -> Result<Vec<String>, Error> {
         let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
-        // SAFETY: the bytes outlive the document, which is closed at the end of this function; no password is allowed.
+        // SAFETY: the bytes outlive the document, which is closed at the end of this function; a null password is
+        // allowed.
         let document = unsafe { (self.load_document)(bytes.as_ptr().cast(), bytes.len(), ptr::null()) };
         let Some(document) = Open::new(document, self.close_document) else {
-            // SAFETY: it takes nothing and reads what the call before has left.
+            // SAFETY: no arguments; reads the error of the previous call.
             let password = unsafe { (self.last_error)() } == PASSWORD;
             let broken = || Error::Corrupted("PDFium cannot open it".to_owned());
             return Err(if password { Error::PasswordProtected } else { broken() });
@@ -104,17 +106,18 @@ impl Pdfium {
     }
 
     fn page(&self, document: &Open, number: c_int) -> Option<String> {
-        // SAFETY: the document is open, and what is opened here is closed before it: the text first, then its page.
+        // SAFETY: the document is open, and the text and then its page are closed before it.
         let page = Open::new(unsafe { (self.load_page)(document.handle, number) }, self.close_page)?;
         // SAFETY: the page is open.
         let text = Open::new(unsafe { (self.load_text)(page.handle) }, self.close_text)?;
         // SAFETY: the text is open.
         let count = unsafe { (self.count_characters)(text.handle) };
         let mut units = vec![0; 2 * (usize::try_from(count).ok()? + 1)];
-        // SAFETY: the text is open, and there is room for the zero at the end and for characters of two units each.
+        // SAFETY: the text is open, and the buffer has room for the terminating zero and for characters of two units
+        // each.
         let written = unsafe { (self.get_text)(text.handle, 0, count, units.as_mut_ptr()) };
         units.truncate(usize::try_from(written).ok()?.saturating_sub(1));
-        // It stands for a hyphen that breaks a word at the end of a line.
+        // Marks a hyphen that breaks a word at the end of a line.
         units.retain(|unit| *unit != 0xFFFE);
         Some(String::from_utf16_lossy(&units))
     }
@@ -122,14 +125,14 @@ impl Pdfium {
 
 impl Open {
     fn new(handle: Handle, close: unsafe extern "C" fn(Handle)) -> Option<Open> {
-        // Made only where there is something: what is made is closed.
+        // Never created for a null handle, because drop closes the handle.
         (!handle.is_null()).then(|| Open { handle, close })
     }
 }
 
 impl Drop for Open {
     fn drop(&mut self) {
-        // SAFETY: the handle came from the library, is not null, and nobody else closes it.
+        // SAFETY: the handle came from the library, is not null, and is closed only here.
         unsafe { (self.close)(self.handle) }
     }
 }

@@ -1,7 +1,7 @@
-//! Pictures on a page that may hold words, found while its text is read.
+//! Images on a page that may contain text, detected during text extraction.
 //!
-//! A picture with text drawn over it is a background, or a scan whose words lie under it unseen: what it says is known.
-//! Pictures too small to hold a word are passed over, and so are the thin strips that some programs cut scans into.
+//! An image with text over it is a background, or a scan with an invisible text layer: its text is already extracted.
+//! Images too small for a word are skipped, and so are thin strips, into which some programs cut scans.
 
 use std::collections::HashSet;
 
@@ -14,37 +14,37 @@ use super::glyphs::{Drawing, Glyph};
 use super::layout::Part;
 use crate::{Image, Limits, Warning};
 
-/// The longer and the shorter side of the smallest picture that holds a word, in points as it is shown.
+/// Longer and shorter side of the smallest image with text, in points as displayed.
 const SHOWN: (f64, f64) = (40.0, 10.0);
-/// The same in dots.
+/// The same in pixels.
 const DOTS: (u32, u32) = (64, 16);
-/// As many pictures as a scanned page with stamps on it has.
+/// Maximum images of a scanned page with stamps.
 const SHEETS: usize = 4;
-/// As many pictures of one page as are looked at.
+/// Maximum images considered per page.
 const MOST: usize = 200;
-/// So many letters on a picture are words over it. One or two may be a stray mark.
+/// Minimum letters over an image that count as text. One or two may be stray marks.
 const LETTERS: usize = 3;
 
-/// A picture that is large enough to be read.
+/// An image large enough for OCR.
 #[derive(Debug, Clone)]
 pub(super) struct Picture {
-    /// Which one of the file it is.
+    /// Key of the image in the file.
     key: u128,
-    /// Where it stands on the page.
+    /// Position on the page.
     place: Rect,
     width: u32,
     height: u32,
     media_type: Option<&'static str>,
 }
 
-/// Which pictures were met: a logo on every page is listed once.
+/// Images seen so far: a logo on every page is listed once.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     keys: HashSet<u128>,
     is_full: bool,
 }
 
-/// Whether a picture that is shown so large may hold words.
+/// Whether an image of this displayed size may contain text.
 pub(super) fn is_readable(image: &Drawn<'_, '_>, shown: Rect) -> bool {
     let (long, short) = (shown.width().max(shown.height()), shown.width().min(shown.height()));
     let (many, few) = (image.width().max(image.height()), image.width().min(image.height()));
@@ -54,7 +54,7 @@ pub(super) fn is_readable(image: &Drawn<'_, '_>, shown: Rect) -> bool {
 // === impl ===
 
 impl Drawing {
-    /// Keeps a picture, where it stands on the part of the page that is shown.
+    /// Records an image with its position on the visible part of the page.
     pub(super) fn picture(&mut self, image: &Drawn<'_, '_>, place: Rect) {
         self.pictured += place.area();
         if self.pictures.len() < MOST && is_readable(image, place) {
@@ -84,8 +84,8 @@ impl Drawing {
 }
 
 impl Seen {
-    /// The pictures of a page that may hold words and that no page before it has listed; of a page that is `scanned`, only
-    /// where they can be read beside its text.
+    /// The images of a page that may contain text and were not listed on an earlier page. For a `scanned` page, only if
+    /// they can be recognized separately from its text.
     pub(super) fn images(
         &mut self,
         drawing: &Drawing,
@@ -96,16 +96,16 @@ impl Seen {
         warnings: &mut Vec<Warning>,
     ) -> Vec<Image> {
         let mut images = Vec::new();
-        // A sheet cut into strips is drawn as a whole, and so is one that says what a layer of hidden text says as well.
+        // A sheet cut into strips is rendered as a whole, and so is a sheet with an invisible text layer.
         let is_layer = drawing.hidden * 2 >= drawing.glyphs.len();
         if scanned && (is_layer || drawing.pictures.len() > SHEETS) {
             return images;
         }
-        // They are drawn in any order, and read in that of the text, or from above.
+        // They are drawn in any order, and read in text order or from the top.
         let mut pictures: Vec<&Picture> = drawing.pictures.iter().collect();
         pictures.sort_by(|one, other| one.place.y0.total_cmp(&other.place.y0));
         for picture in pictures {
-            // Letters on a scan are stamps; on other pictures they are what those are the background of.
+            // Letters over a scan are stamps; over other images, they make the image a background.
             if self.keys.contains(&picture.key) || (!scanned && drawing.has_letters_on(picture.place)) {
                 continue;
             }
@@ -130,13 +130,13 @@ impl Seen {
     }
 }
 
-/// Whether a JPEG has lost its end. It is drawn without a word, as far as it goes.
+/// Whether a JPEG is truncated. The renderer draws it without a warning, as far as it goes.
 fn ends_early(stream: &Stream<'_>) -> bool {
     stream.filters().as_slice() == [Filter::DctDecode]
         && memchr::memmem::rfind(&stream.raw_data(), b"\xff\xd9").is_none()
 }
 
-/// The kind of file that the picture would be by itself. Most are none: only their dots are packed.
+/// Media type of the image as a separate file. Most have none: only their pixels are compressed.
 fn media_type(stream: &Stream<'_>) -> Option<&'static str> {
     match stream.filters().last()? {
         Filter::DctDecode => Some("image/jpeg"),
@@ -145,15 +145,15 @@ fn media_type(stream: &Stream<'_>) -> Option<&'static str> {
     }
 }
 
-/// A little above the middle of its baseline.
+/// A point slightly above the middle of its baseline.
 fn middle(glyph: &Glyph) -> Point {
     let (along, up) = (f64::from(glyph.advance) / 2.0, f64::from(glyph.size) * 0.3);
     let (sin, cos) = f64::from(glyph.turn).to_radians().sin_cos();
     Point::new(f64::from(glyph.x) + along * cos + up * sin, f64::from(glyph.y) + along * sin - up * cos)
 }
 
-/// How many parts of the page come before a picture: it is read behind the text right above it, or else before the one
-/// right below.
+/// Number of parts before an image in reading order: after the text directly above it, or else before the text directly
+/// below.
 fn after(place: Rect, parts: &[Part]) -> usize {
     let texts = parts.iter().enumerate().filter_map(|(index, part)| match part {
         Part::Text(group) if group.upright => Some((index, group)),

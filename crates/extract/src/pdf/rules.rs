@@ -1,13 +1,13 @@
-//! Straight lines on a page, which may rule a table.
+//! Ruling lines on a page, which may form a table.
 
 use hayro_interpret::kurbo::{Affine, BezPath, PathEl, Point, Rect};
 
-/// Lines beyond this many on one page draw a picture, not a table.
+/// A page with more lines has a drawing, not a table.
 pub(super) const MOST: usize = 4_000;
-/// A filled rectangle thinner than this is a line.
+/// Maximum thickness of a filled rectangle that counts as a line.
 pub(super) const THIN: f64 = 2.5;
 
-/// A straight line, upright or level.
+/// A straight line, vertical or horizontal.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Rule {
     pub(super) x0: f32,
@@ -36,7 +36,7 @@ pub(super) fn outline_of(rules: &mut Vec<Rule>, rect: Rect) {
     }
 }
 
-/// A filled rectangle is a line where it is thin.
+/// A thin filled rectangle is a line.
 pub(super) fn filled(rules: &mut Vec<Rule>, rect: Rect) {
     let middle = rect.center();
     if rect.height() <= THIN && rect.width() > rect.height() {
@@ -46,7 +46,7 @@ pub(super) fn filled(rules: &mut Vec<Rule>, rect: Rect) {
     }
 }
 
-/// Programs that draw sheets fill all lines of a grid at once, each a rectangle of its own.
+/// Spreadsheet programs fill all lines of a grid in one path, each as a rectangle.
 pub(super) fn filled_parts(rules: &mut Vec<Rule>, path: &BezPath, transform: Affine) {
     let mut part: Option<(Rect, usize)> = None;
     for element in path.elements().iter().chain([&PathEl::MoveTo(Point::ZERO)]) {
@@ -59,7 +59,7 @@ pub(super) fn filled_parts(rules: &mut Vec<Rule>, path: &BezPath, transform: Aff
             }
             (PathEl::LineTo(point), Some((rect, points))) => Some((rect.union_pt(point), points + 1)),
             (PathEl::ClosePath, part) => part,
-            // What is round is no line.
+            // Curves are not lines.
             _ => None,
         };
     }

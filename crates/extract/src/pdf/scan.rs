@@ -1,4 +1,4 @@
-//! Whether a page is to be read as a picture.
+//! Scan detection: whether a page needs OCR.
 
 use hayro_interpret::kurbo::Rect;
 
@@ -7,22 +7,23 @@ use super::layout::Part;
 use crate::is_legible;
 use crate::legible::FEWEST;
 
-/// The part of a page that a picture with words on it covers at least.
+/// Minimum page coverage of an image with text.
 const COVERED: f64 = 0.03;
-/// So many shapes on a page without any text may be its letters; beside a few words they may also be a form or a logo.
+/// Minimum number of shapes that may be letters, on a page without text. Next to a few words they may also be a form or
+/// a logo.
 const SHAPES: usize = 50;
 const SHAPES_BESIDE_TEXT: usize = 300;
 
-/// Stamps and headers on a scan have fewer characters than this. A layer of text has as many as the page, and is not seen.
+/// Maximum characters of stamps and headers on a scan. An invisible text layer has as many as the page.
 const STAMPS: usize = 300;
-/// The sheet that was scanned covers more of the page than this.
+/// Minimum page coverage of a scanned sheet.
 const SHEET: f64 = 0.6;
 
 // === impl ===
 
 impl Drawing {
-    /// Whether the page shows what cannot be read as text (K-33): it says little, beside pictures or letters drawn as shapes;
-    /// what it says is not made of words; or its glyphs do not tell what they say.
+    /// Whether the page has content that is not extractable as text (K-33): it has little text next to images or to
+    /// letters drawn as shapes; its text does not consist of words; or its glyphs have no Unicode mapping.
     pub(super) fn is_scan(&self, parts: &[Part], bounds: Rect) -> bool {
         let text = text(parts);
         let shows = |shapes: usize| self.pictured / bounds.area() > COVERED || self.shapes > shapes;

@@ -1,15 +1,15 @@
-//! Strings, as PDF files write them.
+//! PDF text strings.
 
 use std::borrow::Cow;
 
-/// Where the one-byte encoding of PDF strings differs from Latin-1.
+/// Differences of PDFDocEncoding from Latin-1.
 const LOW: [char; 8] = ['˘', 'ˇ', 'ˆ', '˙', '˝', '˛', '˚', '˜'];
 const HIGH: [char; 33] = [
     '•', '†', '‡', '…', '—', '–', 'ƒ', '⁄', '‹', '›', '−', '‰', '„', '“', '”', '‘', '’', '‚', '™', 'ﬁ', 'ﬂ', 'Ł', 'Œ',
     'Š', 'Ÿ', 'Ž', 'ı', 'ł', 'œ', 'š', 'ž', '\u{fffd}', '€',
 ];
 
-/// The text of a string: UTF-16 or UTF-8 where it begins with their mark, else one byte a character.
+/// Decodes a string: UTF-16 or UTF-8 with a byte order mark, else PDFDocEncoding.
 pub(super) fn text(bytes: &[u8]) -> String {
     let wide = |bytes: &[u8], read: fn([u8; 2]) -> u16| {
         let units = bytes.chunks_exact(2).map(|pair| read([pair[0], pair[1]]));
@@ -32,7 +32,7 @@ fn letter(byte: u8) -> char {
     }
 }
 
-/// A language may be named inside a string, between two escapes.
+/// Removes language escapes, which are enclosed in two escape characters.
 fn without_language(text: &str) -> Cow<'_, str> {
     if !text.contains('\u{1b}') {
         return Cow::Borrowed(text);

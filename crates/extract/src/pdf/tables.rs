@@ -1,28 +1,28 @@
-//! Tables that are ruled: lines that cross make a grid, and what stands in a cell of it belongs together.
+//! Ruled tables: crossing lines form a grid of cells.
 
 use super::rules::Rule;
 
-/// Lines closer than this are one line, and lines that miss each other by no more than this meet.
+/// Tolerance: closer lines are one line, and lines that miss each other by less meet.
 const NEAR: f32 = 3.0;
-/// Rows and columns are wider than this; what is narrower is a double line.
+/// Minimum width of rows and columns; narrower ones are double lines.
 const NARROWEST: f32 = 5.0;
-/// Pages with more lines than this draw something else.
+/// Pages with more lines have a drawing.
 const MOST_LINES: usize = 600;
-/// Tables have no more cells than this.
+/// Maximum number of table cells.
 const MOST_CELLS: usize = 5_000;
 
-/// Lines that cross.
+/// A grid of crossing lines.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Grid {
-    /// Where the upright lines stand, from left to right.
+    /// Positions of the vertical lines, from left to right.
     pub(super) columns: Vec<f32>,
-    /// Where the level lines stand, from top to bottom.
+    /// Positions of the horizontal lines, from top to bottom.
     pub(super) rows: Vec<f32>,
-    /// For each cell by row and column: the cell it is a part of, where no line parts them.
+    /// For each cell by row and column: the merged cell it belongs to, where no line separates them.
     owners: Vec<(usize, usize)>,
 }
 
-/// A line along one axis: where it stands on the other, and from where to where it goes.
+/// A line along one axis: its position on the other axis, its start and its end.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stroke {
     pub(super) at: f32,
@@ -31,7 +31,7 @@ pub(super) struct Stroke {
 }
 
 impl Grid {
-    /// The cell that a point is in.
+    /// The cell that contains a point.
     pub(super) fn cell(&self, x: f32, y: f32) -> Option<(usize, usize)> {
         let column = self.columns.windows(2).position(|edges| edges[0] <= x && x < edges[1])?;
         let row = self.rows.windows(2).position(|edges| edges[0] <= y && y < edges[1])?;
@@ -54,13 +54,13 @@ pub(super) fn grids(rules: &[Rule]) -> Vec<Grid> {
     grids
 }
 
-/// The level lines of a page.
+/// The horizontal lines of a page.
 pub(super) fn bars(rules: &[Rule]) -> Vec<Stroke> {
     let level = rules.iter().filter(|rule| rule.x1 - rule.x0 >= rule.y1 - rule.y0);
     joined(level.map(|rule| Stroke { at: (rule.y0 + rule.y1) / 2.0, from: rule.x0, to: rule.x1 }).collect())
 }
 
-/// Strokes on one line that touch become one.
+/// Joins touching strokes on one line.
 fn joined(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
     strokes.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.from.total_cmp(&b.from)));
     let mut joined: Vec<Stroke> = Vec::new();
@@ -78,7 +78,7 @@ fn joined(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
     joined
 }
 
-/// Groups of strokes that are connected with each other by crossings.
+/// Groups strokes into connected components by crossings.
 fn crossing(level: &[Stroke], upright: &[Stroke]) -> Vec<(Vec<Stroke>, Vec<Stroke>)> {
     let mut groups: Vec<usize> = (0..level.len() + upright.len()).collect();
     fn top(groups: &mut [usize], mut index: usize) -> usize {
@@ -119,7 +119,7 @@ fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
     if level.len() < 2 || upright.is_empty() {
         return None;
     }
-    // Tables are often open at their sides: the ends of the lines close them.
+    // Tables often have no side borders: the ends of the lines close them.
     let ends = |strokes: &[Stroke]| {
         let from = strokes.iter().map(|stroke| stroke.from).fold(f32::INFINITY, f32::min);
         let to = strokes.iter().map(|stroke| stroke.to).fold(f32::NEG_INFINITY, f32::max);
@@ -152,7 +152,7 @@ fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
     Some(Grid { columns, rows, owners })
 }
 
-/// Places in order, those of double lines once.
+/// Sorted positions, with double lines merged.
 fn edges(mut places: Vec<f32>) -> Vec<f32> {
     places.sort_by(f32::total_cmp);
     places.dedup_by(|next, before| *next - *before < NARROWEST);

@@ -1,7 +1,7 @@
-//! What a glyph says.
+//! Unicode mapping of glyphs.
 //!
-//! A font tells it by a table of its own, by the names of its glyphs or by a standard encoding. Where it tells nothing, the
-//! embedded font program may still know which character it draws with a glyph.
+//! A font defines it with a ToUnicode table, with glyph names or with a standard encoding. Otherwise the embedded font
+//! program may have the character of a glyph.
 
 use std::collections::HashMap;
 
@@ -14,13 +14,13 @@ use skrifa::{FontRef, MetadataProvider};
 
 use super::collections::Collections;
 
-/// What is known about the fonts of a file.
+/// Unicode mappings of the fonts of a file.
 pub(super) struct Letters<'p> {
     pdf: &'p Pdf,
     collections: Collections,
-    /// By the font's key: the character that each of its glyphs is drawn for.
+    /// By font key: the character of each glyph.
     programs: HashMap<u128, HashMap<u32, char>>,
-    /// By any glyph of a font.
+    /// By glyph of a font.
     mono: HashMap<GlyphIdentifier, bool, FixedState>,
 }
 
@@ -29,7 +29,7 @@ impl<'p> Letters<'p> {
         Letters { pdf, collections: Collections::default(), programs: HashMap::new(), mono: HashMap::default() }
     }
 
-    /// Writes what the glyph says at the end of the text.
+    /// Appends the text of a glyph.
     pub(super) fn push(&mut self, glyph: &Glyph<'_>, text: &mut String) {
         match glyph.as_unicode() {
             Some(BfString::Char(letter)) => push_clean(letter, text),
@@ -42,7 +42,7 @@ impl<'p> Letters<'p> {
         }
     }
 
-    /// Whether all letters of its font are equally wide.
+    /// Whether its font is monospaced.
     pub(super) fn is_mono(&mut self, glyph: &Glyph<'_>) -> bool {
         let Glyph::Outline(outline) = glyph else { return false };
         let advance = |outline: &OutlineGlyph| outline.font_data().is_some_and(|font| font.is_monospace);
@@ -61,11 +61,12 @@ impl<'p> Letters<'p> {
             return Some(*letter);
         }
         let name = font.postscript_name.unwrap_or_default();
-        // The codes of composite fonts number glyphs, and mean nothing as characters.
+        // The codes of composite fonts are glyph numbers, not characters.
         self.collections.letter(self.pdf, &name, glyph.char_code()).unwrap_or(code)
     }
 
-    /// What a run says whose codes are halves of characters: a first half says it, a second half nothing.
+    /// The characters of a run whose codes are halves of two-byte characters: the first half has the character, the
+    /// second none.
     pub(super) fn of_two_bytes(&mut self, run: &[PositionedGlyph<'_>]) -> Option<Vec<Option<char>>> {
         let is_half = |code: u32| (0x81..=0xFE).contains(&code);
         if run.len() < 2 || !run.iter().take(2).all(|glyph| is_half(glyph.char_code())) {
@@ -89,12 +90,12 @@ impl<'p> Letters<'p> {
     }
 }
 
-/// The characters that the glyphs of a font program are drawn for.
+/// The character map of a font program, by glyph.
 fn characters(program: &[u8]) -> Option<HashMap<u32, char>> {
     let font = FontRef::new(program).ok()?;
     let mut known = HashMap::new();
     for (code, glyph) in font.charmap().mappings() {
-        // Symbol fonts put the codes of one byte into the private use area.
+        // Symbol fonts map one-byte codes to the private use area.
         let code = if (0xF020..=0xF07E).contains(&code) { code - 0xF000 } else { code };
         if let Some(letter) = char::from_u32(code) {
             known.entry(glyph.to_u32()).or_insert(letter);
@@ -103,7 +104,7 @@ fn characters(program: &[u8]) -> Option<HashMap<u32, char>> {
     Some(known)
 }
 
-/// A text without what nobody reads: controls and private characters; ligatures and presentation forms written out.
+/// Removes control and private use characters; expands ligatures and presentation forms.
 pub(super) fn clean(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     text.chars().for_each(|letter| push_clean(letter, &mut clean));

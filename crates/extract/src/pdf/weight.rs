@@ -1,6 +1,6 @@
-//! Whether letters are bold, by how they are drawn.
+//! Bold detection by stem thickness.
 //!
-//! Names of fonts tell it only sometimes, and the interpreter does not tell all names. A stem can be measured.
+//! Font names are an unreliable indicator, and the interpreter does not expose all of them. A stem can be measured.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use foldhash::fast::FixedState;
 use hayro_interpret::font::{Glyph as Drawn, GlyphIdentifier};
 use hayro_interpret::kurbo::{BezPath, Line, ParamCurve, Shape};
 
-/// Upright stems thicker than this part of the font's size belong to bold letters: those of text faces are at 0.05 to
-/// 0.095, those of their bold cuts at 0.11 to 0.17.
+/// Minimum stem thickness of bold letters, relative to the font size: regular faces have 0.05 to 0.095, bold faces 0.11
+/// to 0.17.
 const BOLD_STEM: f64 = 0.105;
 
-/// Which glyphs have bold stems, by their outline. Kept over pages: an outline costs more than a look.
+/// Cache of bold stems by glyph outline. Shared across pages, because an outline is more expensive than a lookup.
 #[derive(Debug, Default)]
 pub(super) struct Stems(HashMap<GlyphIdentifier, Option<bool>, FixedState>);
 
 impl Stems {
-    /// Known of letters that have an upright stem at their left.
+    /// Whether a glyph is bold; only for letters with a vertical stem on the left.
     pub(super) fn is_bold(&mut self, glyph: &Drawn<'_>, words: &str) -> Option<bool> {
         let Drawn::Outline(outline) = glyph else { return None };
         let [b'b' | b'h' | b'i' | b'k' | b'l' | b'n' | b'r' | b'H' | b'L' | b'N' | b'R' | b'B' | b'D' | b'P'] =
@@ -33,7 +33,7 @@ impl Stems {
     }
 }
 
-/// How thick the leftmost stem is, cut a little above the baseline's serifs.
+/// Thickness of the leftmost stem, measured slightly above the serifs.
 fn stem(path: &BezPath) -> Option<f64> {
     let bounds = path.bounding_box();
     let height = bounds.y0 + bounds.height() * 0.3;

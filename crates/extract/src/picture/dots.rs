@@ -1,7 +1,7 @@
-//! The dots of pictures of any coding, upright, on white.
+//! Image decoding for all codecs: upright, composited on white.
 //!
-//! How large a picture is says its head, and that is compared with the limit before anything is decoded: a file of a few
-//! bytes can promise a picture of gigabytes. The decoders are held to the same by limits of their own.
+//! The size from the header is compared with the limit before decoding: a file of a few bytes can declare an image of
+//! gigabytes. The decoders have the same limits.
 
 use std::io::Cursor;
 
@@ -15,18 +15,18 @@ use image::{DynamicImage, ImageDecoder, ImageError, ImageFormat};
 use super::exif;
 use crate::{Error, Format, Image, Limits, Raster, sniff, svg_raster};
 
-/// As many bytes as a decoder may take for each dot: four numbers of 32 bits are the most that any coding has.
+/// Maximum decoder bytes per pixel: four 32-bit channels are the most of any codec.
 const BYTES_PER_DOT: u64 = 16;
-/// What it may take beside: palettes, profiles, tables.
+/// Additional decoder memory for palettes, profiles and tables.
 const BYTES_BESIDE: u64 = 16 << 20;
 
-/// The dots of a picture, turned the way it was taken; what is transparent is white, as on paper.
+/// Decodes an image with its EXIF rotation applied; transparent pixels become white.
 pub fn picture_raster(bytes: &[u8], format: Format, limits: &Limits) -> Result<Raster, Error> {
     raster(bytes, coding(format)?, limits)
 }
 
-/// The dots of a picture inside a document, of which the bytes were asked for: PNG, JPEG, GIF, BMP, WebP, TIFF or SVG,
-/// whatever its name says it is. Of one that moves or has pages, the first.
+/// Decodes an embedded image with requested data: PNG, JPEG, GIF, BMP, WebP, TIFF or SVG, regardless of its declared
+/// type. For animations and multi-page files, the first frame.
 pub fn embedded_raster(image: &Image, limits: &Limits) -> Result<Raster, Error> {
     use ImageFormat::{Bmp, Gif, Jpeg, Png, Tiff, WebP};
     let bytes = image.bytes.as_slice();
@@ -38,21 +38,21 @@ pub fn embedded_raster(image: &Image, limits: &Limits) -> Result<Raster, Error> 
     }
 }
 
-/// Width and height of a GIF, BMP, WebP or TIFF by the head alone, of which there may be no more.
+/// Width and height of a GIF, BMP, WebP or TIFF from the header alone; the rest may be missing.
 pub(crate) fn embedded_size(bytes: &[u8]) -> Option<(u32, u32)> {
     use ImageFormat::{Bmp, Gif, Tiff, WebP};
     let coding = image::guess_format(bytes).ok().filter(|coding| matches!(coding, Gif | Bmp | WebP | Tiff))?;
     open(Cursor::new(bytes), coding).ok().map(|decoder| decoder.dimensions())
 }
 
-/// Width and height of a picture by the head alone.
+/// Width and height of an image from the header alone.
 pub(crate) fn size(bytes: &[u8], format: Format) -> Option<(u32, u32)> {
     decoder(bytes, coding(format).ok()?, &Limits { pixels: u64::MAX, ..Limits::default() })
         .ok()
         .map(|it| it.dimensions())
 }
 
-/// A decoder that has read the head and may go on, for the picture is not too large.
+/// A decoder that has read the header and accepted the image size.
 pub(super) fn decoder<'a>(
     bytes: &'a [u8],
     coding: ImageFormat,
@@ -112,7 +112,7 @@ fn broken(error: ImageError, limits: &Limits) -> Error {
     }
 }
 
-/// What is transparent is white, as on paper; black behind letters that are white themselves.
+/// Composites transparent pixels on white; on black if the visible content is white.
 fn on_paper(picture: DynamicImage) -> Vec<u8> {
     let dots = picture.into_rgba8().into_raw();
     let paper = if is_white(&dots) { 0 } else { 255 };
@@ -127,7 +127,7 @@ fn on_paper(picture: DynamicImage) -> Vec<u8> {
     rgb
 }
 
-/// Whether all that is not transparent is nearly white, and some of it is transparent.
+/// Whether all visible pixels are nearly white, and some pixels are transparent.
 fn is_white(dots: &[u8]) -> bool {
     let mut dots = dots.chunks_exact(4);
     let is_light = |dot: &[u8]| dot[3] < 128 || dot[..3].iter().all(|part| *part > 200);

@@ -1,15 +1,15 @@
-//! What a camera wrote about a picture.
+//! EXIF metadata.
 
 use std::io::Cursor;
 
 use exif::{Context, Exif, In, Tag, Value};
 
-/// What Windows writes beside the tags of the standard, in UTF-16.
+/// Windows-specific tags, in UTF-16.
 pub(super) const WINDOWS_TITLE: Tag = Tag(Context::Tiff, 0x9c9b);
 pub(super) const WINDOWS_AUTHOR: Tag = Tag(Context::Tiff, 0x9c9d);
 const WINDOWS_KEYWORDS: Tag = Tag(Context::Tiff, 0x9c9e);
 
-/// Characters of one text. A tag may be as long as the file.
+/// Maximum characters of one text. A tag may be as long as the file.
 const MOST_CHARACTERS: usize = 10_000;
 const MOST_KEYWORDS: usize = 200;
 
@@ -19,7 +19,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<Exif> {
     reader.read_from_container(&mut Cursor::new(bytes)).or_else(|error| error.distill_partial_result(|_| {})).ok()
 }
 
-/// How the picture is turned, from 1 (not at all) to 8; from 5 on, width and height change places.
+/// EXIF orientation, from 1 (none) to 8; from 5 on, width and height are swapped.
 pub(super) fn orientation(exif: &Exif) -> u8 {
     let field = exif.get_field(Tag::Orientation, In::PRIMARY);
     field.and_then(|field| field.value.get_uint(0)).and_then(|value| u8::try_from(value).ok()).unwrap_or(1)
@@ -35,8 +35,8 @@ pub(super) fn words(exif: &Exif, tag: Tag) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// When it was taken. From `2024:05:06 07:08:09` to `2024-05-06T07:08:09`: cameras do not say in which part of the world
-/// they are.
+/// Date of capture. Converts `2024:05:06 07:08:09` to `2024-05-06T07:08:09`, without a time zone, because cameras do
+/// not record it.
 pub(super) fn date(exif: &Exif, tag: Tag) -> Option<String> {
     let text = words(exif, tag)?;
     Some(match text.split_once(' ') {
@@ -45,7 +45,7 @@ pub(super) fn date(exif: &Exif, tag: Tag) -> Option<String> {
     })
 }
 
-/// The camera: its maker and its model, which often names the maker once more.
+/// Camera maker and model; the model often includes the maker.
 pub(super) fn device(exif: &Exif) -> Option<String> {
     let (make, model) = (words(exif, Tag::Make), words(exif, Tag::Model));
     let (Some(make), Some(model)) = (&make, &model) else { return make.or(model) };
@@ -53,7 +53,7 @@ pub(super) fn device(exif: &Exif) -> Option<String> {
     Some(if first(make) == first(model) { model.clone() } else { format!("{make} {model}") })
 }
 
-/// Where it was taken, in degrees north and east, to about ten metres.
+/// GPS position in degrees north and east, to about ten metres.
 pub(super) fn place(exif: &Exif) -> Option<String> {
     let degrees = |tag: Tag, side: Tag, negative: &str, most: f64| {
         let Value::Rational(parts) = &exif.get_field(tag, In::PRIMARY)?.value else { return None };
@@ -64,7 +64,7 @@ pub(super) fn place(exif: &Exif) -> Option<String> {
     };
     let north = degrees(Tag::GPSLatitude, Tag::GPSLatitudeRef, "S", 90.0)?;
     let east = degrees(Tag::GPSLongitude, Tag::GPSLongitudeRef, "W", 180.0)?;
-    // Where nobody is, but where cameras are that do not know where they are.
+    // Cameras without a GPS fix write zero for both.
     (north != 0.0 || east != 0.0).then(|| format!("{north:.4}, {east:.4}"))
 }
 

@@ -1,15 +1,15 @@
-//! What a PNG says about itself in chunks of text.
+//! PNG text chunks.
 
 use std::io::Read;
 
 use flate2::read::ZlibDecoder;
 
-/// As many bytes of text as are read of one picture, once inflated.
+/// Maximum decompressed bytes of text per image.
 const MOST_BYTES: usize = 1 << 20;
-/// The keyword of a packet of XML that programs for pictures write.
+/// Keyword of the XMP packet.
 const XMP: &str = "XML:com.adobe.xmp";
 
-/// The texts of a picture, by their keyword.
+/// Texts of an image, by keyword.
 #[derive(Default)]
 pub(super) struct Texts(Vec<(String, String)>);
 
@@ -41,23 +41,23 @@ impl Texts {
         self.get(XMP)
     }
 
-    /// Those with one of these keywords, in the order of the file.
+    /// The texts with one of these keywords, in file order.
     pub(super) fn among<'t>(&'t self, keywords: &'t [&str]) -> impl Iterator<Item = &'t str> {
         let wanted = |(keyword, _): &&(String, String)| keywords.contains(&keyword.as_str());
         self.0.iter().filter(wanted).map(|(_, text)| text.as_str())
     }
 }
 
-/// The keyword and the text of a chunk, if it is one of text.
+/// The keyword and text of a text chunk.
 fn text(kind: &[u8], data: &[u8], room: usize) -> Option<(String, String)> {
-    // Keywords have 79 bytes at most.
+    // Keywords have at most 79 bytes.
     let end = data.iter().take(80).position(|&byte| byte == 0)?;
     let (keyword, rest) = (String::from_utf8_lossy(&data[..end]).into_owned(), &data[end + 1..]);
     let latin = |text: &[u8]| encoding_rs::mem::decode_latin1(text).into_owned();
     let text = match (kind, rest) {
         (b"tEXt", text) => latin(&text[..text.len().min(room)]),
         (b"zTXt", [0, packed @ ..]) => latin(&inflate(packed, room)),
-        // Then a language and the keyword in it, each with a zero at its end.
+        // A language tag and the translated keyword follow, each zero-terminated.
         (b"iTXt", [packed, 0, rest @ ..]) => {
             let text = rest.splitn(3, |&byte| byte == 0).nth(2)?;
             let text = if *packed == 0 { text[..text.len().min(room)].to_vec() } else { inflate(text, room) };
@@ -68,7 +68,7 @@ fn text(kind: &[u8], data: &[u8], room: usize) -> Option<(String, String)> {
     Some((keyword, text))
 }
 
-/// What is packed, up to so many bytes; of something broken, what comes before the break.
+/// Decompresses up to `room` bytes; for corrupted data, the part before the error.
 fn inflate(packed: &[u8], room: usize) -> Vec<u8> {
     let mut text = Vec::new();
     let _ = ZlibDecoder::new(packed).take(room as u64).read_to_end(&mut text);

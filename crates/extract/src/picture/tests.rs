@@ -10,7 +10,7 @@ use image::{ImageFormat, Rgb, RgbImage};
 use super::embedded_size;
 use crate::{Error, Format, Image, Limits, Method, Options, Raster, document, embedded_raster, picture_raster};
 
-/// White, with a black dot in the upper left corner.
+/// White, with a black pixel in the top left corner.
 fn drawn(format: ImageFormat) -> Vec<u8> {
     let mut picture = RgbImage::from_pixel(16, 8, Rgb([255, 255, 255]));
     picture.put_pixel(0, 0, Rgb([0, 0, 0]));
@@ -36,7 +36,7 @@ fn dot(raster: &Raster, x: u32, y: u32) -> [u8; 3] {
     [raster.rgb[at], raster.rgb[at + 1], raster.rgb[at + 2]]
 }
 
-/// Puts an Exif segment after the first marker: turned by 90 degrees, made by Ada.
+/// Adds an EXIF segment after the first marker: rotated by 90 degrees, author Ada.
 fn turned() -> Vec<u8> {
     let mut tiff = b"MM\0\x2a\0\0\0\x08\0\x02".to_vec();
     tiff.extend(b"\x01\x12\0\x03\0\0\0\x01\0\x06\0\0");
@@ -44,7 +44,7 @@ fn turned() -> Vec<u8> {
     with_segment(&[b"Exif\0\0".to_vec(), tiff].concat())
 }
 
-/// Puts a segment about the picture after the first marker.
+/// Adds a metadata segment after the first marker.
 fn with_segment(data: &[u8]) -> Vec<u8> {
     let mut segment = vec![0xff, 0xe1];
     segment.extend((2 + data.len() as u16).to_be_bytes());
@@ -106,7 +106,7 @@ fn a_picture_cut_short_is_broken() {
 fn a_small_file_that_promises_a_huge_picture_is_refused_by_its_header() {
     let mut bytes = drawn(ImageFormat::Png);
     bytes[16..24].copy_from_slice(&[0, 1, 0, 0, 0, 1, 0, 0]);
-    // The header's checksum, which the change would break.
+    // Updates the checksum of the header.
     let sum = bytes[12..29].iter().fold(!0_u32, |sum, &byte| {
         (0..8).fold(sum ^ u32::from(byte), |sum, _| if sum & 1 == 1 { (sum >> 1) ^ 0xedb8_8320 } else { sum >> 1 })
     });

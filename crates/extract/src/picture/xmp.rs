@@ -1,17 +1,17 @@
-//! What programs for pictures wrote about one: a packet of XML with the words of Dublin Core.
+//! XMP metadata: an XML packet with Dublin Core properties.
 
 use crate::ooxml::Xml;
 use crate::{Error, Limits, Metadata};
 
-/// How deep its elements may be nested; no program nests them deeper than seven.
+/// Maximum element nesting; programs use at most seven levels.
 const DEPTH: usize = 32;
-/// Characters of one text, and how many keywords are kept.
+/// Maximum characters per text, and maximum number of keywords.
 const MOST_CHARACTERS: usize = 10_000;
 const MOST_KEYWORDS: usize = 200;
-/// What a JPEG has before the packet.
+/// Signature of an XMP segment in a JPEG.
 const JPEG_HEAD: &[u8] = b"http://ns.adobe.com/xap/1.0/\0";
 
-/// What the packet says; of a broken one, what comes before the break.
+/// Parses a packet; for corrupted XML, the part before the error.
 pub(super) fn read(packet: &str) -> Metadata {
     let mut metadata = Metadata::default();
     let limits = Limits { depth: DEPTH, ..Limits::default() };
@@ -19,7 +19,7 @@ pub(super) fn read(packet: &str) -> Metadata {
     metadata
 }
 
-/// The packet of a JPEG, from one of the segments before its dots.
+/// The packet of a JPEG, from one of the segments before the image data.
 pub(super) fn in_jpeg(bytes: &[u8]) -> Option<String> {
     let mut rest = bytes.get(2..)?;
     while let [0xff, marker, high, low, ..] = *rest {
@@ -59,13 +59,13 @@ fn walk(xml: &mut Xml<'_>, metadata: &mut Metadata) -> Result<(), Error> {
                 continue;
             }
         };
-        // The same in several languages: the first is for those who asked for none of them.
+        // Alternatives in several languages: the first is the default.
         *place = items(xml)?.into_iter().next();
     }
     Ok(())
 }
 
-/// The items of the list in the element that was opened last.
+/// The list items of the current element.
 fn items(xml: &mut Xml<'_>) -> Result<Vec<String>, Error> {
     let mut items = Vec::new();
     while let Some(tag) = xml.child()? {

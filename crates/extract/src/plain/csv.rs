@@ -1,17 +1,17 @@
-//! Comma-separated values, and values separated by something else.
+//! CSV and other delimiter-separated values.
 
 use csv::{ReaderBuilder, StringRecord};
 
 use crate::{Block, Error, Limits, Table};
 
-/// Surest first: commas also stand inside numbers and sentences.
+/// Most reliable first: commas also occur inside numbers and sentences.
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
-/// How many rows are looked at to find what separates their values.
+/// Number of rows sampled for delimiter detection.
 const SAMPLE: usize = 50;
 
-/// One table.
+/// Parses a file into one table.
 pub(super) fn blocks(text: &str, limits: &Limits) -> Result<Vec<Block>, Error> {
-    // Some programs say in the first line what separates values.
+    // Some programs declare the delimiter in the first line.
     let told = text.strip_prefix("sep=").and_then(|rest| rest.split_once('\n'));
     let told = told.filter(|(mark, _)| mark.trim_end_matches('\r').len() == 1);
     let (delimiter, text) = match told {
@@ -36,11 +36,11 @@ pub(super) fn blocks(text: &str, limits: &Limits) -> Result<Vec<Block>, Error> {
 fn records(text: &str, delimiter: u8) -> impl Iterator<Item = StringRecord> {
     let reader =
         ReaderBuilder::new().delimiter(delimiter).has_headers(false).flexible(true).from_reader(text.as_bytes());
-    // Text is valid UTF-8 here and rows may differ in length, so there is nothing left to fail.
+    // The text is valid UTF-8 and rows may differ in length, so no record can fail.
     reader.into_records().map_while(Result::ok)
 }
 
-/// The one that gives most rows the same number of values, and more than one.
+/// The delimiter that gives most rows the same number of values, and more than one.
 fn delimiter(text: &str) -> u8 {
     let score = |delimiter: u8| {
         let mut lengths: Vec<_> = records(text, delimiter).take(SAMPLE).map(|record| record.len()).collect();
@@ -49,12 +49,12 @@ fn delimiter(text: &str) -> u8 {
         let same = lengths.iter().filter(|length| **length == usual).count();
         if usual > 1 { same } else { 0 }
     };
-    // Among equals the last wins; a comma is what is taken where nothing speaks for another.
+    // The last of equal candidates wins; the default is a comma.
     let scores = DELIMITERS.into_iter().rev().map(|delimiter| (score(delimiter), delimiter));
     scores.filter(|(same, _)| *same > 0).max_by_key(|(same, _)| *same).map_or(b',', |(_, delimiter)| delimiter)
 }
 
-/// The first row says what the columns are, unless it has numbers in it, or is the only one.
+/// The first row is a header, unless it contains numbers or is the only row.
 fn has_titles(table: &Table) -> bool {
     let is_number = |cell: &String| cell.parse::<f64>().is_ok();
     table.rows.len() > 1 && !table.rows[0].iter().any(is_number)

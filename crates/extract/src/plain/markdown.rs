@@ -1,22 +1,22 @@
-//! Markdown: its blocks, with the marks inside lines gone.
+//! Markdown reader: blocks, without inline markup.
 
 use pulldown_cmark::{Event, HeadingLevel, MetadataBlockKind, Options, Parser, Tag, TagEnd};
 
 use crate::{Block, Error, Kind, Limits, Metadata, Table};
 
-/// What a text of Markdown is made of so far.
+/// State of the conversion.
 #[derive(Default)]
 struct Writer {
     blocks: Vec<Block>,
     text: String,
-    /// Lists around this place.
+    /// Number of open lists.
     lists: usize,
-    /// Whether the item around this place, for each one, has said something already.
+    /// For each open item, whether it already has text.
     items: Vec<bool>,
     table: Table,
     code: bool,
     note: bool,
-    /// The text is the file's own description of itself.
+    /// Inside the front matter.
     front: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn blocks(text: &str, limits: &Limits, metadata: &mut Metadata) -> Re
             Event::SoftBreak if writer.code => writer.text.push('\n'),
             Event::SoftBreak => writer.text.push(' '),
             Event::HardBreak => writer.text.push('\n'),
-            // Elements of HTML are marks too; what stands between them comes as text.
+            // HTML elements are markup too; the content between them arrives as text.
             Event::InlineHtml(html) if html.starts_with("<br") => writer.text.push('\n'),
             Event::Html(html) => writer.text.push_str(&without_tags(&html)),
             Event::Rule => writer.flush(),
@@ -143,7 +143,7 @@ fn number(level: HeadingLevel) -> u8 {
     }
 }
 
-/// The lines that many tools keep before the text, `name: value` each.
+/// Front matter: `name: value` lines before the text, as written by many tools.
 fn front_matter(text: &str, metadata: &mut Metadata) {
     for (name, value) in text.lines().filter_map(|line| line.split_once(':')) {
         let value = value.trim().trim_matches(['"', '\'']).trim();
@@ -162,7 +162,7 @@ fn front_matter(text: &str, metadata: &mut Metadata) {
     }
 }
 
-/// A line of HTML in the middle of Markdown, without what is between angle brackets.
+/// A line of HTML within Markdown, without tags.
 fn without_tags(html: &str) -> String {
     let mut text = String::new();
     for (index, piece) in html.split('<').enumerate() {

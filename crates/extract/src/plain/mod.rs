@@ -1,6 +1,6 @@
 //! Plain text, Markdown and CSV.
 //!
-//! All three are text in some encoding, and cannot be told apart for sure: the file's name decides.
+//! All three are text in some encoding and cannot be distinguished reliably: the file name decides.
 
 mod csv;
 mod markdown;

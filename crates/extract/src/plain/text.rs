@@ -1,4 +1,4 @@
-//! Plain text: paragraphs between empty lines, pages between form feeds.
+//! Plain text: paragraphs separated by empty lines, pages by form feeds.
 
 use crate::{Block, Error, Limits};
 
@@ -33,7 +33,7 @@ fn paragraphs(page: &str, limits: &Limits) -> Result<Vec<Block>, Error> {
     Ok(blocks)
 }
 
-/// Lines stay as they are: they may be verses, an address, a drawing.
+/// Line breaks are kept: the text may be a poem, an address or ASCII art.
 fn block(paragraph: &mut String) -> Option<Block> {
     let text = std::mem::take(paragraph);
     let text = text.trim_end();

@@ -1,6 +1,6 @@
-//! Slides: each is a page, in the order they are shown, hidden ones too.
+//! PPTX reader. Each slide is a page, in presentation order, including hidden slides.
 //!
-//! The markup is walked here for the reasons that documents of word processors have.
+//! Parses the XML itself, for the same reasons as the DOCX reader.
 
 mod remarks;
 mod slide;
@@ -27,7 +27,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     Ok(Summary { metadata: package.metadata()?, method: Method::TextExtraction, warnings: package.warnings })
 }
 
-/// The parts of the slides, in order.
+/// Part names of the slides, in order.
 fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Result<Vec<String>, Error> {
     let markup = package.markup(main)?.unwrap_or_default();
     let mut xml = Xml::new(&markup, main, &package.limits);
@@ -50,7 +50,7 @@ fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Resul
     Ok(slides)
 }
 
-/// A slide that is broken gives a page with what could be read of it, and a warning.
+/// Reads a slide. A corrupted slide gives a page with the readable part, and a warning.
 fn page(package: &mut Package<'_>, number: u32, name: &str) -> Result<Page, Error> {
     let mut page = Page { number, ..Page::default() };
     let relations = package.relations(name)?;

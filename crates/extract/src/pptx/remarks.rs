@@ -1,4 +1,4 @@
-//! What is said about a slide and not shown on it: the speaker's notes and comments.
+//! Speaker notes and comments.
 
 use super::slide::Place;
 use super::text;
@@ -20,7 +20,7 @@ pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<V
     Ok(blocks)
 }
 
-/// The text of every shape of a page of notes but the number, the date and the like.
+/// The text of all shapes of a notes page, except the slide number, the date and similar fields.
 fn notes(xml: &mut Xml<'_>, texts: &mut Vec<String>) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         if tag.name() != "sp" {
@@ -52,7 +52,7 @@ fn is_furniture(xml: &mut Xml<'_>) -> Result<bool, Error> {
     Ok(furniture)
 }
 
-/// Comments of both kinds: the older say `text`, the newer have paragraphs, and answers among them.
+/// Comments of both kinds: legacy comments have `text`, modern ones have paragraphs and replies.
 fn comments(xml: &mut Xml<'_>, texts: &mut Vec<String>) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         let text = match tag.name() {

@@ -1,12 +1,12 @@
-//! What stands on a slide: shapes with text, groups of them, tables, charts, diagrams and pictures.
+//! Content of a slide: text shapes, groups, tables, charts, diagrams and images.
 //!
-//! Shapes come in the order of the file, which is the one that screen readers use; only the title goes first.
+//! Shapes are in file order, which screen readers use too; only the title comes first.
 
 use super::text::{self, Line};
 use crate::ooxml::{Package, Relations, Tag, Xml};
 use crate::{Block, Error, Kind, Page, Table};
 
-/// Walks a slide and collects its blocks.
+/// Traverses a slide and collects its blocks.
 pub(super) struct Slide<'s, 'a> {
     pub(super) titles: Vec<Block>,
     pub(super) blocks: Vec<Block>,
@@ -14,19 +14,19 @@ pub(super) struct Slide<'s, 'a> {
     relations: &'s Relations,
     page: &'s mut Page,
     pictures: usize,
-    /// What the shape that is open says about itself.
+    /// Alternative text of the current shape.
     description: Option<String>,
 }
 
-/// What the layout keeps a place for.
+/// Placeholder type.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Title,
-    /// Its paragraphs have bullets unless they say otherwise.
+    /// Its paragraphs have bullets by default.
     Body,
     /// Date, number, header and footer.
     Furniture,
-    /// A subtitle, or no place at all.
+    /// A subtitle, or no placeholder.
     Free,
 }
 
@@ -83,7 +83,7 @@ impl<'s, 'a> Slide<'s, 'a> {
                     self.package.count_blocks(lines.len())?;
                     self.put(place, lines);
                 }
-                // A shape can be filled with a picture.
+                // A shape can have an image fill.
                 _ => self.walk(xml)?,
             }
         }
@@ -179,7 +179,7 @@ impl Place {
     }
 }
 
-/// Cells that a merged one covers are there, and empty.
+/// Cells covered by a merged cell are present and empty.
 fn table(xml: &mut Xml<'_>) -> Result<Table, Error> {
     let mut table = Table::default();
     while let Some(tag) = xml.child()? {

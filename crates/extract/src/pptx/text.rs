@@ -1,4 +1,4 @@
-//! The paragraphs of a shape.
+//! Paragraphs of a shape.
 
 use crate::ooxml::{Xml, math};
 use crate::{Block, Error, Kind};
@@ -8,11 +8,11 @@ use crate::{Block, Error, Kind};
 pub(super) struct Line {
     pub(super) text: String,
     level: u8,
-    /// Whether it says itself that it has a bullet or a number, or none.
+    /// Explicit bullet or numbering, if any.
     bullet: Option<bool>,
 }
 
-/// The paragraphs in the element that was opened last, without empty ones.
+/// The non-empty paragraphs of the current element.
 pub(super) fn lines(xml: &mut Xml<'_>) -> Result<Vec<Line>, Error> {
     let mut lines = Vec::new();
     collect(xml, &mut lines)?;
@@ -22,7 +22,7 @@ pub(super) fn lines(xml: &mut Xml<'_>) -> Result<Vec<Line>, Error> {
 // === impl ===
 
 impl Line {
-    /// In the body of a slide paragraphs have bullets by themselves.
+    /// Paragraphs in the body of a slide have bullets by default.
     pub(super) fn block(self, of_body: bool) -> Block {
         let listed = self.bullet.unwrap_or(of_body || self.level > 0);
         let kind = if listed { Kind::ListItem { depth: self.level } } else { Kind::Paragraph };

@@ -1,6 +1,6 @@
 use super::*;
 
-/// A zip archive's header of one part, without the part.
+/// A local ZIP header without its data.
 fn part(name: &str) -> Vec<u8> {
     let mut bytes = b"PK\x03\x04".to_vec();
     bytes.extend([0; 22]);

@@ -1,19 +1,19 @@
-//! The document type of a picture, which the parser is not given.
+//! Document type of an SVG, which is removed before parsing.
 //!
-//! Many files begin with the one of SVG 1.1, which says nothing. Those of Illustrator keep the addresses of namespaces in
-//! entities, so entities that are short and plain are put where they are named. No others are: neither those that name
-//! further ones, and so could grow without end, nor what lies outside the file.
+//! Many files start with the SVG 1.1 document type, which has no effect. Files from Illustrator define namespace URIs
+//! as entities, so short plain entities are expanded. Other entities are not: neither nested ones, which could grow
+//! exponentially, nor external ones.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::{Error, Limits};
 
-/// Entities of one picture, and bytes of one. Illustrator has a dozen addresses.
+/// Maximum number of entities, and maximum bytes of one. Illustrator defines a dozen URIs.
 const MOST: usize = 64;
 const LONGEST: usize = 256;
 
-/// The text without its document type, and with the entities of that in their places.
+/// Removes the document type and expands its entities.
 pub(super) fn resolve<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>, Error> {
     let Some(start) = text.find("<!DOCTYPE") else { return Ok(text.into()) };
     let (entities, length) = entities(&text[start..]);
@@ -38,7 +38,7 @@ pub(super) fn resolve<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>
     Ok(out.into())
 }
 
-/// What a document type defines, and where it ends.
+/// The entities of a document type, and its length.
 fn entities(declaration: &str) -> (HashMap<&str, String>, usize) {
     let mut entities = HashMap::new();
     let whole = declaration.len();
@@ -67,7 +67,7 @@ fn entities(declaration: &str) -> (HashMap<&str, String>, usize) {
     (entities, whole)
 }
 
-/// The name and value of an entity that is short and names no others.
+/// Name and value of an entity that is short and refers to no other.
 fn entity(declaration: &str) -> Option<(&str, String)> {
     let (name, rest) = declaration.strip_prefix("<!ENTITY")?.trim_start().split_once(char::is_whitespace)?;
     let rest = rest.trim_start();

@@ -1,20 +1,20 @@
-//! Rows without an empty one between them: what people see as a table.
+//! Table regions: consecutive non-empty rows.
 //!
-//! Columns that a band leaves empty are not part of its table. They do not part it either: many sheets have a narrow
-//! empty column between labels and figures.
+//! Columns that are empty throughout a region are dropped. They do not split it: many sheets have a narrow empty column
+//! between labels and numbers.
 
 use crate::{Block, Table};
 
-/// Rows that belong together.
+/// Rows of one table region.
 #[derive(Debug, Default)]
 pub(super) struct Band {
     rows: Vec<Vec<Cell>>,
     last_row: u32,
-    /// Rows above an empty one that belong to the figures below it.
+    /// Header rows above an empty row that belong to the data below it.
     header_rows: usize,
 }
 
-/// A cell that shows something.
+/// A non-empty cell.
 #[derive(Debug)]
 pub(super) struct Cell {
     /// From 1.
@@ -23,17 +23,17 @@ pub(super) struct Cell {
     pub(super) is_text: bool,
 }
 
-/// Rows that say what columns are.
+/// Maximum header rows.
 const MOST_HEADERS: usize = 3;
-/// Empty cells that a table may have for each that is not, before its rows are closed up.
+/// Maximum number of empty cells per non-empty cell before rows are compacted.
 const MOST_EMPTY: usize = 8;
-/// A table of this many cells may be as empty as it likes.
+/// Smaller tables are never compacted.
 const SMALL: usize = 10_000;
 
 // === impl ===
 
 impl Band {
-    /// Whether a row belongs to it: the next one does, and below a header also the one after an empty row.
+    /// Whether a row belongs to the region: the next row does, and below a header also the row after an empty one.
     pub(super) fn goes_on_with(&self, row: u32, cells: &[Cell]) -> bool {
         let is_header = || {
             let is_wide = self.rows.last().is_some_and(|row| row.len() > 1) && self.rows.len() <= MOST_HEADERS;
@@ -58,7 +58,8 @@ impl Band {
         self.rows.push(cells);
     }
 
-    /// Single texts above a table are its titles, and so are a few that stand alone. Many are a table of one column.
+    /// Single texts above a table are its titles, and so are a few isolated texts. More of them form a table with one
+    /// column.
     pub(super) fn blocks(mut self) -> Vec<Block> {
         let is_title = |row: &Vec<Cell>| matches!(row.as_slice(), [cell] if cell.is_text);
         let titles = self.rows.iter().take_while(|row| is_title(row)).count();
@@ -81,13 +82,13 @@ fn table(rows: Vec<Vec<Cell>>, header_rows: usize) -> Table {
     let filled = columns.len();
     columns.sort_unstable();
     columns.dedup();
-    // One cell in each row, always further to the right, makes a square of almost nothing.
+    // One cell per row, each further right, would make an almost empty square.
     let is_sparse = rows.len().saturating_mul(columns.len()) > filled.saturating_mul(MOST_EMPTY).max(SMALL);
     let line = |cells: Vec<Cell>| {
         let mut line = Vec::with_capacity(cells.len());
         for cell in cells {
             let place = if is_sparse { line.len() } else { columns.partition_point(|column| *column < cell.column) };
-            // Two cells in one place are a mistake of the writer's; both are kept.
+            // Two cells at one position are a writer's error; both are kept.
             while line.len() < place {
                 line.push(String::new());
             }

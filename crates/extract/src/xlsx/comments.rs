@@ -1,10 +1,10 @@
-//! Comments on cells, of the older kind and of the newer, which is a conversation.
+//! Cell comments, both legacy and threaded.
 
 use super::strings::item;
 use crate::ooxml::{Package, Relations, Xml};
 use crate::{Block, Error, Kind};
 
-/// What programs write in place of a conversation, for those that cannot show one.
+/// Placeholder text for programs that do not support threaded comments.
 const STANDS_IN: &str = "[Threaded comment]";
 
 pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<Vec<Block>, Error> {
@@ -26,7 +26,7 @@ pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<V
     Ok(blocks)
 }
 
-/// Cells, and what is said about them.
+/// Collects cell references and comment texts.
 fn collect(xml: &mut Xml<'_>, texts: &mut Vec<(String, String)>) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         if !matches!(tag.name(), "comment" | "threadedComment") {

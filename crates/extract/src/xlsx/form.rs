@@ -1,21 +1,20 @@
-//! What a number format asks for.
+//! Number formats.
 //!
-//! Formats can do a great deal. Followed is what changes the meaning of a number: that it is a date, a time or a part of
-//! a hundred, its decimals, its currency and its unit, and how the digits of a postal code or a telephone are set.
-//! Thousands stay together and whole numbers are not rounded: `12553` is found by those who look for it, `12,553` are
-//! two words.
+//! Number formats have many features. This module implements those that change the meaning of a number: date, time and
+//! percent, decimals, currency and unit, and digit masks such as postal codes and telephone numbers. Thousands
+//! separators are omitted and integers are not rounded: a search finds `12553`, but `12,553` would be two words.
 
-/// How a number is shown.
+/// A parsed number format.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Form {
     pub(super) shape: Shape,
-    /// Places behind the point; none where as many are shown as there are.
+    /// Decimal places; `None` shows all of them.
     pub(super) decimals: Option<u8>,
-    /// What stands on either side of the digits: a currency, a unit.
+    /// Text before and after the digits: a currency, a unit.
     pub(super) before: String,
     pub(super) after: String,
-    /// The places of digits before the point, where they are more than a number: `0` is always shown, `#` only where there
-    /// is a digit for it, and the rest stands between them.
+    /// Digit mask before the decimal point, if it is more than a plain number: `0` is always shown, `#` only if there
+    /// is a digit, and other characters are literals.
     pub(super) mask: String,
 }
 
@@ -27,18 +26,18 @@ pub(super) enum Shape {
     Date,
     Time,
     DateTime,
-    /// Hours that go on after 24.
+    /// Elapsed hours, which may exceed 24.
     Duration,
 }
 
-/// As it is, with nothing beside it.
+/// General format without affixes.
 pub(super) static PLAIN: Form =
     Form { shape: Shape::Number, decimals: None, before: String::new(), after: String::new(), mask: String::new() };
 
 // === impl ===
 
 impl Form {
-    /// Of the formats that every program knows by number. Those in between are currencies and numbers, by country.
+    /// Built-in formats by ID. IDs in between are locale-specific currencies and numbers.
     pub(super) fn built_in(id: u32) -> Form {
         let (shape, decimals) = match id {
             9 => (Shape::Percent, None),
@@ -53,7 +52,7 @@ impl Form {
         Form { shape, decimals, ..Form::default() }
     }
 
-    /// Reads a format code. Only its first section counts, the one for positive numbers.
+    /// Parses a format code. Only the first section is used, which is for positive numbers.
     pub(super) fn parse(code: &str) -> Form {
         let mut form = Form::default();
         let mut seen = Letters::default();
@@ -63,7 +62,7 @@ impl Form {
                 ';' => break,
                 '"' => form.side(&seen).extend(letters.by_ref().take_while(|letter| *letter != '"')),
                 '\\' => form.side(&seen).extend(letters.next()),
-                // As much room as the next letter takes.
+                // Space with the width of the next character.
                 '_' => {
                     letters.next();
                     form.side(&seen).push(' ');
@@ -71,7 +70,7 @@ impl Form {
                 '*' => drop(letters.next()),
                 '[' => {
                     let inside: String = letters.by_ref().take_while(|letter| *letter != ']').collect();
-                    // The section is for some numbers only.
+                    // The section has a condition.
                     seen.no_mask |= inside.starts_with(['<', '>', '=']);
                     form.brackets(&inside, &seen);
                 }
@@ -92,7 +91,7 @@ impl Form {
                 }
                 ',' if seen.digit => seen.comma = true,
                 '0' | '#' | '?' => {
-                    // What stood between digits, as in a number of a telephone, is on neither side of them.
+                    // Literals between digits, as in a telephone number, are not affixes.
                     if !seen.point {
                         form.mask.extend(form.after.chars().filter(|letter| !matches!(letter, '0' | '#')));
                         form.mask.push(if letter == '0' { '0' } else { '#' });
@@ -108,7 +107,8 @@ impl Form {
                 _ => {}
             }
         }
-        // A text in place of digits hides the number, and `M` behind one in millions is wrong behind all its digits.
+        // Literal text without digits would hide the number, and an `M` suffix for millions is wrong after unscaled
+        // digits.
         if !seen.digit {
             form.before.clear();
         }
@@ -132,7 +132,7 @@ impl Form {
         form
     }
 
-    /// Thousands stay together whatever parts them, and a mask that changes nothing is none.
+    /// Removes thousands separators of any kind, and a mask without effect.
     fn trim_mask(&mut self) {
         let parts_thousands = |letter: char| matches!(letter, ',' | '.' | '\'') || letter.is_whitespace();
         if self.mask.chars().all(|letter| matches!(letter, '0' | '#') || parts_thousands(letter)) {
@@ -158,17 +158,17 @@ impl Form {
     }
 }
 
-/// Numbers have no more digits than 15, and little stands between them.
+/// Numbers have at most 15 digits, with few literals between them.
 const LONGEST_MASK: usize = 32;
 
-/// What is left of `General` after its first letter.
+/// The rest of `General` after its first letter.
 const GENERAL: &str = "eneral";
 
 fn is_general(rest: &str) -> bool {
     rest.get(..GENERAL.len()).is_some_and(|rest| rest.eq_ignore_ascii_case(GENERAL))
 }
 
-/// Which letters of a code were met.
+/// Characters seen in a format code.
 #[derive(Default)]
 struct Letters {
     date: bool,
@@ -176,12 +176,12 @@ struct Letters {
     month_or_minute: bool,
     digit: bool,
     point: bool,
-    /// Behind the last digit so far. It parts thousands where more digits come, and leaves them out where none do.
+    /// A comma after the last digit so far. It is a thousands separator if more digits follow, and a scaling otherwise.
     comma: bool,
-    /// There was one before the point.
+    /// There was a scaling comma before the decimal point.
     scaled: bool,
     scientific: bool,
-    /// Something that has no mask.
+    /// A construct that excludes a mask.
     no_mask: bool,
     places: u8,
 }

@@ -1,19 +1,19 @@
-//! Numbers, dates and times as they are shown.
+//! Formats numbers, dates and times.
 
 use std::borrow::Cow;
 
 use super::form::{self, Form, Shape};
 use crate::ooxml::{figure, rounded};
 
-/// The last day that workbooks know, 9999-12-31.
+/// Serial number of the last supported day, 9999-12-31.
 const LAST_DAY: f64 = 2_958_466.0;
-/// From the first day of workbooks to that of civil time, 1970-01-01.
+/// Days from the epoch of workbooks to 1970-01-01.
 const TO_1970: i64 = 25_569;
 const FROM_1904: f64 = 1462.0;
 /// In seconds.
 const DAY: i64 = 86_400;
 
-/// A number as a cell holds it, in the form its style asks for.
+/// Formats the raw number of a cell.
 pub(super) fn shown(raw: &str, form: &Form, from_1904: bool) -> String {
     let raw = raw.trim();
     if *form == form::PLAIN {
@@ -24,7 +24,7 @@ pub(super) fn shown(raw: &str, form: &Form, from_1904: bool) -> String {
     let is_day = (0.0..LAST_DAY).contains(&day);
     match form.shape {
         Shape::Date if is_day => date(day),
-        // Half a second before midnight is midnight.
+        // Half a second before midnight rounds to midnight.
         Shape::Time if is_day => time(seconds(day.fract()) % DAY),
         Shape::DateTime if is_day => date_and_time(day),
         Shape::Duration if is_day => time(seconds(number)),
@@ -40,7 +40,7 @@ pub(super) fn shown(raw: &str, form: &Form, from_1904: bool) -> String {
     }
 }
 
-/// The digits before the point, set in the places of a mask from the last one on. Those that are left over come first.
+/// Applies a mask to the digits before the decimal point, from the last digit. Surplus digits come first.
 fn masked<'a>(plain: &'a str, mask: &str) -> Cow<'a, str> {
     let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
     if mask.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -66,13 +66,13 @@ fn masked<'a>(plain: &'a str, mask: &str) -> Cow<'a, str> {
 
 fn decimal(number: f64, decimals: Option<u8>) -> String {
     match decimals {
-        // A larger number has no places behind the point, and hundreds before it.
+        // A larger number has no decimal places, but hundreds of digits.
         Some(places) if number.abs() < 1e15 => format!("{number:.places$}", places = usize::from(places)),
         _ => rounded(number),
     }
 }
 
-/// Days are counted from 1900, with a 29th of February in that year, which there was not.
+/// Serial days start in 1900 and include the nonexistent 29 February 1900.
 fn date(day: f64) -> String {
     let whole = day.floor() as i64;
     if whole == 60 {
@@ -83,7 +83,7 @@ fn date(day: f64) -> String {
 }
 
 fn date_and_time(day: f64) -> String {
-    // Half a second before midnight is the next day.
+    // Half a second before midnight rounds to the next day.
     let seconds = seconds(day);
     let (day, rest) = ((seconds / DAY) as f64, seconds % DAY);
     if rest == 0 { date(day) } else { format!("{} {}", date(day), time(rest)) }
@@ -98,7 +98,7 @@ fn time(seconds: i64) -> String {
     if seconds == 0 { format!("{hours:02}:{minutes:02}") } else { format!("{hours:02}:{minutes:02}:{seconds:02}") }
 }
 
-/// Year, month and day of the days since 1970-01-01, counted in eras of 400 years that begin in March.
+/// Civil date from days since 1970-01-01, computed in 400-year eras that start in March.
 fn civil(days: i64) -> (i64, i64, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

@@ -1,4 +1,4 @@
-//! Pictures that lie on a sheet. Shapes and charts on it are passed over: charts show what the cells say.
+//! Images on a sheet. Shapes and charts are skipped: charts repeat the cells.
 
 use crate::ooxml::{Package, Relations, Xml};
 use crate::{Error, Page};
@@ -18,7 +18,7 @@ pub(super) fn read(package: &mut Package<'_>, relations: &Relations, page: &mut 
     Ok(())
 }
 
-/// Relationships of pictures, with what is said about each just before it.
+/// Relationship IDs of images, each with the preceding description.
 fn collect(
     xml: &mut Xml<'_>,
     description: &mut Option<String>,

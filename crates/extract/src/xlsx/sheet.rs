@@ -1,7 +1,7 @@
-//! The cells of a sheet.
+//! Cells of a sheet.
 //!
-//! Nothing is kept for what a sheet says of its size, nor for cells that are not there: rows are gathered into bands
-//! while they come, and a band becomes blocks once an empty row ends it.
+//! Declared dimensions and missing cells take no memory: rows are collected into table regions while they are parsed,
+//! and an empty row ends a region.
 
 use super::Workbook;
 use super::band::{Band, Cell};
@@ -10,21 +10,21 @@ use super::{form, number};
 use crate::ooxml::{Package, Tag, Xml};
 use crate::{Block, Error};
 
-/// Reads a sheet into blocks.
+/// Converts a sheet to blocks.
 pub(super) struct Sheet<'s, 'a> {
     package: &'s mut Package<'a>,
     workbook: &'s Workbook,
     blocks: &'s mut Vec<Block>,
     band: Band,
-    /// Where the last row was, and the last cell in it. They count from 1.
+    /// Position of the last row, and of the last cell in it, from 1.
     row: u32,
     column: u32,
-    /// What a cell holds and what it is computed from, used again for the next one.
+    /// Buffers for value and formula, reused for each cell.
     value: String,
     formula: String,
 }
 
-/// What the attributes of a cell say.
+/// Attributes of a cell.
 #[derive(Default)]
 struct Head {
     column: Option<u32>,
@@ -41,7 +41,7 @@ enum Content {
     Boolean,
 }
 
-/// As many columns as workbooks have.
+/// Maximum columns of a sheet.
 const MOST_COLUMNS: u32 = 16_384;
 
 // === impl ===
@@ -56,7 +56,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
         Sheet { package, workbook, blocks, band, row: 0, column: 0, value, formula }
     }
 
-    /// Reads what is in the outermost element, which is open.
+    /// Reads the content of the root element, which is open.
     pub(super) fn read(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             if tag.name() != "sheetData" {
@@ -74,7 +74,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
         Ok(())
     }
 
-    /// Makes blocks of what was gathered last.
+    /// Converts the last region to blocks.
     pub(super) fn finish(&mut self) {
         self.blocks.extend(std::mem::take(&mut self.band).blocks());
     }
@@ -116,7 +116,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
         }
         let text = match (self.value.is_empty(), head.content) {
             (false, _) => self.shown(&head),
-            // Programs that cannot compute leave the result to those that can; an empty text is a result.
+            // Programs without a calculation engine store no result; an empty text is a result.
             (true, Content::Number) if !self.formula.is_empty() => format!("={}", self.formula),
             (true, _) => return Ok(None),
         };
@@ -124,7 +124,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
             return Ok(None);
         }
         self.package.count_cells(1)?;
-        // A few long texts, pointed at by every cell, would be more than the file is.
+        // A few long shared strings, referenced by every cell, would exceed the file size many times.
         self.package.count(&text)?;
         let is_text = matches!(head.content, Content::SharedText | Content::Text);
         Ok(Some(Cell { column: self.column, text, is_text }))
@@ -156,7 +156,7 @@ impl Head {
             "t" => {
                 head.content = match value.as_ref() {
                     "s" => Content::SharedText,
-                    // Results of formulas, texts in place, errors and dates in words.
+                    // Formula results, inline strings, errors and ISO dates.
                     "str" | "inlineStr" | "e" | "d" => Content::Text,
                     "b" => Content::Boolean,
                     _ => Content::Number,

@@ -1,11 +1,11 @@
-//! The table of texts that cells point into.
+//! Shared string table.
 
 use std::borrow::Cow;
 
 use crate::Error;
 use crate::ooxml::Xml;
 
-/// All texts one after the other: a million short ones would cost more in headers than in letters.
+/// All strings concatenated: a million short strings would need more memory for headers than for letters.
 #[derive(Debug, Default)]
 pub(super) struct Strings {
     text: String,
@@ -37,7 +37,7 @@ impl Strings {
     }
 }
 
-/// The text of an item: all its runs, without the readings that are printed above Japanese words.
+/// The text of an item: all its runs, without phonetic readings (furigana).
 pub(super) fn item(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         match tag.name() {
@@ -49,7 +49,7 @@ pub(super) fn item(xml: &mut Xml<'_>, text: &mut String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Characters that XML cannot hold are written as `_x000D_`; those that have no meaning in text become a space.
+/// Unescapes `_x000D_` sequences for characters that XML does not allow; control characters become a space.
 pub(super) fn unescape(text: &str) -> Cow<'_, str> {
     if !text.contains("_x") {
         return Cow::Borrowed(text);

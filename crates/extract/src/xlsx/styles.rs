@@ -1,4 +1,4 @@
-//! In which form the styles of cells show numbers.
+//! Number formats of cell styles.
 
 use std::collections::HashMap;
 use std::rc::Rc;
@@ -7,7 +7,7 @@ use super::form::{self, Form};
 use crate::Error;
 use crate::ooxml::Xml;
 
-/// Forms by the number of a style. A form may be long, and as many styles as like may have it.
+/// Number formats by style ID. Shared, because a format may be long and used by any number of styles.
 #[derive(Debug, Default)]
 pub(super) struct Styles(Vec<Rc<Form>>);
 

@@ -1,11 +1,11 @@
-//! Writes archives: just enough of zip for documents, and for archives that lie.
+//! ZIP writer for test documents and malformed archives.
 
 use std::io::Write;
 
 use flate2::write::DeflateEncoder;
 use flate2::{Compression, Crc};
 
-/// An archive in the making.
+/// An archive under construction.
 #[derive(Default)]
 pub(crate) struct Archive {
     bytes: Vec<u8>,
@@ -17,7 +17,7 @@ pub(crate) const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone
 const TRANSITIONAL: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
 impl Archive {
-    /// With the relationship to its main part.
+    /// An archive with the relationship to its main part.
     pub(crate) fn of(main: &str) -> Archive {
         Archive::default().relations("_rels/.rels", &[("rId1", "officeDocument", main)])
     }
@@ -37,7 +37,7 @@ impl Archive {
         self
     }
 
-    /// A part that is packed already, and may say of itself what is not true.
+    /// A compressed part with arbitrary declared values.
     pub(crate) fn packed(mut self, name: &str, packed: &[u8], stated: u32) -> Archive {
         self.put(name, 8, packed, stated, 0);
         self
@@ -71,7 +71,7 @@ impl Archive {
         let mut common = Vec::new();
         common.extend([20, 0, 0, 0]);
         common.extend(method.to_le_bytes());
-        // The first day there is, at midnight.
+        // 1 January 1980, midnight.
         common.extend([0, 0, 0x21, 0]);
         common.extend(check_sum.to_le_bytes());
         common.extend((packed.len() as u32).to_le_bytes());

@@ -1,4 +1,4 @@
-//! The container: properties, names of parts, both forms of the namespaces, files that are not what they seem.
+//! Container tests: properties, part names, both namespace forms, misleading files.
 
 use corbie_extract::{Error, Format};
 

@@ -1,11 +1,11 @@
-//! Documents of word processors.
+//! DOCX tests.
 
 use corbie_extract::{Format, Kind};
 
 use super::archive::{Archive, HEAD};
 use super::{outline, read};
 
-/// A document with this in its body.
+/// A document with this body.
 pub(crate) fn docx(body: &str) -> Archive {
     Archive::of("word/document.xml").part("word/document.xml", document(body))
 }

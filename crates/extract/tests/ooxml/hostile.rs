@@ -1,4 +1,4 @@
-//! Files that are made to do harm: each gives an error at once, and takes little memory.
+//! Malicious files: each is rejected immediately and with little memory.
 
 use std::io::Write;
 
@@ -12,7 +12,7 @@ use super::pptx::{pptx, shape, slide};
 use super::refused;
 use super::xlsx::xlsx;
 
-/// Nothing but blanks, packed.
+/// Compressed spaces.
 fn blanks(megabytes: usize) -> Vec<u8> {
     let mut deflater = DeflateEncoder::new(Vec::new(), Compression::new(9));
     let chunk = vec![b' '; 1 << 20];
@@ -192,7 +192,7 @@ fn the_bytes_of_pictures_are_kept_for_those_who_ask_and_not_without_end() {
     assert_eq!(read(true, limits), Err(Error::TooMuch { what: "bytes once inflated", most }));
 }
 
-/// Cut anywhere, or with any byte changed, a file gives text or an error.
+/// A file truncated anywhere, or with any byte changed, gives text or an error.
 #[test]
 fn a_damaged_file_gives_text_or_an_error() {
     let files = [
@@ -201,7 +201,7 @@ fn a_damaged_file_gives_text_or_an_error() {
         (xlsx("<row><c><v>1</v></c><c><v>2</v></c></row>").bytes(), Format::Xlsx),
     ];
     for (bytes, format) in files {
-        // The last two bytes say how long a comment is that follows, and are not missed.
+        // The last two bytes are the comment length, which is not required.
         for end in 1..bytes.len() - 2 {
             assert!(corbie_extract::document(&bytes[..end], format, &Options::default()).is_err());
         }

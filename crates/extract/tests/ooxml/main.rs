@@ -1,4 +1,4 @@
-//! Documents of offices, built here part by part: what is read out of them, and what is refused.
+//! OOXML tests with documents built part by part.
 
 mod archive;
 mod container;
@@ -18,7 +18,7 @@ fn refused(bytes: &[u8], format: Format) -> Error {
     corbie_extract::document(bytes, format, &Options::default()).expect_err("the document is refused")
 }
 
-/// The blocks of all pages, one per line: what they are, and what they say.
+/// The blocks of all pages, one per line: kind and text.
 fn outline(document: &Document) -> Vec<String> {
     let blocks = document.pages.iter().flat_map(|page| &page.blocks);
     blocks

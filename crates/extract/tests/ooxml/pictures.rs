@@ -1,4 +1,4 @@
-//! Where pictures stand between the blocks of a document.
+//! Positions of images between the blocks of a document.
 
 use corbie_extract::Format;
 
@@ -6,7 +6,7 @@ use super::docx::{body, docx};
 use super::pptx::{pptx, shape, slide};
 use super::read;
 
-/// Where the pictures of a document stand, in the order of its blocks.
+/// Positions of the images of a document, in block order.
 fn places(body: &str) -> Vec<(String, usize)> {
     let names = ["a", "b", "c", "d"];
     let parts = names.map(|name| format!("{name}.png"));
@@ -32,7 +32,7 @@ fn k35_a_picture_stands_between_the_blocks_around_it() {
     let picture = |name: &str| format!("<w:p><w:r>{}</w:r></w:p>", drawing(name));
     let between = [body("one"), picture("a"), body("two"), picture("b")].concat();
     assert_eq!(places(&between), [at("a", 1), at("b", 2)]);
-    // Before the words of its own paragraph, or behind them.
+    // Before or after the text of its paragraph.
     let inside = format!("<w:p><w:r>{}<w:t>words</w:t>{}</w:r></w:p>", drawing("a"), drawing("b"));
     assert_eq!(places(&[body("one"), inside].concat()), [at("a", 1), at("b", 2)]);
 }

@@ -1,4 +1,4 @@
-//! Slides.
+//! PPTX tests.
 
 use corbie_extract::Format;
 
@@ -21,7 +21,7 @@ pub(crate) fn slide(shapes: &str) -> String {
     )
 }
 
-/// A presentation of these slides, which are kept in the opposite order.
+/// A presentation of these slides, stored in reverse order.
 pub(crate) fn pptx(slides: &[String]) -> Archive {
     let names: Vec<(String, String)> =
         (0..slides.len()).map(|at| (format!("r{at}"), format!("slides/s{}.xml", 90 - at))).collect();

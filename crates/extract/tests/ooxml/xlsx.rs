@@ -1,4 +1,4 @@
-//! Workbooks.
+//! XLSX tests.
 
 use corbie_extract::Format;
 
@@ -7,7 +7,7 @@ use super::{outline, read};
 
 const DIMENSION: &str = r#"<dimension ref="A1:XFD1048576"/>"#;
 
-/// A workbook with these rows in its only sheet, which says that it is as large as sheets can be.
+/// A workbook with these rows in its only sheet, which declares the maximum dimensions.
 pub(crate) fn xlsx(rows: &str) -> Archive {
     let book = r#"<workbook xmlns:r="r"><sheets><sheet name="Data" sheetId="1" r:id="s"/></sheets></workbook>"#;
     let relations =
@@ -18,7 +18,7 @@ pub(crate) fn xlsx(rows: &str) -> Archive {
         .part("xl/sheet.xml", format!("<worksheet>{DIMENSION}<sheetData>{rows}</sheetData></worksheet>"))
 }
 
-/// A row of cells that hold their text themselves; numbers are numbers.
+/// A row of inline strings and numbers.
 fn row(number: u32, cells: &[(&str, &str)]) -> String {
     let cell = |(column, value): &(&str, &str)| match value.parse::<f64>() {
         Ok(_) => format!(r#"<c r="{column}{number}"><v>{value}</v></c>"#),
@@ -27,7 +27,7 @@ fn row(number: u32, cells: &[(&str, &str)]) -> String {
     format!(r#"<row r="{number}">{}</row>"#, cells.iter().map(cell).collect::<String>())
 }
 
-/// Below the name of the sheet.
+/// Checks the blocks below the sheet name.
 fn check(rows: &str, expected: &[&str]) {
     let outline = outline(&read(&xlsx(rows).bytes(), Format::Xlsx));
     assert_eq!(outline[0], "heading 1: Data");

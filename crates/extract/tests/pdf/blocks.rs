@@ -1,4 +1,4 @@
-//! Tables, headings, and what is repeated on every page.
+//! Tables, headings, and running headers and footers.
 
 use corbie_extract::Kind;
 

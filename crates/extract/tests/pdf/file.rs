@@ -1,4 +1,4 @@
-//! The file around its pages: what is laid over them, what it says about itself, passwords, damage and limits.
+//! File-level tests: annotations, metadata, passwords, corruption and limits.
 
 use corbie_extract::{Error, Format, Kind, Limits, Options, PdfPages, document};
 
@@ -113,7 +113,7 @@ fn a_comment_counts_as_often_as_it_is_laid_over_a_page() {
     assert!(document(&file, Format::Pdf, &Options::default()).is_ok());
 }
 
-/// A file encrypted with RC4 and a key of 40 bits: the owner's and the user's hash, and the content of its page.
+/// A file encrypted with 40-bit RC4: owner hash, user hash, and page content.
 fn encrypted(owner: &str, user: &str, content: &str) -> Vec<u8> {
     let bytes = |hex: &str| -> Vec<u8> {
         hex.as_bytes()

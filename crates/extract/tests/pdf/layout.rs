@@ -1,4 +1,4 @@
-//! Words, lines, columns and paragraphs, by where glyphs stand.
+//! Words, lines, columns and paragraphs, by glyph positions.
 
 use corbie_extract::Kind;
 
@@ -190,13 +190,13 @@ fn text_drawn_twice_to_look_bold_is_said_once() {
 
 #[test]
 fn an_accent_drawn_over_a_letter_becomes_a_part_of_it() {
-    // Back by the width of the accent, and a little to the left of where it began.
+    // Moves back by the width of the accent, and a little further left.
     check("BT /F1 10 Tf 60 700 Td [(M\\250) 450 (uller)] TJ ET", &["M\u{fc}ller"]);
 }
 
 #[test]
 fn right_to_left_text_is_read_in_its_order() {
-    // The page shows the letters from left to right as they stand there: the last one first.
+    // The page shows the letters in visual order: the last one first.
     check(&text("F3", 12, 300, 700, "abc de 12"), &["12 הד גבא"]);
 }
 

@@ -1,4 +1,4 @@
-//! What is read out of PDF pages, shown on the smallest files that have it.
+//! PDF reader tests with minimal files.
 
 mod blocks;
 mod file;

@@ -1,10 +1,10 @@
-//! Pictures on pages that have text of their own: which are listed, and what their dots are.
+//! Images on pages with text: which are listed, and their pixels.
 
 use corbie_extract::{Error, Format, Limits, Options, Page, PdfPages, Raster, document};
 
 use crate::pdf_builder::{Builder, lines, text};
 
-/// More than a hundred characters, so that the page is not read as a picture.
+/// More than a hundred characters, so that the page is not a scan.
 const PROSE: [&str; 3] = [
     "A page that says this much of itself is read as text,",
     "and what is shown beside that text is a picture,",
@@ -12,12 +12,12 @@ const PROSE: [&str; 3] = [
 ];
 const GREY: &str = "/Type /XObject /Subtype /Image /Width 64 /Height 16 /ColorSpace /DeviceGray /BitsPerComponent 8";
 
-/// White, with a dark upper left corner of eight by eight dots.
+/// White, with a dark top left corner of eight by eight pixels.
 fn corner() -> Vec<u8> {
     (0..16).flat_map(|y| (0..64).map(move |x| if x < 8 && y < 8 { 0 } else { 255 })).collect()
 }
 
-/// A page of prose that shows the picture, object 9, as the content says.
+/// A page of prose that shows image `picture` as specified by the content.
 fn with_picture(builder: &mut Builder, picture: usize, content: &str) {
     let fonts = "/Font << /F1 3 0 R >>";
     let content = lines(60, 700, &PROSE) + content;
@@ -25,7 +25,7 @@ fn with_picture(builder: &mut Builder, picture: usize, content: &str) {
     builder.page_with(content.as_bytes(), &resources);
 }
 
-/// A file of one page that shows a picture once, by this matrix.
+/// A one-page file that shows an image once, with this matrix.
 fn file(entries: &str, dots: &[u8], matrix: &str) -> Vec<u8> {
     let mut builder = Builder::new();
     let picture = builder.stream(entries, dots);
@@ -50,7 +50,7 @@ fn pictures(file: &[u8], limits: &Limits) -> Vec<(usize, Result<Raster, Error>)>
     found
 }
 
-/// The only picture, and its four corners: upper left, upper right, lower left, lower right.
+/// Size of the only image, and its corners: top left, top right, bottom left, bottom right.
 fn corners(file: &[u8]) -> ((u32, u32), [u8; 4]) {
     let found = pictures(file, &Limits::default());
     let [(0, Ok(Raster { width, height, rgb }))] = found.as_slice() else { panic!("one picture: {found:?}") };
@@ -113,7 +113,7 @@ fn k35_pictures_too_small_for_words_are_not_listed() {
     assert_eq!(listed(&file(GREY, &corner(), "200 0 0 9 60 500")), [0]);
     assert_eq!(listed(&file(&GREY.replace("64", "63"), &corner(), "200 0 0 50 60 500")), [0]);
     assert_eq!(listed(&file(GREY, &corner(), "40 0 0 10 60 500")), [1]);
-    // One that lies on its side may hold as much.
+    // A rotated image may contain as much text.
     assert_eq!(listed(&file(GREY, &corner(), "0 40 -10 0 60 500")), [1]);
 }
 
@@ -158,7 +158,7 @@ fn k35_pictures_on_a_turned_page_come_as_they_are_shown() {
 #[test]
 fn k35_what_is_transparent_is_white_and_a_stencil_is_black() {
     let mut builder = Builder::new();
-    // Black all over, and seen in the upper left corner only; the mask has fewer dots than the picture.
+    // Black, but visible only in the top left corner; the mask has a lower resolution than the image.
     let mask = [[255, 0, 0, 0, 0, 0, 0, 0], [0; 8]].concat();
     let mask = builder.stream(&GREY.replace("64", "8").replace("16", "2"), &mask);
     let picture = builder.stream(&format!("{GREY} /SMask {mask} 0 R"), &[0; 1024]);

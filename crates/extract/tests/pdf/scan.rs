@@ -1,4 +1,4 @@
-//! Which pages ask to be read as pictures.
+//! Scan detection.
 
 use corbie_extract::Page;
 
@@ -12,7 +12,7 @@ const PROSE: [&str; 3] = [
     "which may have words of its own.",
 ];
 
-/// A page of this text and of a picture that covers this part of it, in hundredths.
+/// A page with this text and an image that covers this percentage of it.
 fn beside_picture(text: &str, hundredths: u32) -> Page {
     let mut builder = Builder::new();
     let picture = "/Type /XObject /Subtype /Image /Width 1 /Height 1 /ColorSpace /DeviceGray /BitsPerComponent 8";

@@ -1,6 +1,6 @@
-//! Writes the smallest PDF files that show something.
+//! Builder for minimal PDF files.
 
-/// A file in the making. Objects 1 and 2 are the catalog and the page tree.
+/// A file under construction. Objects 1 and 2 are the catalog and the page tree.
 pub(crate) struct Builder {
     objects: Vec<Vec<u8>>,
     pages: Vec<usize>,
@@ -9,7 +9,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// Fonts: `F1` is Helvetica, `F2` is bold, `F3` says Hebrew letters for `a` to `z`.
+    /// Fonts: `F1` is Helvetica, `F2` is bold, `F3` maps `a` to `z` to Hebrew letters.
     pub(crate) fn new() -> Builder {
         let mut builder = Builder::bare();
         let hebrew = "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <FF> endcodespacerange \
@@ -31,12 +31,12 @@ impl Builder {
         }
     }
 
-    /// How many objects there are: the number of the last one.
+    /// Number of objects, which is the number of the last one.
     pub(crate) fn objects(&self) -> usize {
         self.objects.len()
     }
 
-    /// Adds an object; its number comes back.
+    /// Adds an object and returns its number.
     pub(crate) fn object(&mut self, text: &str) -> usize {
         self.objects.push(text.as_bytes().to_vec());
         self.objects.len()
@@ -50,7 +50,7 @@ impl Builder {
         self.objects.len()
     }
 
-    /// Adds a page of 600 by 800 points that draws the content; its object's number comes back.
+    /// Adds a page of 600 by 800 points with this content and returns its object number.
     pub(crate) fn page(&mut self, content: &str) -> usize {
         self.page_with(content.as_bytes(), "")
     }
@@ -102,7 +102,7 @@ impl Builder {
     }
 }
 
-/// Draws text at a place, from the lower left corner.
+/// Draws text at a position, from the lower left corner.
 pub(crate) fn text(font: &str, size: u32, x: i32, y: i32, words: &str) -> String {
     format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({words}) Tj ET\n")
 }

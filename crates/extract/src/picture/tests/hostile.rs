@@ -1,4 +1,4 @@
-//! Pictures that lie about their size, or end too early.
+//! Images with a false size, and truncated images.
 
 use image::{ImageFormat, Rgb, RgbImage};
 
@@ -17,8 +17,8 @@ fn a_picture_of_one_dot_is_decoded() {
     }
 }
 
-/// A picture whose head says 40,000 by 40,000 dots, or 10,000 where there cannot be as many. No more comes after it than of a small
-/// one, or nothing at all: whoever decodes it before looking at its size says that it is broken.
+/// An image whose header declares 40,000 by 40,000 pixels, or 10,000 where the format allows no more. The data is that
+/// of a small image, or missing: a reader that decodes before checking the size reports corruption instead.
 fn huge(coding: ImageFormat) -> Vec<u8> {
     let side = 40_000_u16;
     let mut bytes = drawn(coding);
@@ -44,7 +44,7 @@ fn huge(coding: ImageFormat) -> Vec<u8> {
             bytes.truncate(60);
             bytes
         }
-        // Two numbers of 14 bits, each less by one.
+        // Two 14-bit numbers, each minus one.
         ImageFormat::WebP => {
             let at = bytes.windows(4).position(|name| name == b"VP8L").unwrap() + 9;
             bytes[at..at + 4].copy_from_slice(&(9_999_u32 | 9_999 << 14).to_le_bytes());
@@ -53,7 +53,7 @@ fn huge(coding: ImageFormat) -> Vec<u8> {
         _ => {
             let at = u32::from_le_bytes([bytes[4], bytes[5], bytes[6], bytes[7]]) as usize + 2;
             for entry in bytes[at..].chunks_exact_mut(12).take_while(|entry| entry[1] == 1) {
-                // Width, height, and how many rows are in a strip.
+                // Width, height, and rows per strip.
                 if matches!(entry[0], 0 | 1 | 0x16) {
                     entry[8..10].copy_from_slice(&side.to_le_bytes());
                 }

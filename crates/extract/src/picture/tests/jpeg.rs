@@ -1,15 +1,15 @@
-//! JPEGs stored in ways that few programs use, and held in ways that many cameras are.
+//! JPEGs with unusual encodings, and with all EXIF orientations.
 
 use image::{ImageFormat, Rgb, RgbImage};
 
 use super::{dot, encoded, raster};
 use crate::{Format, Options, document};
 
-/// A JPEG of eight by eight dots that are all alike.
+/// A uniform JPEG of eight by eight pixels.
 struct Even<'e> {
-    /// One value for each component.
+    /// One value per component.
     values: &'e [u8],
-    /// What the segment of Adobe says about how they are transformed, where there is one.
+    /// Transform flag of the Adobe segment, if present.
     adobe: Option<u8>,
     progressive: bool,
 }
@@ -26,12 +26,12 @@ impl Even<'_> {
         if let Some(transform) = self.adobe {
             segment(0xee, &[b"Adobe\0\x64\0\0\0\0".as_slice(), &[transform]].concat());
         }
-        // Divided by eight, the mean of a block is its value.
+        // With a quantization of eight, the DC coefficient is the value.
         segment(0xdb, &[[0].as_slice(), &[8; 64]].concat());
         let components = |each: &dyn Fn(u8) -> Vec<u8>| (1..=count).flat_map(each).collect::<Vec<u8>>();
         let frame = [vec![8, 0, 8, 0, 8, count], components(&|id| vec![id, 0x11, 0])].concat();
         segment(if self.progressive { 0xc2 } else { 0xc0 }, &frame);
-        // Nine lengths of differences with codes of four bits; for all else, the end of the block with a code of one.
+        // Nine difference lengths with four-bit codes; for the AC table, end of block with a one-bit code.
         let mut lengths = [0; 16];
         lengths[3] = 9;
         segment(0xc4, &[[0].as_slice(), &lengths, &[0, 1, 2, 3, 4, 5, 6, 7, 8]].concat());
@@ -73,7 +73,7 @@ fn check_colour(picture: &Even<'_>, expected: [u8; 3]) {
 fn paper_is_white_in_jpegs_of_four_inks() {
     let inks =
         |values: &[u8; 4], expected| check_colour(&Even { values, adobe: Some(0), progressive: false }, expected);
-    // Adobe stores how much of an ink is missing.
+    // Adobe stores inverted CMYK.
     inks(&[255, 255, 255, 255], [255, 255, 255]);
     inks(&[0, 255, 255, 255], [0, 255, 255]);
     inks(&[255, 255, 0, 255], [255, 255, 0]);
@@ -81,7 +81,7 @@ fn paper_is_white_in_jpegs_of_four_inks() {
     inks(&[255, 255, 255, 128], [128, 128, 128]);
     let light =
         |values: &[u8; 4], expected| check_colour(&Even { values, adobe: Some(2), progressive: false }, expected);
-    // Here the light that is missing is what is transformed, so that paper has none.
+    // In YCCK, the inverted colours are transformed, so paper is zero.
     light(&[0, 128, 128, 255], [255, 255, 255]);
     light(&[0, 128, 128, 0], [0, 0, 0]);
     light(&[128, 128, 128, 255], [128, 128, 128]);
@@ -100,7 +100,7 @@ fn a_jpeg_is_turned_the_way_it_was_taken() {
     let mut picture = RgbImage::from_pixel(32, 16, Rgb([255, 255, 255]));
     (0..64).for_each(|at| picture.put_pixel(at % 8, at / 8, Rgb([0, 0, 0])));
     let plain = encoded(&picture, ImageFormat::Jpeg);
-    // Where the dark corner goes: right or left, down or up.
+    // New position of the dark corner: right, down.
     let turns = [(2, 1, 0), (3, 1, 1), (4, 0, 1), (5, 0, 0), (6, 1, 0), (7, 1, 1), (8, 0, 1)];
     for (orientation, right, down) in turns {
         let mut segment = b"\xff\xe1\0\x22Exif\0\0MM\0\x2a\0\0\0\x08\0\x01\x01\x12\0\x03\0\0\0\x01\0".to_vec();

@@ -1,4 +1,4 @@
-//! PNGs of all depths, with palettes, in passes, and such that move.
+//! PNGs of all bit depths, with palettes, interlaced, and animated.
 
 use super::raster;
 use super::said::packed;
@@ -21,7 +21,7 @@ fn head(width: u8, height: u8, depth: u8, colour: u8, interlaced: bool) -> Vec<u
     vec![0, 0, 0, width, 0, 0, 0, height, depth, colour, 0, 0, u8::from(interlaced)]
 }
 
-/// A PNG of one row of dots, which are stored like this.
+/// A PNG with one row of these pixels.
 fn row(width: u8, depth: u8, colour: u8, palette: &[(&[u8; 4], &[u8])], dots: &[u8]) -> Vec<u8> {
     let (head, dots) = (head(width, 1, depth, colour, false), packed(&[&[0], dots].concat()));
     let chunks = [&[(b"IHDR", head.as_slice())], palette, &[(b"IDAT", dots.as_slice()), (b"IEND", b"")]].concat();
@@ -31,26 +31,26 @@ fn row(width: u8, depth: u8, colour: u8, palette: &[(&[u8; 4], &[u8])], dots: &[
 #[test]
 fn dots_of_a_png_may_have_any_depth() {
     let dots = |bytes: &[u8]| raster(bytes).rgb;
-    // Grey.
+    // Gray.
     assert_eq!(dots(&row(3, 1, 0, &[], &[0b0100_0000])), [[0; 3], [255; 3], [0; 3]].concat());
     assert_eq!(dots(&row(2, 16, 0, &[], &[0xff, 0xff, 0x80, 0])), [[255; 3], [128; 3]].concat());
     // Colours.
     assert_eq!(dots(&row(1, 16, 2, &[], &[0xff, 0xff, 0, 0, 0x80, 0])), [255, 0, 128]);
-    // With opacity: a red that is not seen, and a black that is.
+    // With alpha: an invisible red and a visible black.
     let transparent = [0xff, 0xff, 0, 0, 0, 0, 0, 0];
     assert_eq!(
         dots(&row(2, 16, 6, &[], &[transparent, [0, 0, 0, 0, 0, 0, 0xff, 0xff]].concat())),
         [255, 255, 255, 0, 0, 0]
     );
     assert_eq!(dots(&row(2, 8, 4, &[], &[0, 0, 0, 255])), [255, 255, 255, 0, 0, 0]);
-    // A palette of blue, seen, and of black, not seen.
+    // A palette of opaque blue and transparent black.
     let palette: [(&[u8; 4], &[u8]); 2] = [(b"PLTE", &[0, 0, 255, 0, 0, 0]), (b"tRNS", &[255, 0])];
     assert_eq!(dots(&row(2, 1, 3, &palette, &[0b0100_0000])), [0, 0, 255, 255, 255, 255]);
 }
 
 #[test]
 fn a_png_may_come_in_passes() {
-    // Where the dots of each pass begin, and how far apart they are.
+    // Start and step of each Adam7 pass.
     let passes = [(0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2)];
     let mut rows = Vec::new();
     for (left, top, across, down) in passes {

@@ -1,4 +1,4 @@
-//! What cameras and programs say about a picture.
+//! Image metadata from cameras and programs.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use image::ImageFormat;
 use super::{drawn, with_segment, with_text};
 use crate::{Format, Metadata, Options, document};
 
-/// The types of values that are written here.
+/// EXIF value types used here.
 const BYTE: u16 = 1;
 const ASCII: u16 = 2;
 const LONG: u16 = 4;
@@ -28,7 +28,7 @@ const PACKET: &str = r#"<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?><x:xmp
 
 type Entry = (u16, u16, Vec<u8>);
 
-/// A directory of entries at this place of the file, and what they point to behind it.
+/// An IFD at this file offset, followed by its values.
 fn directory(at: usize, entries: &[Entry]) -> Vec<u8> {
     let size = |kind: u16| [0, 1, 1, 2, 4, 8][usize::from(kind)];
     let mut head = (entries.len() as u16).to_be_bytes().to_vec();
@@ -50,7 +50,7 @@ fn directory(at: usize, entries: &[Entry]) -> Vec<u8> {
     head
 }
 
-/// A JPEG with these entries, and these about where it was taken.
+/// A JPEG with these EXIF entries and GPS entries.
 fn photograph(mut entries: Vec<Entry>, place: &[Entry]) -> Vec<u8> {
     entries.push((0x8825, LONG, 0_u32.to_be_bytes().to_vec()));
     let behind = 8 + directory(8, &entries).len();
@@ -149,7 +149,7 @@ fn texts_of_a_png_may_be_packed_but_not_without_end() {
     let bomb = text(packed(&vec![b'a'; 100 << 20]));
     assert!(bomb.len() < 200_000);
     assert_eq!(said(&bomb, Format::Png).title.map(|title| title.len()), Some(64 << 10));
-    // What one text has taken is not there for the others.
+    // All texts share one limit.
     let mut many = drawn(ImageFormat::Png);
     let chunk = bomb[33..bomb.len() - (many.len() - 33)].to_vec();
     many.splice(33..33, chunk.repeat(3));
