@@ -1,4 +1,4 @@
-//! The `#[arg(...)]` helper: what a parameter's type does not say about its property.
+//! Parser for the `#[arg(...)]` helper: property attributes that the parameter type does not express.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -19,22 +19,22 @@ pub(crate) struct Argument {
     pub(crate) length: Option<Bounds>,
 }
 
-/// What an absent argument becomes.
+/// Value of an absent argument.
 pub(crate) enum DefaultValue {
-    /// `#[arg(default)]`: the type's own.
+    /// `#[arg(default)]`: `Default` of the type.
     OfType,
     /// `#[arg(default = expr)]`
     Value(Box<Expr>),
 }
 
-/// `min = expr, max = expr`: at least one of them, inclusive.
+/// `min = expr, max = expr`: inclusive bounds, at least one of them.
 pub(crate) struct Bounds {
     min: Option<Expr>,
     max: Option<Expr>,
 }
 
 impl Bounds {
-    /// As schemars spells it.
+    /// In schemars syntax.
     pub(crate) fn to_schemars(&self) -> TokenStream {
         let min = self.min.iter().map(|min| quote!(min = #min));
         let max = self.max.iter().map(|max| quote!(max = #max));

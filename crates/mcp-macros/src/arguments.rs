@@ -1,4 +1,4 @@
-//! Writes the struct that the single parameters of a function are read from.
+//! Generates the arguments struct of a tool function.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -10,9 +10,9 @@ use crate::argument::DefaultValue;
 use crate::function::Function;
 use crate::signature::{Input, Parameters, Property};
 
-/// `__Arguments`, flat, with one field per property; nothing when there are none.
+/// Generates the flat struct `__Arguments` with one field per property; empty without properties.
 ///
-/// Unknown arguments are ignored, so that a client may send what a later version of the tool will understand.
+/// Unknown arguments are ignored, so that clients may send arguments of a later version of the tool.
 pub(crate) fn arguments_struct(parameters: &Parameters, function: &Function) -> TokenStream {
     let Input::Properties(properties) = parameters.input() else {
         return TokenStream::new();
@@ -53,14 +53,14 @@ fn field(property: &Property) -> TokenStream {
     quote!(#(#description)* #(#rename)* #(#default)* #(#range)* #(#length)* #ident: #kind)
 }
 
-/// serde takes a default only as the name of a function.
+/// serde accepts a default only as a function name.
 fn default_function(property: &Property) -> Option<TokenStream> {
     let Some(DefaultValue::Value(value)) = &property.argument.default else {
         return None;
     };
     let name = default_function_name(&property.ident);
     let kind = &property.kind;
-    // `default = "metric"` should work for a `String`. Numbers stay as written: converting them would fix their type first.
+    // Makes `default = "metric"` work for a `String`. Numbers stay as written: a conversion would fix their type first.
     let is_text = matches!(&**value, Expr::Lit(ExprLit { lit: Lit::Str(_), .. }));
     let value = if is_text {
         quote_spanned!(value.span()=> ::core::convert::Into::into(#value))

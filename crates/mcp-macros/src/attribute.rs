@@ -24,7 +24,7 @@ const KEYS: &[&str] = &[
     "blocking",
 ];
 
-/// What stands in the parentheses. A key that is absent leaves the choice to the builder.
+/// The parsed attribute. For an absent key, the builder's default applies.
 #[derive(Default)]
 pub(crate) struct ToolAttribute {
     pub(crate) name: Option<LitStr>,
@@ -40,7 +40,7 @@ pub(crate) struct ToolAttribute {
     pub(crate) task: Option<Ident>,
     pub(crate) module: Option<LitStr>,
     pub(crate) dialect: Option<Path>,
-    /// Where `blocking` was written, for the error when the function is `async`.
+    /// Span of `blocking`, for the error if the function is `async`.
     pub(crate) blocking: Option<Span>,
 }
 
@@ -132,7 +132,7 @@ fn seconds(key: &Ident, input: ParseStream) -> syn::Result<u64> {
     })
 }
 
-/// `key` alone means yes; `key = false` is for code that is itself generated.
+/// `key` alone means true; `key = false` is for generated code.
 fn flag(input: ParseStream) -> syn::Result<bool> {
     if !input.peek(Token![=]) {
         return Ok(true);
@@ -141,7 +141,7 @@ fn flag(input: ParseStream) -> syn::Result<bool> {
     Ok(input.parse::<LitBool>()?.value)
 }
 
-/// One of a few bare words, translated to the enum variant it stands for.
+/// Parses one of several bare words into an enum variant.
 fn word(key: &Ident, input: ParseStream, words: &[(&str, &str)]) -> syn::Result<Ident> {
     input.parse::<Token![=]>()?;
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();

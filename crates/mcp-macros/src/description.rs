@@ -1,13 +1,13 @@
-//! Reads the text of doc comments, for people and models who see it outside the source.
+//! Extracts descriptions from doc comments.
 //!
-//! Source lines are broken for the width of an editor; a description is one line per paragraph.
-//! What Markdown needs on its own line (lists, tables, quotes, headings, fenced code) stays on its own line.
+//! Source lines are wrapped for editors; a description has one line per paragraph. Markdown constructs that need their
+//! own lines (lists, tables, quotes, headings, fenced code) keep them.
 
 use syn::{Attribute, Expr, ExprLit, Lit, Meta};
 
-/// The doc comment among `attributes`, or nothing if there is none with words in it.
+/// The doc comment among `attributes`; `None` if it is missing or blank.
 ///
-/// `#[doc = include_str!(..)]` counts as none: the macro runs before the file could be read.
+/// `#[doc = include_str!(..)]` counts as missing, because the macro runs before the file can be read.
 pub(crate) fn doc_text(attributes: &[Attribute]) -> Option<String> {
     let text = reflow(attributes.iter().filter_map(doc_value).collect::<Vec<_>>().join("\n").lines());
     (!text.is_empty()).then_some(text)

@@ -1,7 +1,7 @@
-//! Writes the tool function that stands beside the user's function.
+//! Generates the tool function next to the user's function.
 //!
-//! Names made here start with `__`: they live next to the user's types and functions and must not shadow them.
-//! Paths are absolute for the same reason.
+//! Generated names start with `__`, because they share a scope with the user's types and functions and must not shadow
+//! them. Paths are absolute for the same reason.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens, format_ident, quote, quote_spanned};
@@ -16,9 +16,9 @@ use crate::function::Function;
 use crate::misuse;
 use crate::signature::{self, Input, Parameter, Parameters};
 
-/// The function as it was, followed by its tool function or by what is wrong.
+/// Emits the original function, followed by its tool function or by the errors.
 ///
-/// The function is kept in both cases: losing it would bury the one real error under "cannot find function".
+/// The function is emitted in both cases: otherwise "cannot find function" errors would hide the real one.
 pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
     let mut function: Function = match syn::parse2(item.clone()) {
         Ok(function) => function,
@@ -120,7 +120,7 @@ fn builder(attribute: &ToolAttribute, description: &str, parameters: &Parameters
     }
 }
 
-/// The closure the tool runs: read the arguments, call the function, turn what it returns into an outcome.
+/// The handler closure: parses the arguments, calls the function, converts the return value to an outcome.
 fn handler(attribute: &ToolAttribute, parameters: &Parameters, function: &Function) -> TokenStream {
     let share_state = parameters.is_method.then(|| quote!(let __this = ::std::sync::Arc::clone(&__this);));
     let kind = match parameters.input() {
@@ -172,7 +172,7 @@ fn handler(attribute: &ToolAttribute, parameters: &Parameters, function: &Functi
 mod tests {
     use super::*;
 
-    /// The function of the expansion that ends in `_tool`, after checking that the whole is Rust.
+    /// The generated `_tool` function, after checking that the expansion is valid Rust.
     fn tool_of(attribute: TokenStream, item: TokenStream) -> syn::ItemFn {
         let file: syn::File = syn::parse2(expand(attribute, item)).expect("valid Rust");
         match file.items.into_iter().nth(1) {

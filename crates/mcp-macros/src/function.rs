@@ -1,7 +1,7 @@
-//! The item under the attribute, read only as far as needed.
+//! Minimal parser for the annotated function.
 //!
-//! The body is kept as tokens: it is not ours to understand, and a body that does not parse yet (someone is typing)
-//! should give the compiler's error for it, not ours.
+//! The body is kept as tokens: the macro does not need it, and for a body that does not parse (for example while
+//! typing) the compiler reports a better error.
 
 use proc_macro2::{Group, TokenStream};
 use quote::{ToTokens, quote};
@@ -40,7 +40,7 @@ impl ToTokens for Function {
     }
 }
 
-/// `const` and `unsafe` also start other items, so look for the `fn` a few words on.
+/// `const` and `unsafe` also start other items, so this looks ahead for `fn`.
 fn starts_a_function(input: ParseStream) -> bool {
     let ahead = input.fork();
     while ahead.peek(Token![const])

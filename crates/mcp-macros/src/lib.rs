@@ -1,7 +1,7 @@
-//! The `#[mcp_tool]` attribute: one typed function becomes one MCP tool.
+//! The `#[mcp_tool]` attribute macro: turns a typed function into an MCP tool.
 //!
-//! Name, description, schema and metadata are read from the function, so they cannot drift from the code.
-//! Everything here is a pure translation from tokens to tokens; `corbie_mcp` does the checking and the running.
+//! Name, description, schema and metadata are derived from the function, so they cannot diverge from the code. This
+//! crate only transforms tokens; `corbie_mcp` validates and runs the tools.
 
 mod argument;
 mod arguments;
@@ -18,7 +18,7 @@ use proc_macro::TokenStream;
 /// Turns a function, or a method of the struct that holds its state, into a tool.
 ///
 /// The function stays as it is.
-/// Beside it appears `<function>_tool()`, which returns `Result<Tool, RegistrationError>`.
+/// The macro adds `<function>_tool()`, which returns `Result<Tool, RegistrationError>`.
 ///
 /// ```
 /// use corbie_mcp::{Json, RegistrationError, Server, mcp_tool};
@@ -47,7 +47,7 @@ use proc_macro::TokenStream;
 /// # Ok::<(), RegistrationError>(())
 /// ```
 ///
-/// A method works in any inherent `impl` block: its tool function takes `self: &Arc<Self>`, and the tool keeps
+/// A method works in any inherent `impl` block: its tool function takes `self: &Arc<Self>`, and the tool holds
 /// a clone of that `Arc`.
 ///
 /// ```
@@ -60,7 +60,7 @@ use proc_macro::TokenStream;
 /// }
 ///
 /// impl Counter {
-///     /// Adds to the total and tells it.
+///     /// Adds to the total and returns it.
 ///     #[mcp_tool(effect = changes)]
 ///     async fn add(&self, amount: u32) -> String {
 ///         (self.total.fetch_add(amount, Ordering::Relaxed) + amount).to_string()
@@ -73,13 +73,13 @@ use proc_macro::TokenStream;
 /// # Ok::<(), RegistrationError>(())
 /// ```
 ///
-/// An associated function without `&self` cannot be a tool: from inside an `impl` block the attribute cannot see which
-/// type it belongs to. Move it out of the block. A method of a trait cannot be one either.
+/// An associated function without `&self` cannot be a tool: from inside an `impl` block the attribute cannot determine
+/// the type. Move it out of the block. A trait method cannot be a tool either.
 ///
 /// # Parameters
 ///
 /// Each parameter becomes one property of the input schema; its type must be owned and implement
-/// `Deserialize + JsonSchema`. `Option<T>` is not required. Arguments the function does not name are ignored.
+/// `Deserialize + JsonSchema`. `Option<T>` is not required. Unknown arguments are ignored.
 ///
 /// | on a parameter | does |
 /// |---|---|
@@ -88,7 +88,7 @@ use proc_macro::TokenStream;
 /// | `#[arg(rename = "city-name")]` | the property's name on the wire |
 /// | `#[arg(range(min = 1, max = 50))]` | bounds of a number, either end may be left out |
 /// | `#[arg(length(min = 1, max = 500))]` | length of a string or list, either end may be left out |
-/// | `#[args]` | this one struct is the whole input; there are no other properties |
+/// | `#[args]` | this struct is the whole input; no other properties are allowed |
 ///
 /// A parameter of type `Context` or `&Context` receives the context of the call and is not a property.
 ///
@@ -98,10 +98,10 @@ use proc_macro::TokenStream;
 /// |---|---|
 /// | `name = "..."` | last segment of the module path, `_`, function name |
 /// | `title = "..."` | none |
-/// | `description = "..."` | the doc comment; one of the two must be there |
+/// | `description = "..."` | the doc comment; one of the two is required |
 /// | `effect = reads`, `changes` or `destroys` | `reads` |
 /// | `read_only`, `destructive` | short for `effect = reads` and `effect = destroys` |
-/// | `idempotent` | calling twice may differ from calling once |
+/// | `idempotent` | not idempotent |
 /// | `deprecated_in = "1.2"` | not deprecated |
 /// | `timeout = 5` (seconds) | the server's |
 /// | `cache_ttl = 60` (seconds) | 300 |
@@ -112,8 +112,8 @@ use proc_macro::TokenStream;
 ///
 /// # Functions that are not `async`
 ///
-/// They run in place, on the thread that read the request, and so must not block.
-/// A function that computes for long, or reads files, takes `blocking` and runs on a thread made for that.
+/// They run on the thread that reads the request, and so must not block.
+/// A function with long computations or file access needs `blocking` and runs on a blocking thread.
 #[proc_macro_attribute]
 pub fn mcp_tool(attribute: TokenStream, item: TokenStream) -> TokenStream {
     expand::expand(attribute.into(), item.into()).into()

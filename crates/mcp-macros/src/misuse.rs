@@ -1,4 +1,4 @@
-//! What cannot be a tool, and what to write instead.
+//! Diagnostics for functions that cannot be tools, with the correction.
 
 use std::collections::HashSet;
 
@@ -8,7 +8,7 @@ use syn::{LitStr, PatType, Receiver, ReturnType, Type};
 
 use crate::signature::Parameter;
 
-/// Several compile errors in one run, each at its own place.
+/// Several compile errors, each with its own span.
 #[derive(Default)]
 pub(crate) struct Faults(Option<syn::Error>);
 
@@ -27,7 +27,7 @@ impl Faults {
     }
 }
 
-/// Both, or the faults of both.
+/// Both results, or the errors of both.
 pub(crate) fn both<A, B>(a: syn::Result<A>, b: syn::Result<B>) -> syn::Result<(A, B)> {
     match (a, b) {
         (Ok(a), Ok(b)) => Ok((a, b)),
@@ -86,7 +86,7 @@ pub(crate) fn check_type(kind: &Type) -> syn::Result<()> {
     Err(syn::Error::new_spanned(kind, message))
 }
 
-/// What is fine alone and wrong in company.
+/// Checks for invalid combinations of parameters.
 pub(crate) fn check_together(parameters: &[(&PatType, Parameter)]) -> syn::Result<()> {
     let mut faults = Faults::default();
     let (contexts, inputs): (Vec<_>, Vec<_>) = parameters
@@ -128,7 +128,7 @@ mod tests {
     use crate::signature;
     use syn::parse_quote;
 
-    /// Every message, so that one fault cannot hide another.
+    /// All messages, so that one error does not hide another.
     fn refusals(signature: syn::Signature) -> Vec<String> {
         match signature::read(&signature) {
             Ok(_) => panic!("should have been refused"),

@@ -1,4 +1,4 @@
-//! The parameters of the function: which are properties, which is the context, which is the whole input.
+//! Parses the parameters of the function: properties, context, or the whole input.
 
 use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, Ident, Meta, Pat, PatType, Type};
@@ -7,10 +7,10 @@ use crate::argument::Argument;
 use crate::description;
 use crate::misuse::{self, Faults};
 
-/// What the tool needs to know to fill in a call of the function.
+/// Parameters of a tool function.
 pub(crate) struct Parameters {
     pub(crate) is_method: bool,
-    /// In the order of the function, after `self`.
+    /// In declaration order, after `self`.
     pub(crate) in_order: Vec<Parameter>,
 }
 
@@ -18,7 +18,7 @@ pub(crate) enum Parameter {
     Context,
     BorrowedContext,
     Property(Box<Property>),
-    /// `#[args]`: the type that is the whole input.
+    /// `#[args]`: the type of the whole input.
     Whole(Box<Type>),
 }
 
@@ -29,14 +29,14 @@ pub(crate) struct Property {
     pub(crate) argument: Argument,
 }
 
-/// Where the schema comes from. One struct and single properties exclude each other, since both would be the top level.
+/// Source of the schema. `#[args]` and single properties exclude each other, because both define the top level.
 pub(crate) enum Input<'a> {
     Nothing,
     Properties(Vec<&'a Property>),
     Whole(&'a Type),
 }
 
-/// Reads the parameters; all that is wrong with them is reported at once.
+/// Parses the parameters and reports all errors together.
 pub(crate) fn read(signature: &syn::Signature) -> syn::Result<Parameters> {
     let mut faults = Faults::default();
     faults.note(misuse::check_function(signature));
@@ -60,7 +60,7 @@ pub(crate) fn read(signature: &syn::Signature) -> syn::Result<Parameters> {
     Ok(Parameters { is_method, in_order })
 }
 
-/// Removes what only this macro understands, so that the compiler accepts the function.
+/// Removes the macro's own attributes, so that the compiler accepts the function.
 pub(crate) fn strip(signature: &mut syn::Signature) {
     for input in &mut signature.inputs {
         if let FnArg::Typed(parameter) = input {
@@ -174,7 +174,7 @@ fn is_lint(attribute: &Attribute) -> bool {
     ["allow", "expect", "warn", "deny", "forbid"].iter().any(|lint| attribute.path().is_ident(lint))
 }
 
-/// By name, since a macro sees no types. The compiler refuses the call if it was another `Context`.
+/// Matches by name, because macros do not see types. If it is a different `Context`, the compiler rejects the call.
 fn is_context(kind: &Type) -> bool {
     match kind {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
@@ -188,7 +188,7 @@ mod tests {
     use quote::ToTokens;
     use syn::parse_quote;
 
-    /// One word per parameter, as the tool will fill it in.
+    /// One word per parameter kind, in order.
     fn check(signature: syn::Signature, expected: &str) {
         let parameters = read(&signature).expect("accepted");
         let words: Vec<String> = parameters

@@ -1,8 +1,8 @@
-//! Errors for words we do not know, naming the ones we do and the one that was probably meant.
+//! Errors for unknown words, with the list of known words and the most similar one.
 
 use syn::Ident;
 
-/// Below this similarity (0 to 1) a guess confuses more than it helps.
+/// Minimum similarity (0 to 1) of a suggestion.
 const LIKELY_A_TYPO: f64 = 0.6;
 
 /// "unknown `#[mcp_tool]` key `tiemout`; did you mean `timeout`? known: name, title, ..."
