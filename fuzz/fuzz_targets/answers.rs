@@ -1,4 +1,4 @@
-//! What a provider answers, whole or in pieces.
+//! Fuzz target: provider responses, whole or streamed.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

@@ -1,4 +1,4 @@
-//! Settings as somebody wrote them.
+//! Fuzz target: configuration files.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

@@ -1,4 +1,4 @@
-//! What a client of the OpenAI face asks.
+//! Fuzz target: requests to the OpenAI-compatible API.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

@@ -1,4 +1,4 @@
-//! A stream of events of a stranger, cut anywhere.
+//! Fuzz target: SSE streams, split anywhere.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

@@ -1,4 +1,4 @@
-//! Categories as somebody wrote them.
+//! Fuzz target: taxonomy files.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

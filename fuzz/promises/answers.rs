@@ -1,4 +1,5 @@
-//! What providers answer: it is an answer or an error, and an answer keeps its meaning when it is passed on.
+//! Invariants of provider responses: each is an answer or an error, and an answer keeps its meaning when it is
+//! forwarded.
 
 use std::time::{Duration, SystemTime};
 
@@ -12,15 +13,15 @@ use serde_json::Value;
 
 use super::pieces::{Gathered, read};
 
-/// Longer than any error the program has words for.
+/// Longer than any error message of the program.
 const LONGEST_ERROR: usize = 1000;
 
-/// The first byte chooses who answers, the second what was asked for, the third the status.
+/// The first byte selects the provider, the second the operation, the third the status.
 pub(super) fn hold(bytes: &[u8]) {
     let Some(([who, what, status], body)) = bytes.split_first_chunk::<3>() else { return };
     let status = [200, 200, 200, 400, 404, 429, 500, 529][usize::from(status % 8)];
     let mut headers = HeaderMap::new();
-    // A line that is no header is none.
+    // An invalid header value is skipped.
     if let Some(Ok(value)) = body.split(|byte| *byte == b'\n').next().map(HeaderValue::from_bytes) {
         headers.insert("retry-after", value);
     }
@@ -45,7 +46,7 @@ fn whole(who: u8, head: Head<'_>, body: &[u8]) {
         && let Some(usage) = openai::faultless(head, body)
     {
         assert!(str::from_utf8(body).is_ok(), "what goes on as it came is text");
-        // Numbers that nobody looks at may be too large to be read.
+        // Unused numbers may be too large to parse.
         assert!(
             answer.as_ref().is_ok_and(|read| read.usage == usage) || serde_json::from_slice::<Value>(body).is_err()
         );
@@ -56,7 +57,7 @@ fn whole(who: u8, head: Head<'_>, body: &[u8]) {
     }
 }
 
-/// A caller who speaks OpenAI's protocol gets the same answer.
+/// A caller of the OpenAI-compatible API gets the same answer.
 fn rendered(answer: &Completion) {
     let written = openai::render(answer, "the model", 7);
     let headers = HeaderMap::new();
@@ -68,7 +69,7 @@ fn rendered(answer: &Completion) {
     assert_eq!(again.model, "the model");
 }
 
-/// The names of the tools that are called, in order. A call of nothing may be left out.
+/// Names of the called tools, in order. Calls without a name may be dropped.
 fn calls(answer: &Completion) -> Vec<&str> {
     answer
         .parts
@@ -98,7 +99,7 @@ fn stream(who: u8, body: &[u8]) {
         Err(error) => return told(&error),
     };
     let mut gathered = Gathered::of(&deltas);
-    // What goes on to a caller who speaks OpenAI's protocol says the same.
+    // The stream forwarded to a caller of the OpenAI-compatible API has the same content.
     let mut written = Vec::new();
     let mut encoder = Encoder::new("the model", 7, true);
     deltas.iter().for_each(|delta| encoder.delta(delta, &mut written));
@@ -116,14 +117,14 @@ fn stream(who: u8, body: &[u8]) {
     assert_eq!(calls(again), calls(gathered));
 }
 
-/// What goes on unread must not be what the program has to know: an end, tokens, a failure.
+/// Events passed through without parsing must not contain a stop, usage or an error, which the program has to handle.
 fn plain_events_say_no_more_than_words(body: &[u8]) {
     let length = plain::run(body);
     assert!(length <= body.len());
     assert!(plain::count(&body[..length]) > 0 || length == 0);
     let mut reading = decoder(0);
     for event in Events::default().push(&body[..length]).expect("no event is larger than an input") {
-        // An event that is no JSON is the caller's to judge.
+        // An event that is not JSON is forwarded as it is.
         let Ok(deltas) = reading.event(&event) else { continue };
         let known = |delta: &Delta| matches!(delta, Delta::Used { .. } | Delta::Stopped { .. });
         assert!(!deltas.iter().any(known), "{event:?}");
@@ -156,7 +157,7 @@ fn vectors(who: u8, head: Head<'_>, body: &[u8]) {
     }
 }
 
-/// What a failure says is bounded and on one line, whatever the provider wrote.
+/// Error messages are bounded and on one line, for any provider response.
 fn told(error: &Error) {
     let text = error.to_string();
     assert!(!text.is_empty() && text.len() < LONGEST_ERROR && !text.contains('\n'), "{text}");

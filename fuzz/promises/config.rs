@@ -1,4 +1,5 @@
-//! Settings: a file is taken or its mistakes are told, and what `config show` prints of one that is taken says the same.
+//! Invariants of configuration: a file is accepted or rejected with diagnostics, and the output of `config show` for an
+//! accepted file is equivalent.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,7 +7,7 @@ use std::path::{Path, PathBuf};
 use corbie::cli::config::{Show, show};
 use corbie::config::{Config, ConfigError, Sources};
 
-/// The first byte chooses the format of the file.
+/// The first byte selects the file format.
 pub(super) fn hold(bytes: &[u8]) {
     let Some((first, text)) = bytes.split_first() else { return };
     let folder = tempfile::tempdir().expect("there is room");
@@ -23,7 +24,7 @@ pub(super) fn hold(bytes: &[u8]) {
     }
 }
 
-/// Every mistake says something, and points into the file.
+/// Every diagnostic has a message and points into the file.
 pub(super) fn told(error: &ConfigError, text: &[u8]) {
     let lines = text.iter().filter(|byte| matches!(byte, b'\n' | b'\r')).count() + 1;
     assert!(!error.problems.is_empty());
@@ -41,7 +42,7 @@ fn write(folder: &Path, end: &str, text: &[u8]) -> PathBuf {
     path
 }
 
-/// Nothing else than this file and one variable.
+/// Only this file and the given variables.
 fn sources(folder: &Path, file: &Path) -> Sources {
     let variables = BTreeMap::from([("WORD", "word"), ("HOME", "/home/nobody")]);
     let variables = variables.into_iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect();

@@ -1,4 +1,4 @@
-//! What the program promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+//! Invariants of the program for arbitrary bytes. The fuzzer searches for a counterexample; a test replays the corpus.
 
 mod answers;
 mod config;
@@ -7,7 +7,7 @@ mod pieces;
 mod sse;
 mod taxonomy;
 
-/// What is true of bytes given to the target of this name.
+/// Asserts the invariants of the target for these bytes.
 pub(crate) fn hold(target: &str, bytes: &[u8]) {
     match target {
         "sse" => sse::hold(bytes),

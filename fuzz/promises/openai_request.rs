@@ -1,4 +1,5 @@
-//! Requests for the OpenAI face: what is taken can be asked of every provider, and only the model's name changes on the way.
+//! Invariants of the OpenAI-compatible API: an accepted request can be sent to every provider, and only the model name
+//! changes.
 
 use bytes::Bytes;
 use corbie::providers::embeddings::Embed;
@@ -23,7 +24,7 @@ pub(super) fn hold(bytes: &[u8]) {
         Some(&chat.model).filter(|model| !model.is_empty()),
         received.model.as_ref().filter(|model| !model.is_empty())
     );
-    // The body goes on as it came, and is read as the same wish.
+    // The body is forwarded unchanged and parses to the same request.
     let sent = object(openai::request(&chat, &endpoint, Refuses::default()).body()).expect("an object is sent");
     let again = openai::parse(sent).expect("what we send can be read");
     assert_eq!(again.messages, chat.messages);
@@ -41,9 +42,9 @@ pub(super) fn hold(bytes: &[u8]) {
     }
 }
 
-/// Every member is the caller's, but for the model, the wish to be told of tokens at the end of a stream, and a null.
+/// Every member comes from the caller, except the model, the stream usage option, and a null.
 fn passed_on(bytes: &[u8], request: &Request) {
-    // What is nested too deeply to be read goes on as it came.
+    // Input nested too deeply to parse is forwarded unchanged.
     let Some(mut came) = object(bytes) else { return };
     let mut sent = object(request.body()).expect("an object is sent");
     came.insert("model".to_owned(), MODEL.into());

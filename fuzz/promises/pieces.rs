@@ -1,4 +1,4 @@
-//! What the pieces of an answer come to, and that they fit together.
+//! Assembles stream deltas and checks their consistency.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use corbie::providers::chat::{Stop, Usage};
 use corbie::providers::provider::Decoder;
 use corbie::providers::{Delta, Error, Events};
 
-/// An answer, put together.
+/// An assembled answer.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Gathered {
     pub(super) text: String,
@@ -17,7 +17,7 @@ pub(super) struct Gathered {
     pub(super) usage: Option<Usage>,
 }
 
-/// Reads a stream as the program does.
+/// Parses a stream like the program.
 pub(super) fn read(bytes: &[u8], decoder: &mut Decoder) -> Result<Vec<Delta>, Error> {
     let mut deltas = Vec::new();
     for event in Events::default().push(bytes).expect("no event is larger than an input") {
@@ -31,8 +31,7 @@ pub(super) fn read(bytes: &[u8], decoder: &mut Decoder) -> Result<Vec<Delta>, Er
 }
 
 impl Gathered {
-    /// Pieces come in an order that makes sense: nobody is told of arguments before the call they belong to, and a model
-    /// stops once.
+    /// Deltas arrive in a consistent order: arguments never precede their call, and the model stops once.
     pub(super) fn of(deltas: &[Delta]) -> Gathered {
         let mut gathered = Gathered::default();
         for delta in deltas {

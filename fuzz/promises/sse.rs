@@ -1,8 +1,8 @@
-//! Streams of events: wherever the bytes are cut, the same events come out, and they are those of a simple reader.
+//! Invariants of SSE parsing: any split of the bytes gives the same events, equal to those of a reference parser.
 
 use corbie::providers::{Event, Events};
 
-/// The first two bytes choose where the rest is cut.
+/// The first two bytes seed the splits.
 pub(super) fn hold(bytes: &[u8]) {
     let Some((seed, bytes)) = bytes.split_first_chunk::<2>() else { return };
     let whole = Events::default().push(bytes).expect("no event is larger than an input");
@@ -11,7 +11,7 @@ pub(super) fn hold(bytes: &[u8]) {
     let mut events = Events::default();
     let mut found = Vec::new();
     for piece in cut(bytes, u16::from_le_bytes(*seed)) {
-        // Between events nothing is remembered, so another reader may go on.
+        // Between events there is no state, so a new parser can continue.
         if events.is_between() {
             events = Events::default();
         }
@@ -33,7 +33,7 @@ fn cut(mut bytes: &[u8], seed: u16) -> Vec<&[u8]> {
     pieces
 }
 
-/// The same, with all lines at hand.
+/// Reference parser with all lines available.
 fn simple(bytes: &[u8]) -> Vec<Event> {
     let text = String::from_utf8_lossy(bytes).replace("\r\n", "\n").replace('\r', "\n");
     let Some((lines, _unfinished)) = text.rsplit_once('\n') else { return Vec::new() };

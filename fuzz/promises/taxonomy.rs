@@ -1,4 +1,5 @@
-//! Categories: a text is taken or its mistakes are told, and one that is taken can be written again in every format.
+//! Invariants of taxonomies: a text is accepted or rejected with diagnostics, and an accepted one can be written in
+//! every format.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -7,7 +8,7 @@ use corbie::classify::Taxonomy;
 use corbie::classify::taxonomy::{Category, scalar};
 use serde_json::{Value, json};
 
-/// The first byte chooses the format of the text.
+/// The first byte selects the text format.
 pub(super) fn hold(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let Ok(text) = std::str::from_utf8(bytes) else { return };
@@ -26,13 +27,13 @@ fn kept(taxonomy: &Taxonomy) {
         let again = Taxonomy::parse_for(&text, Path::new(file)).unwrap_or_else(|error| panic!("{error}\nin {text}"));
         assert_eq!(again.categories, taxonomy.categories, "{text}");
         assert_eq!(again.remainder, taxonomy.remainder, "{text}");
-        // A file that says the same keeps every place.
+        // An equivalent file keeps all category indices.
         let kept = again.clone().keeping_places_of(taxonomy).expect("no more categories than before");
         assert_eq!(kept.categories, taxonomy.categories);
     }
 }
 
-/// As commands write it.
+/// In the format that commands write.
 fn yaml(taxonomy: &Taxonomy) -> String {
     let mut text = String::new();
     if let Some(remainder) = taxonomy.remainder {
