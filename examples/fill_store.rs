@@ -1,7 +1,7 @@
-//! Fills a knowledge base with chunks that were made before, vectors and all: `fill_store STORAGE CHUNKS COUNT`.
+//! Fills a knowledge base with precomputed chunks and vectors: `fill_store STORAGE CHUNKS COUNT`.
 //!
-//! For measures of large bases, which would take hours to embed. CHUNKS is a folder with `chunks.jsonl`, a line
-//! `{"text", "tag"}` for each chunk, and `vectors.f32`, the vectors one after the other.
+//! For benchmarks of large knowledge bases, which would take hours to embed. CHUNKS is a directory with `chunks.jsonl`,
+//! one line `{"text", "tag"}` per chunk, and `vectors.f32`, the concatenated vectors.
 
 use std::error::Error;
 use std::fs::File;
@@ -65,7 +65,7 @@ impl Chunks {
                 vectors,
             });
         }
-        // No two have the same content.
+        // Distinct content for each document.
         let mut sha256 = [0; 32];
         sha256[..8].copy_from_slice(&(number as u64).to_le_bytes());
         Ok(NewDocument {
@@ -81,7 +81,7 @@ impl Chunks {
             sha256,
             status: Status::Completed,
             method: "text_extraction".into(),
-            // A tenth of all documents has the first, a hundredth the second.
+            // A tenth of all documents has the first tag, a hundredth the second.
             metadata: Map::from_iter([("tags".to_owned(), json!([tag, format!("s{}", number % 100)]))]),
             model: model.to_owned(),
             warning: None,

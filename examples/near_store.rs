@@ -1,9 +1,10 @@
-//! Asks a filled database for neighbours, and a plain table with the same vectors beside it:
+//! Benchmarks nearest-neighbour queries of a filled database against a plain pgvector table with the same vectors:
 //! `near_store ADDRESS CHUNKS`.
 //!
-//! ADDRESS is a database that `fill_store` and `corbie knowledge migrate` have filled, CHUNKS the folder with `queries.f32`,
-//! the vectors that are looked for. The plain table is what pgvector's own documentation makes: one, with one index that is
-//! made as the store's is. How good an answer is, is told by comparing all vectors. Says one line of JSON.
+//! ADDRESS is a database filled by `fill_store` and `corbie knowledge migrate`, CHUNKS the directory with
+//! `queries.f32`, the query vectors. The plain table follows the pgvector documentation: one table with one index,
+//! created with the store's index options. Recall is measured against an exhaustive comparison. Prints one line of
+//! JSON.
 
 use std::collections::HashSet;
 use std::error::Error;
@@ -20,19 +21,19 @@ use pgvector::HalfVector;
 use serde_json::{Value, json};
 use tokio_postgres::{Client, NoTls, Statement};
 
-/// A chunk, by its writing and its place there.
+/// A chunk, by document version and position.
 type Chunk = (i64, i32);
 type Failed = Box<dyn Error>;
 
-/// Results that people ask for.
+/// Number of results.
 const TOP: usize = 10;
-/// What the store tells each of its connections.
+/// The setting of the store's connections.
 const EF_SEARCH: usize = 40;
-/// The plain table is asked with more and less effort, to find where it finds as much in the shortest time.
+/// `ef_search` values for the plain table, to find its lowest latency at the same recall.
 const EFFORTS: [usize; 5] = [40, 100, 125, 200, 400];
-/// Recall that differs by less is the same.
+/// Recall differences below this are ignored.
 const SAME: f64 = 0.002;
-/// Hundredths of all documents that a filter lets pass.
+/// Percentages of documents that a filter allows.
 const SHARES: [usize; 3] = [1, 10, 50];
 const WARM_UP: usize = 20;
 
@@ -49,7 +50,7 @@ struct Plain {
     index_s: f64,
 }
 
-/// Answers to all questions, and how long they took.
+/// Results of all queries, and their latencies.
 #[derive(Default)]
 struct Answers {
     found: Vec<Vec<Chunk>>,
@@ -64,14 +65,14 @@ async fn main() -> Result<(), Failed> {
     let questions = questions(Path::new(folder), model.dimension)?;
     let store = Store::connect(&Address::parse(address)?, &[], Options::default()).await?;
     let own = Own { store, name: model.id.as_str(), dimension: model.dimension };
-    // Makes the index where there is none yet.
+    // Creates the index if it does not exist.
     let began = Instant::now();
     own.ask(&questions[..1], None).await?;
     let index_s = began.elapsed().as_secs_f64();
     let plain = Plain::make(address, model.dimension).await?;
 
     let exact = plain.exact(&questions, None).await?;
-    // As many as the store looks for, and as many as people do.
+    // With the limit of the store, and with the number of results.
     let wanted = apart::depth(TOP) + apart::depth(TOP) / 4;
     own.ask(&questions[..WARM_UP], None).await?;
     let recall = own.ask(&questions, None).await?.recall(&exact);
@@ -134,7 +135,7 @@ impl Plain {
              ALTER TABLE plain.vectors ADD PRIMARY KEY (writing, ordinal)"
         );
         client.batch_execute(&make).await?;
-        // With the options that the store gives its own.
+        // With the index options of the store.
         let options = "SELECT array_to_string(c.reloptions, ', ') FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam \
                        WHERE c.relnamespace = 'corbie'::regnamespace AND a.amname = 'hnsw' AND c.relkind = 'i' LIMIT 1";
         let options: String = client.query_one(options, &[]).await?.try_get(0)?;
@@ -147,7 +148,7 @@ impl Plain {
         Ok(Plain { client, index_s })
     }
 
-    /// The nearest of all vectors, or of those of the first hundredths of the documents.
+    /// Exact nearest neighbours over all vectors, or over those in the first `share` percent of the documents.
     async fn exact(&self, questions: &[Vec<f32>], share: Option<usize>) -> Result<Vec<Vec<Chunk>>, Failed> {
         let narrowed = match share {
             None => String::new(),
@@ -167,7 +168,7 @@ impl Plain {
         Ok(all)
     }
 
-    /// Both in turn, so that both have the same weather.
+    /// Alternates between both, so that they run under the same conditions.
     async fn beside(
         &self,
         own: &Own<'_>,
@@ -236,7 +237,7 @@ impl Answers {
         times[(times.len() as f64 * share) as usize]
     }
 
-    /// The share of the nearest that was found.
+    /// Recall: the share of the exact neighbours that was found.
     fn recall(&self, exact: &[Vec<Chunk>]) -> f64 {
         let shares = self.found.iter().zip(exact).map(|(found, exact)| {
             let found: HashSet<&Chunk> = found.iter().take(TOP).collect();

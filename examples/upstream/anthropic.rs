@@ -1,4 +1,4 @@
-//! Messages, as Anthropic writes them.
+//! Anthropic Messages API.
 
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
@@ -115,7 +115,7 @@ fn turn(message: &Value) -> Result<Turn, String> {
     Ok(Turn { role, text: text(&message["content"]), results: results.map(|block| text(&block["content"])).collect() })
 }
 
-/// The text of a content: a string, or blocks.
+/// The text of a content value: a string, or blocks.
 fn text(content: &Value) -> String {
     let block = |block: &'_ Value| match block["type"].as_str()? {
         "text" => block["text"].as_str().map(str::to_owned),
@@ -128,7 +128,7 @@ fn text(content: &Value) -> String {
     }
 }
 
-/// A message without its content, as a stream begins.
+/// A message without content, as at the start of a stream.
 fn message(asked: &Asked, answer: &Answer) -> Value {
     json!({
         "id": "msg_echo",
@@ -162,7 +162,7 @@ fn blocks(answer: &Answer, model: &str) -> Vec<Value> {
     blocks
 }
 
-/// Empties a block, and gives the deltas that fill it again.
+/// Empties a block and returns the deltas that fill it.
 fn deltas(block: &mut Value) -> Vec<Value> {
     let kind = block["type"].as_str().unwrap_or_default().to_owned();
     let mut take = |name: &str| std::mem::replace(&mut block[name], "".into());

@@ -1,19 +1,19 @@
-//! What is answered, before any API's words for it: an echo, tool calls, or an example of a schema.
+//! API-independent answers: an echo, tool calls, or an instance of a schema.
 
 use serde_json::{Map, Value, json};
 
 use crate::strings;
 
-/// The models in the lists. Every other name answers too.
+/// The listed models. Every other name works too.
 pub(crate) const MODELS: [&str; 3] = ["echo-large", "echo-small", "echo-thinking"];
 
-/// Lists come in pages no longer than this, so that clients have to turn them.
+/// Maximum page size of lists, so that clients have to paginate.
 pub(crate) const LONGEST_PAGE: usize = 2;
 
-/// References in a schema may go in circles.
+/// Maximum depth: references in a schema may be cyclic.
 const DEEPEST_EXAMPLE: usize = 16;
 
-/// What was asked, in nobody's wire format.
+/// An API-independent request.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) model: String,
@@ -25,7 +25,7 @@ pub(crate) struct Asked {
     pub(crate) max_tokens: Option<u64>,
     pub(crate) stop: Vec<String>,
     pub(crate) stream: bool,
-    /// OpenAI tells the usage of a stream only where it is asked to.
+    /// OpenAI reports the usage of a stream only on request.
     pub(crate) stream_usage: bool,
 }
 
@@ -33,7 +33,7 @@ pub(crate) struct Asked {
 pub(crate) struct Turn {
     pub(crate) role: Role,
     pub(crate) text: String,
-    /// What tools gave.
+    /// Tool results.
     pub(crate) results: Vec<String>,
 }
 
@@ -50,7 +50,7 @@ pub(crate) enum Format {
     Schema(Value),
 }
 
-/// Either a text or calls.
+/// Either a text or tool calls.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) thinking: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) struct Answer {
 
 #[derive(Debug)]
 pub(crate) struct ToolCall {
-    /// Differs from those of other turns.
+    /// Unique across turns.
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: Value,
@@ -76,11 +76,11 @@ pub(crate) enum Stop {
     Tools,
 }
 
-/// Words, which pass for tokens here.
+/// Word counts, used as token counts.
 #[derive(Debug)]
 pub(crate) struct Usage {
     pub(crate) prompt: u64,
-    /// Without the thinking.
+    /// Without thinking.
     pub(crate) completion: u64,
     pub(crate) thinking: u64,
 }
@@ -116,7 +116,7 @@ pub(crate) fn answer(asked: &Asked) -> Answer {
     Answer { thinking, text, calls, stop, usage }
 }
 
-/// One page of the models, and what comes after it.
+/// One page of the models, and the start of the next.
 pub(crate) fn page(start: usize, length: Option<usize>) -> (&'static [&'static str], Option<usize>) {
     let start = start.min(MODELS.len());
     let end = MODELS.len().min(start + length.unwrap_or(LONGEST_PAGE).clamp(1, LONGEST_PAGE));
@@ -128,7 +128,7 @@ fn last_text(turns: &[Turn]) -> &str {
     users.next().map_or("", |turn| &turn.text)
 }
 
-/// `call NAME {json}`, any number of times; what follows is left alone.
+/// Parses `call NAME {json}` any number of times; ignores the rest.
 fn calls(text: &str, turns: usize) -> Vec<ToolCall> {
     let mut calls = Vec::new();
     let mut rest = text.trim_start();
@@ -146,7 +146,7 @@ fn calls(text: &str, turns: usize) -> Vec<ToolCall> {
     calls
 }
 
-/// A text up to the first stop word, and no longer than asked for.
+/// Truncates a text at the first stop word and at the token limit.
 fn limited(mut text: String, asked: &Asked) -> (String, Stop) {
     let mut stop = Stop::Finished;
     let found = asked.stop.iter().filter_map(|word| Some((text.find(word.as_str())?, word)));
@@ -167,7 +167,7 @@ fn words(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
-/// The least that fits a schema, as far as the keywords that matter to providers go.
+/// A minimal instance of a schema, for the keywords that matter to providers.
 fn example(schema: &Value, root: &Value, depth: usize) -> Value {
     let inner = |schema: &Value| example(schema, root, depth + 1);
     if depth > DEEPEST_EXAMPLE {
@@ -184,7 +184,7 @@ fn example(schema: &Value, root: &Value, depth: usize) -> Value {
     }
     let least = |name: &str| schema[name].as_u64().unwrap_or(0) as usize;
     let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("object");
-    // Google writes its types in capitals.
+    // Google writes types in uppercase.
     match kind.to_ascii_lowercase().as_str() {
         "string" => "a".repeat(least("minLength").min(1000)).into(),
         "integer" | "number" => schema.get("minimum").cloned().unwrap_or_else(|| 0.into()),

@@ -1,4 +1,4 @@
-//! Vectors, as OpenAI and Google write them. Alike texts have the same one.
+//! Embeddings in OpenAI and Google format. Equal texts have equal vectors.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,15 +6,15 @@ use serde_json::{Value, json};
 
 use crate::list;
 
-/// How long a vector is where nobody asks for another length.
+/// Default dimension.
 const LENGTH: u64 = 8;
 
-/// Google refuses more texts at once.
+/// Maximum batch size of Google.
 const MOST_OF_GOOGLE: usize = 100;
 
 pub(crate) fn openai(body: &Value) -> Result<Value, String> {
     let model = body["model"].as_str().ok_or("`model` is missing")?;
-    // A text, the numbers of its tokens, or a list of either.
+    // A text, its token IDs, or a list of either.
     let inputs = match &body["input"] {
         Value::Array(inputs) if inputs.first().is_some_and(|first| !first.is_number()) => inputs.clone(),
         Value::Null => return Err("`input` is missing".into()),
@@ -58,7 +58,7 @@ pub(crate) fn google(body: &Value, model: &str) -> Result<Value, String> {
     Ok(json!({"embeddings": embeddings, "usageMetadata": {"promptTokenCount": tokens(texts.into_iter())}}))
 }
 
-/// Eighths, so that they are the same in every precision.
+/// Multiples of 1/8, which are exact in every precision.
 fn vector(text: &str, length: u64) -> Vec<f32> {
     let sum: u64 = text.bytes().map(u64::from).sum();
     (1..=length).map(|place| ((sum * place) % 16) as f32 / 8.0 - 1.0).collect()

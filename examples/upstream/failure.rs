@@ -1,4 +1,4 @@
-//! Errors with a status, before any API's words for them.
+//! API-independent errors with a status.
 
 use std::time::{Duration, SystemTime};
 
@@ -8,16 +8,16 @@ use http::{HeaderName, HeaderValue, StatusCode};
 
 use crate::{Api, stream};
 
-/// How far ahead a date is.
+/// Offset of the date in `Retry-After`.
 const AHEAD: Duration = Duration::from_secs(2);
 
-/// How an error says when to come back.
+/// Form of the retry hint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wait {
     Seconds(u64),
     Milliseconds(u64),
     Date,
-    /// Google's, in the body.
+    /// Google's `RetryInfo` in the body.
     RetryInfo,
 }
 
@@ -31,12 +31,12 @@ pub(crate) struct Failure {
 
 #[derive(Debug, PartialEq)]
 pub(crate) enum Reason {
-    /// The status says it all.
+    /// No details besides the status.
     Status,
     Quota,
-    /// The key is wrong.
+    /// Invalid API key.
     Key,
-    /// The key itself, where the API has a word for the kind of error.
+    /// Leaks the key itself, in the API's error type if it has one.
     Leak(String),
 }
 

@@ -1,21 +1,21 @@
-//! What goes wrong, by the name of the model.
+//! Fault injection by model name.
 //!
-//! | model | what happens |
+//! | model | effect |
 //! |---|---|
-//! | `status-S` | an error of this status, in the API's own form |
+//! | `status-S` | an error with this status, in the API's format |
 //! | `status-S-after-N` | with `Retry-After: N` |
 //! | `status-S-ms-N` | with `retry-after-ms: N` |
-//! | `status-S-date` | with a `Retry-After` that is a date two seconds ahead |
-//! | `status-S-retryinfo` | Google: with a `RetryInfo` of two seconds; the others: without any hint |
-//! | `quota` | the account has nothing left |
+//! | `status-S-date` | with a `Retry-After` date two seconds ahead |
+//! | `status-S-retryinfo` | Google: with a `RetryInfo` of two seconds; other APIs: without a hint |
+//! | `quota` | the quota of the account is exhausted |
 //! | `flaky-N`, `flaky-S-N` | an error (503, or S) N times for each key, then an answer |
 //! | `leak`, `leak-S` | an error (400, or S) that repeats the key and a path |
-//! | `not-json`, `empty`, `html`, `html-S` | status 200 (or S) and a body that is no answer |
+//! | `not-json`, `empty`, `html`, `html-S` | status 200 (or S) and an invalid body |
 //! | `endless` | a body that never ends |
 //! | `lying-length` | a `Content-Length` that is too long, then the connection closes |
 //! | `reset` | the connection closes without an answer |
 //! | `stall` | no answer, ever |
-//! | `stall-mid` | two pieces of the answer, then nothing |
+//! | `stall-mid` | two pieces of the answer, then silence |
 //! | `cut-N` | N events (or quarters of a whole answer), then the connection closes |
 //! | `end-N` | the same, but the body ends properly |
 //! | `error-mid` | two pieces of the answer, then an error event; not streamed: an error with status 200 |
@@ -65,7 +65,7 @@ pub(crate) enum Fault {
 }
 
 impl Fault {
-    /// None for a model that works; an error for a name that is almost one of a fault.
+    /// The fault of a model; `None` for a working model; an error for a malformed fault name.
     pub(crate) fn of_model(model: &str) -> Result<Option<Fault>, String> {
         let words: Vec<&str> = model.split('-').collect();
         let fault = match words[..] {
@@ -102,14 +102,14 @@ impl Fault {
         fault.map(Some).ok_or_else(|| format!("`{model}` looks like a fault and is none; see the table in fault.rs"))
     }
 
-    /// The error status that is the whole answer, for the faults that are one.
+    /// The error response, for faults that consist of one.
     pub(crate) fn failure(&self, api: Api, key: &str, model: &str, seen: &Seen) -> Option<Failure> {
         match *self {
             Fault::Status { status, wait } => {
                 Some(Failure { wait, ..Failure::new(status, format!("the model is called `{model}`")) })
             }
             Fault::Quota => {
-                // Anthropic has been calling this a bad request.
+                // Anthropic reports this as a bad request.
                 let status = if api == Api::Anthropic { 400 } else { 429 };
                 let message = "Your credit balance is too low, or you exceeded your current quota";
                 Some(Failure { reason: Reason::Quota, ..Failure::new(status, message) })
@@ -126,7 +126,7 @@ impl Fault {
         }
     }
 
-    /// Sends a reply in the way this fault has it.
+    /// Sends a reply with this fault.
     pub(crate) async fn spoil(self, api: Api, reply: Reply) -> Response {
         let kind = reply.content_type();
         let is_stream = matches!(reply, Reply::Events(_));
@@ -188,7 +188,7 @@ impl Fault {
                 pieces = bytes.chunks(3).map(Bytes::copy_from_slice).collect();
                 (Duration::ZERO, Ending::Proper)
             }
-            // Those that are an error status were one already, and a flaky model may work by now.
+            // Error statuses were handled before, and a flaky model may work by now.
             Fault::Status { .. } | Fault::Quota | Fault::Flaky { .. } | Fault::Leak { .. } => {
                 return stream::respond(reply);
             }
@@ -197,7 +197,7 @@ impl Fault {
     }
 }
 
-/// The error that each API is known to send in the middle of a stream.
+/// The mid-stream error of each API.
 fn error_mid(api: Api) -> Value {
     let status = if api == Api::Anthropic { 529 } else { 503 };
     api.failure(&Failure::new(status, "Overloaded"))

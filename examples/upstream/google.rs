@@ -1,4 +1,4 @@
-//! `generateContent`, as Google's Gemini API writes it.
+//! Google Gemini `generateContent` API.
 
 use serde_json::{Map, Value, json};
 
@@ -112,7 +112,7 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
                 "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier",
                 "quotaValue": "50",
             });
-            // The delay is there even though it does not help.
+            // The delay is included although retrying does not help.
             vec![detail("QuotaFailure", json!({"violations": [violation]})), retry_info()]
         }
         Reason::Key => vec![info("API_KEY_INVALID")],
@@ -141,7 +141,7 @@ fn turn(content: &Value) -> Result<Turn, String> {
     Ok(Turn { role, text: text(content), results })
 }
 
-/// What a function gave is an object; one with a single text in it is that text.
+/// A function result is an object; an object with a single text is converted to that text.
 fn result(response: &Value) -> String {
     let response = &response["response"];
     let values: Vec<&Value> = response.as_object().into_iter().flat_map(Map::values).collect();
@@ -160,7 +160,7 @@ fn text(content: &Value) -> String {
     list(&content["parts"]).iter().filter_map(part).collect::<Vec<String>>().join("\n")
 }
 
-/// A member by its name in the documentation. Google takes names with underscores too, and its SDK writes some so.
+/// A member by its documented name. Google also accepts snake case, and its SDK uses it for some members.
 fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
     let underscored = || {
         let letters = name.chars().flat_map(|letter| {
@@ -186,7 +186,7 @@ fn calls(asked: &Asked, answer: &Answer) -> impl Iterator<Item = Value> {
 fn response(asked: &Asked, answer: &Answer, parts: Vec<Value>, is_last: bool) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if is_last {
-        // A call is no reason of its own to stop.
+        // Tool calls have no separate finish reason.
         candidate["finishReason"] = if answer.stop == Stop::Length { "MAX_TOKENS" } else { "STOP" }.into();
     }
     json!({

@@ -1,4 +1,4 @@
-//! A stand-in for OpenAI, Anthropic and Google on loopback, for tests.
+//! Mock of the OpenAI, Anthropic and Google APIs on loopback, for tests.
 //!
 //! It speaks the wire formats of all three on one port, answers with an echo ([`echo`]), and fails in the way the
 //! model's name says ([`fault`]). It takes no
@@ -9,8 +9,8 @@
 //! cargo run --example upstream -- --port 0
 //! ```
 //!
-//! The first line on stdout is `listening on http://127.0.0.1:PORT`. `GET /_requests` gives the last requests as
-//! JSON; `DELETE /_requests` forgets them, and how often each flaky model has failed.
+//! The first line on stdout is `listening on http://127.0.0.1:PORT`. `GET /_requests` returns the last requests as
+//! JSON; `DELETE /_requests` clears them and the failure counts of flaky models.
 
 mod anthropic;
 mod echo;
@@ -43,7 +43,7 @@ use stream::{Event, Reply};
 
 const LONGEST_BODY: usize = 16 * 1024 * 1024;
 
-/// Whose wire format a request is in.
+/// Wire format of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Api {
     OpenAi,
@@ -51,17 +51,17 @@ pub(crate) enum Api {
     Google,
 }
 
-/// What is asked of an API.
+/// Operation of an API.
 #[derive(Debug)]
 enum Call {
     Models,
     Chat,
-    /// Google has the model, and whether to stream, in the path.
+    /// Google has the model and the stream flag in the path.
     Generate {
         model: String,
         stream: bool,
     },
-    /// The model again where it is in the path.
+    /// The model, if it is in the path.
     Embed {
         model: Option<String>,
     },
@@ -74,7 +74,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut stdout = std::io::stdout();
     writeln!(stdout, "listening on http://{}", listener.local_addr()?)?;
     stdout.flush()?;
-    // Small events must not wait for the acknowledgement of those before them.
+    // Disables Nagle's algorithm: small events must not wait for the acknowledgement of earlier ones.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
     let router = Router::new().fallback(respond).with_state(Arc::new(Seen::default()));
     Ok(axum::serve(listener, router).await?)
@@ -179,7 +179,7 @@ async fn embed(api: Api, model: Option<String>, key: &str, body: &Bytes, seen: &
 // === impl Api ===
 
 impl Api {
-    /// The key of a request, unless there is none or it is one of those that are refused.
+    /// The API key of a request; an error if it is missing or one of the rejected test keys.
     fn authenticate(self, head: &Parts) -> Result<String, Failure> {
         let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let bearer = || text("authorization")?.strip_prefix("Bearer ").map(str::to_owned);
@@ -191,7 +191,7 @@ impl Api {
         match key.filter(|key| !key.is_empty()).as_deref() {
             None => Err(Failure::new(401, "there is no API key in the request")),
             Some("bad-key") => Err(Failure::new(401, "the API key is not valid")),
-            // Google itself calls a wrong key a bad argument.
+            // Google reports an invalid key as a bad argument.
             Some("invalid-key") => {
                 let status = if self == Api::Google { 400 } else { 401 };
                 Err(Failure { reason: Reason::Key, ..Failure::new(status, "API key not valid") })
@@ -205,7 +205,7 @@ impl Api {
         let asked = match (self, call) {
             (Api::Anthropic, _) => anthropic::read(&body, &head.headers),
             (Api::Google, Call::Generate { model, stream }) => {
-                // Without this, Google streams a JSON array, which no client here asks for.
+                // Without this, Google streams a JSON array, which no client here uses.
                 match stream && query(head, "alt").as_deref() != Some("sse") {
                     true => Err("a stream needs `alt=sse`".into()),
                     false => google::read(&body, model, stream),
@@ -256,7 +256,7 @@ fn query(head: &Parts, name: &str) -> Option<String> {
     pairs.into_iter().find(|(found, _)| found == name).map(|(_, value)| value.into_owned())
 }
 
-/// The values of a list; none where there is no list.
+/// The elements of an array; empty for other values.
 pub(crate) fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! What a request carries that no echo shows: signatures of thinking, and marks for the cache.
+//! Counts request attributes that an echo does not show: thinking signatures and cache markers.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Api, list};
 
-/// The model whose answers count them.
+/// The model that reports the counts.
 pub(crate) const MODEL: &str = "marks";
 
 /// Compatible servers sign nothing, except for models whose names begin with this.

@@ -1,4 +1,4 @@
-//! Chat completions, as OpenAI writes them.
+//! OpenAI Chat Completions API.
 
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ pub(crate) fn read(body: &Value) -> Result<Asked, String> {
 pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
     let mut message = json!({"role": "assistant", "content": answer.text, "refusal": null, "annotations": []});
     if let Some(thinking) = &answer.thinking {
-        // OpenAI shows none; this is the name that compatible servers have for it.
+        // OpenAI does not return it; compatible servers use this name.
         message["reasoning_content"] = thinking.as_str().into();
     }
     if !answer.calls.is_empty() {

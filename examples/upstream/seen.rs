@@ -1,4 +1,4 @@
-//! What has come in so far: the last requests, and how often each flaky model has failed.
+//! Recorded requests, and failure counts of flaky models.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -9,13 +9,13 @@ use serde_json::{Map, Value, json};
 
 const MOST_REQUESTS: usize = 100;
 
-/// Of longer bodies, only the length is kept.
+/// For longer bodies, only the length is recorded.
 const LONGEST_KEPT: usize = 1024 * 1024;
 
 /// Shared by all connections.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    // Held for moments only, never across an await.
+    // Held briefly, never across an await.
     memory: Mutex<Memory>,
 }
 
@@ -27,7 +27,7 @@ struct Memory {
 }
 
 impl Seen {
-    /// Keeps a request. One without a body was too long to be read.
+    /// Records a request. `None` means that the body was too long to read.
     pub(crate) fn record(&self, head: &Parts, body: Option<&Bytes>) {
         let request = json!({
             "method": head.method.as_str(),
@@ -51,7 +51,7 @@ impl Seen {
         *self.memory() = Memory::default();
     }
 
-    /// Whether a flaky model fails this time too: it does so `times` times for each key.
+    /// Whether a flaky model still fails: it does so `times` times for each key.
     pub(crate) fn fails_again(&self, key: &str, model: &str, times: u32) -> bool {
         let mut memory = self.memory();
         let failed = memory.failures.entry((key.to_owned(), model.to_owned())).or_default();
@@ -64,7 +64,7 @@ impl Seen {
     }
 }
 
-/// By name; several of one name are joined, as HTTP says they may be.
+/// Headers by name; repeated ones are joined, as in HTTP.
 fn headers(head: &Parts) -> Map<String, Value> {
     let mut shown = Map::new();
     for name in head.headers.keys() {

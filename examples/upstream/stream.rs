@@ -1,4 +1,4 @@
-//! Bodies: whole ones, server-sent events, and those that do not end as they should.
+//! Response bodies: whole, server-sent events, and improperly terminated ones.
 
 use std::time::Duration;
 use std::{future, io};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const ENDLESS_PIECE: usize = 64 * 1024;
 
-/// An answer, ready to be written.
+/// An answer, ready to send.
 #[derive(Debug)]
 pub(crate) enum Reply {
     Whole(Value),
@@ -24,7 +24,7 @@ pub(crate) struct Event {
     /// Only Anthropic names its events.
     pub(crate) name: Option<&'static str>,
     pub(crate) data: String,
-    /// Whether a piece of the answer is in it.
+    /// Whether it contains a piece of the answer.
     pub(crate) says: bool,
 }
 
@@ -32,13 +32,13 @@ pub(crate) struct Event {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ending {
     Proper,
-    /// It does not: nothing more comes, and the connection stays.
+    /// The body does not end: the connection stays open without further data.
     Silence,
-    /// The connection is closed.
+    /// The connection closes.
     Closed,
 }
 
-/// An answer as it should be.
+/// A regular answer.
 pub(crate) fn respond(reply: Reply) -> Response {
     match reply {
         Reply::Whole(value) => whole(&value),
@@ -53,7 +53,7 @@ pub(crate) fn whole(value: &Value) -> Response {
     ([(CONTENT_TYPE, "application/json")], value.to_string()).into_response()
 }
 
-/// A body of pieces that are sent one by one, with a pause before each.
+/// A body that is sent piece by piece, with a pause before each.
 pub(crate) fn in_pieces(pieces: Vec<Bytes>, pause: Duration, ending: Ending) -> Body {
     let pieces = stream::iter(pieces).then(move |piece| async move {
         rest(pause).await;
@@ -72,12 +72,12 @@ pub(crate) fn in_pieces(pieces: Vec<Bytes>, pause: Duration, ending: Ending) -> 
     Body::from_stream(pieces.chain(ended))
 }
 
-/// A body that closes the connection at once. The head is not sent without a piece of the body, so nothing is.
+/// A body that closes the connection immediately. The head is not sent without a body piece, so no bytes are sent.
 pub(crate) fn closed() -> Body {
     Body::from_stream(stream::once(future::ready(Err::<Bytes, _>(io::Error::other("no answer")))))
 }
 
-/// A body that begins like this and goes on until nobody reads it any more.
+/// A body with this start that continues until the client disconnects.
 pub(crate) fn endless(beginning: &'static str) -> Body {
     let more = stream::repeat(Bytes::from(vec![b'a'; ENDLESS_PIECE])).then(|piece| async move {
         rest(Duration::from_millis(1)).await;
@@ -102,7 +102,7 @@ pub(crate) fn split(text: &str) -> Vec<String> {
     characters.chunks(length).map(|piece| piece.iter().collect()).collect()
 }
 
-/// What is written before is sent in the meantime, even if there is no pause.
+/// Yields even without a pause, so that earlier output is sent.
 async fn rest(pause: Duration) {
     match pause.is_zero() {
         true => tokio::task::yield_now().await,
@@ -131,7 +131,7 @@ impl Reply {
         }
     }
 
-    /// How many pieces it takes until two of them have said something.
+    /// Number of pieces up to the second one with content.
     pub(crate) fn two_said(&self) -> usize {
         match self {
             Reply::Whole(_) => 2,
@@ -146,7 +146,7 @@ impl Reply {
 // === impl Event ===
 
 impl Event {
-    /// One without a name.
+    /// An unnamed event.
     pub(crate) fn data(value: &Value, says: bool) -> Event {
         Event { name: None, data: value.to_string(), says }
     }
