@@ -1,4 +1,4 @@
-//! The smallest useful server: one tool, over stdio, or over HTTP with `--port N`.
+//! Minimal server: one tool, over stdio, or over HTTP with `--port N`.
 
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::transport::stdio;
@@ -25,5 +25,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         None => stdio::serve(&server, TrustLevel::Trusted).await?,
     }
-    std::process::exit(0) // A read of stdin may still be pending, and would keep the runtime from ending.
+    std::process::exit(0) // A pending read of stdin would keep the runtime from shutting down.
 }

@@ -4,7 +4,8 @@
 //! an `input_required` result and repeats the call with the answer; the handler then runs again from the start, and the
 //! same `ask` returns immediately. A task waits in `input_required` until `tasks/update` delivers the answer.
 //!
-//! Because of the second form, a handler should ask before it acts: code before the question runs in every round.
+//! Because of the second form, a handler should send its request before it acts: code before the request runs in every
+//! round.
 
 use std::sync::{Arc, Mutex};
 
@@ -99,7 +100,7 @@ pub(crate) enum Asking {
 pub(crate) struct Rounds {
     answers: Map<String, Value>,
     open: Mutex<Map<String, Value>>,
-    /// Wakes the dispatcher when a task spawned by the handler asks something.
+    /// Wakes the dispatcher when a task spawned by the handler sends a request.
     pub(crate) asked: Notify,
 }
 
@@ -173,18 +174,18 @@ impl Question {
 }
 
 impl Context {
-    /// Asks the user through a form.
+    /// Elicits input from the user through a form.
     pub async fn elicit(&self, key: &str, message: impl Into<String>, schema: Value) -> Result<Elicited, AskError> {
         self.ask(key, Question::form(message, schema)).await.and_then(read)
     }
 
-    /// Asks the client's model.
+    /// Requests a completion from the client's model.
     pub async fn sample(&self, key: &str, prompt: impl Into<String>, max_tokens: u32) -> Result<Sampled, AskError> {
         let messages = vec![(crate::prompt::Role::User, Content::text(prompt))];
         self.ask(key, Question::sample(messages, max_tokens)).await.and_then(read)
     }
 
-    /// Asks for the directories the client works in.
+    /// Requests the directories the client works in.
     pub async fn roots(&self, key: &str) -> Result<Vec<Root>, AskError> {
         let mut answer = self.ask(key, Question::roots()).await?;
         read(answer.get_mut("roots").map(Value::take).unwrap_or_default())

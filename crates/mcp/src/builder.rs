@@ -172,7 +172,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Asks the user at the client to confirm destructive calls of verified callers instead of refusing them.
+    /// Elicits confirmation from the user at the client for destructive calls of verified callers instead of rejecting
+    /// them.
     pub fn ask_person(mut self, ask: bool) -> Self {
         self.ask_person = ask;
         self

@@ -203,8 +203,8 @@ impl RequestMeta {
     /// All members as sent.
     pub(crate) fn all(&self) -> &Map<String, Value> {
         self.all.get_or_init(|| {
-            // Parse member by member, so that one that serde_json cannot represent (JSON numbers are unbounded) does
-            // not lose the rest.
+            // Parse member by member, so that a member that serde_json cannot represent (JSON numbers are unbounded)
+            // does not lose the rest.
             let members: IndexMap<String, &RawValue> = serde_json::from_str(&self.text).unwrap_or_default();
             let read = |(name, raw): (String, &RawValue)| Some((name, serde_json::from_str(raw.get()).ok()?));
             members.into_iter().filter_map(read).collect()

@@ -59,7 +59,7 @@ pub enum TaskSupport {
     Optional,
     /// Only as a task; clients without task support get an error that names the missing capability.
     Always,
-    /// Like `Always`, but the handler runs first (it may ask the user) and hands over the rest with
+    /// Like `Always`, but the handler runs first (it may elicit input) and hands over the rest with
     /// [`Outcome::background`].
     Handoff,
     /// The handler creates a task in the server's [`TaskStore`](crate::TaskStore) and refers to it with

@@ -1,4 +1,4 @@
-//! Who may speak to the HTTP server: tokens, host names, web origins, and where it may listen.
+//! HTTP access control: tokens, host names, web origins, and listen addresses.
 
 mod fixture;
 
@@ -26,7 +26,7 @@ async fn listen_with_token() -> u16 {
     listen(Options { auth: Auth::bearer(["other-token", "right-token"]), ..Options::default() }).await
 }
 
-/// Asks at every way in, with these headers; streams and sockets are only asked for, not read.
+/// Sends a request to every endpoint with these headers; streams and sockets are opened, but not read.
 async fn knock(port: u16, headers: &[(&str, &str)]) -> Vec<(&'static str, Reply)> {
     let with = |more: &[(&'static str, &'static str)]| headers.iter().chain(more).copied().collect::<Vec<_>>();
     let ping = peer::request(1, "ping", json!({})).to_string();
@@ -93,13 +93,13 @@ async fn x45_on_loopback_no_token_is_asked_for_and_a_stray_one_does_no_harm() {
     }
 }
 
-/// A listener on every address, served with these options, or the reason why not.
+/// A listener on all interfaces with these options, or the error.
 async fn serve_everywhere(server: Server, auth: Auth) -> Result<u16, std::io::Error> {
     let listener = TcpListener::bind("0.0.0.0:0").await.expect("free ports");
     let port = listener.local_addr().expect("bound").port();
     let options = Options { auth, ..Options::default() };
     let mut serving = Box::pin(async move { Http::new(server, options).serve(listener).await });
-    // Refusing happens at once; serving goes on.
+    // A rejection is immediate; serving continues.
     match futures_util::poll!(&mut serving) {
         std::task::Poll::Ready(ended) => ended.map(|()| port),
         std::task::Poll::Pending => {
@@ -177,7 +177,7 @@ async fn s07_without_an_origin_no_page_is_given_leave() {
     assert!(!reply.headers.keys().any(|name| name.starts_with("access-control")), "{reply:?}");
 }
 
-/// A browser asks before it sends the token.
+/// A browser sends a preflight without the token.
 #[tokio::test]
 async fn s07_a_preflight_is_answered_without_a_token_and_only_to_allowed_pages() {
     let port = listen_with_token().await;

@@ -1,4 +1,4 @@
-//! A tool asks the client: one call for the tool, a different conversation in each era.
+//! Requests from a tool to the client: the same tool code, a different exchange in each era.
 
 mod fixture;
 
@@ -10,7 +10,7 @@ use fixture::Wiped;
 use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, Way, WebSocket, ask, call, initialize, modern, text_of};
 use serde_json::{Map, Value, json};
 
-/// A tool that asks: what the client must be able to do, what it is sent, what it answers, what the tool makes of it.
+/// A test case: required capability, request to the client, answer, and result of the tool.
 struct Case {
     tool: &'static str,
     capability: &'static str,
@@ -57,9 +57,9 @@ fn answer_to(question: &Value, answer: &Value) -> Value {
     json!({ "jsonrpc": "2.0", "id": question["id"], "result": answer })
 }
 
-// === legacy: a request of ours on the client's stream ===
+// === legacy: a server request on the client's stream ===
 
-/// A connection that carries messages both ways.
+/// A bidirectional connection.
 enum Line {
     Stdio(Stdio),
     WebSocket(Box<WebSocket>),
@@ -105,7 +105,7 @@ async fn a_legacy_client_is_asked_on_its_line_and_answers_there() {
     }
 }
 
-/// Opens a legacy HTTP session and gives its id.
+/// Opens a legacy HTTP session and returns its ID.
 async fn session(port: u16, capabilities: Value) -> String {
     let opened = initialize("2025-11-25", capabilities).to_string();
     peer::http(port, "POST", "/mcp", &[JSON, BOTH], &opened).await.headers["mcp-session-id"].clone()
@@ -192,7 +192,7 @@ async fn the_time_a_person_takes_is_not_the_tools() {
     assert_eq!(text_of(&answered), "0 roots");
 }
 
-// === where nobody can be asked ===
+// === without a client channel ===
 
 #[tokio::test]
 async fn a_client_without_the_capability_is_told_so() {
@@ -226,9 +226,9 @@ async fn a_modern_client_without_the_capability_gets_32021_and_http_400() {
     }
 }
 
-// === modern: input_required, and the call again with the answers ===
+// === modern: input_required, then the call with the answers ===
 
-/// A modern call, as it is repeated.
+/// A modern call that can be repeated.
 #[derive(Clone)]
 struct Call {
     tool: &'static str,
@@ -242,7 +242,7 @@ impl Call {
         Call { tool, arguments: json!({}), state: None, answers: Map::new() }
     }
 
-    /// The call again, with the state it was given and one answer.
+    /// Repeats the call with the given state and one answer.
     fn again(&self, asked: &Value, key: &str, answer: Value) -> Call {
         let answers = Map::from_iter([(key.to_owned(), answer)]);
         Call { state: Some(asked["requestState"].clone()), answers, ..self.clone() }
@@ -367,7 +367,7 @@ async fn a_prompt_may_ask_as_a_tool_does() {
     assert_eq!(filled["messages"][0]["content"]["text"], "0 roots");
 }
 
-// === in a task: input_required until tasks/update brings the answer ===
+// === in a task: input_required until tasks/update has the answer ===
 
 #[tokio::test]
 async fn m21_a_task_waits_for_its_answer_and_asks_again_for_a_usable_one() {
@@ -394,7 +394,7 @@ async fn m21_a_task_waits_for_its_answer_and_asks_again_for_a_usable_one() {
     }
 }
 
-/// Asks for the task until it is in this state.
+/// Polls the task until it has this status.
 async fn status(peer: &mut Stdio, id: &Value, wanted: &str, capabilities: &Value) -> Value {
     let get = modern(3, "tasks/get", json!({ "taskId": id }), capabilities.clone());
     let reached = async {

@@ -1,4 +1,4 @@
-//! What hostile, broken or confused peers send: each gets a clear error or a clean close, and the next one is served.
+//! Hostile, broken or confused peers: each gets a clear error or a clean close, and the next client is served.
 
 mod fixture;
 
@@ -25,7 +25,7 @@ async fn listen() -> u16 {
     listen_with(fixture::quick_limits()).await
 }
 
-/// What stdio, HTTP and WebSocket answer to the same message; each then serves the next on the same connection.
+/// Answers of stdio, HTTP and WebSocket to the same message; each then serves the next one on the same connection.
 async fn answers(server: &Server, message: &str) -> [Value; 3] {
     let mut stdio = Stdio::start(server, TrustLevel::Trusted);
     stdio.send(message).await;
@@ -45,7 +45,7 @@ async fn answers(server: &Server, message: &str) -> [Value; 3] {
     [over_stdio, over_http, over_websocket]
 }
 
-/// Every transport refuses the message with this id and code, in words (E-15).
+/// Every transport rejects the message with this ID and code, and with an error message (E-15).
 async fn check(message: &str, id: Value, code: i64) {
     for answer in answers(&fixture::server(), message).await {
         let error = &answer["error"];
@@ -85,7 +85,7 @@ async fn m09_a_response_is_never_answered_however_it_is_made() {
     }
 }
 
-/// A client waits for the answer to its id, and would wait in vain for one without.
+/// A client waits for the answer to its ID and would wait forever for an answer without one.
 #[tokio::test]
 async fn e02_a_refusal_carries_the_id_wherever_it_can_be_read() {
     for message in [r#"{"jsonrpc":"2.0","id":1,"method":7}"#, r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#] {
@@ -118,7 +118,7 @@ async fn e04_s04_params_and_names_of_the_wrong_kind_are_invalid_params() {
     }
 }
 
-/// What a peer sends is not worth sending back whole, least of all twice.
+/// Long peer input is not echoed in full.
 #[tokio::test]
 async fn s10_a_long_name_is_clipped_in_the_error_about_it() {
     let (server, long) = (fixture::server(), "x".repeat(100_000));
@@ -272,7 +272,7 @@ fn head(port: u16, length: usize) -> String {
     )
 }
 
-/// Sends these bytes and nothing more; the server must hang up by itself. Gives the status, 0 for none.
+/// Sends these bytes only; the server must close the connection. Returns the status, 0 for none.
 async fn status_of_unfinished(port: u16, bytes: &str) -> u16 {
     let reply = peer::raw(port, bytes.as_bytes()).await;
     assert_served(port).await;
@@ -427,7 +427,7 @@ async fn s10_a_body_that_is_not_utf8_or_too_deep_gets_400() {
     }
 }
 
-/// Writes byte by byte; an error means that the server has hung up.
+/// Writes byte by byte; an error means that the server closed the connection.
 async fn drip(stream: &mut TcpStream, text: &str, pause: Duration) -> std::io::Result<()> {
     for byte in text.bytes() {
         stream.write_all(&[byte]).await?;
@@ -466,7 +466,7 @@ async fn s10_a_client_that_never_reads_its_answers_is_dropped() {
     let mut stream = peer::connect(port).await;
     let body = call(1, "echo", json!({ "text": "x".repeat(1_000_000) })).to_string();
     let request = format!("{}\r\n{body}", head(port, body.len()));
-    // One after the other on the same connection, until the buffers between us are full and the server hangs up.
+    // Sends requests on one connection until the buffers are full and the server closes it.
     let asking = async { while stream.write_all(request.as_bytes()).await.is_ok() {} };
     timeout(PATIENCE, asking).await.expect("hung up in time");
     assert_served(port).await;

@@ -1,6 +1,7 @@
-//! Wrong uses of `#[mcp_tool]` and the words the compiler answers with.
+//! Compile-fail tests of `#[mcp_tool]`.
 //!
-//! Each file has its answer beside it; `TRYBUILD=overwrite` writes the answers anew, to be read before they are kept.
+//! Each file has its expected output next to it; `TRYBUILD=overwrite` regenerates the output, to be reviewed before
+//! committing.
 
 #[test]
 fn misuse_is_answered_with_what_to_write_instead() {

@@ -1,4 +1,4 @@
-//! From a call to its answer: the order of checks, arguments, time, panics, and each family's way to say what failed.
+//! Tool call dispatch: order of checks, arguments, timeouts, panics, and the error dialects of tool families.
 
 mod fixture;
 
@@ -135,7 +135,7 @@ async fn m104_arguments_that_are_no_object_are_a_validation_error() {
     }
 }
 
-// === how families put their failures ===
+// === error dialects of tool families ===
 
 #[tokio::test]
 async fn e16_x07_m82_m89_the_same_mistake_is_told_in_the_words_of_each_family() {
@@ -155,7 +155,7 @@ async fn e16_x07_m82_m89_the_same_mistake_is_told_in_the_words_of_each_family() 
     assert!(error["message"].is_string() && error["details"].is_object(), "{error}");
 }
 
-/// What a failing call to `classify_text` gives: HTTP status and body.
+/// HTTP status and body of a failing call to `classify_text`.
 async fn classify(path: &str, body: Value) -> (u16, Value) {
     let port = fixture::listen(&families(), Options::default()).await;
     let reply = peer::http(port, "POST", path, &[peer::JSON], &body.to_string()).await;
@@ -261,7 +261,7 @@ async fn x39_listing_and_classifying_are_two_plain_calls() {
     assert_eq!(json_of(&classified), json!({ "class": 0 }));
 }
 
-// === time, panics, what JSON cannot say ===
+// === timeouts, panics, values without a JSON form ===
 
 #[test]
 fn m84_m106_a_tool_has_thirty_seconds_unless_said_otherwise() {
@@ -318,9 +318,9 @@ async fn m89_is_error_tells_whether_the_tool_failed() {
     }
 }
 
-// === the numbers of errors ===
+// === error codes ===
 
-/// A server whose method `raise` and whose tool `raise` fail with this condition.
+/// A server whose method `raise` and tool `raise` fail with this code.
 fn raising(code: Code) -> Server {
     let error = move || Error::Other { code, message: "it broke; mend it".into(), error_type: "Broken", data: None };
     let tool = Tool::builder("raise").no_input().run(move |_, _| std::future::ready(Err::<(), _>(error())));

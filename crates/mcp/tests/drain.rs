@@ -1,4 +1,4 @@
-//! Stopping: what is in flight is finished and answered, what comes later is refused, and all of it takes bounded time.
+//! Graceful shutdown: in-flight requests are completed, later requests are rejected, all in bounded time.
 
 mod fixture;
 
@@ -32,7 +32,7 @@ fn ping() -> Value {
     request(2, "ping", json!({}))
 }
 
-// === the reply arrives, new requests are refused, serving ends ===
+// === the reply arrives, new requests are rejected, serving ends ===
 
 #[tokio::test]
 async fn v08_a07_a08_e14_a_drain_over_stdio() {
@@ -107,7 +107,7 @@ async fn v08_a07_a08_e14_a_drain_over_websocket() {
     assert_eq!(timeout(PATIENCE, closed).await.expect("in time"), Some(1001), "the socket says that we go away");
 }
 
-/// A program that ends as soon as serving has ended, with a tool whose reply takes a while to write.
+/// A program that exits as soon as serving ends, with a tool whose reply takes a while to write.
 fn program(gate: &Gate) -> (Server, u16, std::thread::JoinHandle<()>) {
     let held = gate.clone();
     let tool = Tool::builder("long").timeout(LONG).no_input().run(move |_, _| {
@@ -196,14 +196,14 @@ async fn a08_a_request_in_the_drain_is_refused_over_every_transport() {
     }
 }
 
-// === and all of it in bounded time ===
+// === bounded time ===
 
 #[test]
 fn a08_the_grace_is_thirty_seconds_unless_said_otherwise() {
     assert_eq!(Limits::default().shutdown_grace, Duration::from_secs(30));
 }
 
-/// How long stdio goes on serving, on a clock of its own, when a call hangs and this is done.
+/// How long stdio continues to serve, on a paused clock, if a call hangs and `stop` is called.
 async fn stdio_serves_on(grace: Duration, stop: impl FnOnce(&Server)) -> Duration {
     let (server, gate) = gated(grace);
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
@@ -249,7 +249,7 @@ async fn a08_a_second_signal_ends_http_at_once() {
     timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
 }
 
-// === the signal itself ===
+// === signals ===
 
 #[cfg(unix)]
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Server-sent events: replies that have something to say before their answer, and the stream of news.
+//! Server-sent events: replies with notifications before the answer, and the notification stream.
 
 mod fixture;
 
@@ -16,7 +16,7 @@ async fn listen(server: &Server) -> u16 {
     fixture::listen(server, Options::default()).await
 }
 
-/// Posts as a client does that takes both forms.
+/// Posts as a client that accepts JSON and event streams.
 async fn post_both(port: u16, body: &Value) -> Reply {
     http(port, "POST", "/mcp", &[JSON, BOTH], &body.to_string()).await
 }

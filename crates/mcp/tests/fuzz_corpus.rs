@@ -1,4 +1,4 @@
-//! Replays what fuzzing found, against the decoder and against a running server.
+//! Replays the fuzz corpus against the decoder and a running server.
 
 mod fixture;
 #[path = "../fuzz/promises/mod.rs"]
@@ -41,7 +41,7 @@ async fn a_server_that_was_sent_the_whole_corpus_still_serves() {
         peer.writer.write_all(&input).await.expect("the server reads");
         peer.writer.write_all(b"\n").await.expect("the server reads");
         peer.send(&json!({ "jsonrpc": "2.0", "id": "after", "method": "ping" }).to_string()).await;
-        // Whatever was answered to the input, the ping is answered after it.
+        // Regardless of the answers to the input, the ping is answered after it.
         while peer.receive().await["id"] != "after" {}
     }
 }

@@ -1,4 +1,4 @@
-//! Pages for operators, and the addresses they are found at.
+//! Health endpoints and their paths.
 
 mod fixture;
 
@@ -13,7 +13,7 @@ fn members(of: Value) -> Map<String, Value> {
     of.as_object().cloned().expect("an object")
 }
 
-/// `/health` of a program whose parts are like this.
+/// `/health` of a program with this check.
 async fn health(check: impl Fn() -> Health + Send + Sync + 'static) -> Value {
     let server = fixture::builder(Default::default()).health(check).build().expect("valid");
     let port = fixture::listen(&server, Options::default()).await;
@@ -69,7 +69,7 @@ async fn t41_the_state_is_measured_at_every_call() {
     assert_eq!(http(port, "GET", "/health", &[], "").await.json()["status"], "ok");
 }
 
-/// A check that panics says nothing good about its part; the page says so instead of hanging up.
+/// A panicking check counts as degraded; the endpoint reports it instead of closing the connection.
 #[tokio::test]
 async fn t41_a_check_that_panics_is_degraded_too() {
     let server = fixture::builder(Default::default()).health(|| panic!("secret detail of the panic")).build();
@@ -79,7 +79,7 @@ async fn t41_a_check_that_panics_is_degraded_too() {
     assert_eq!(reply.json()["status"], "degraded");
 }
 
-/// A balancer may ask for one part; who asks for none is still served by the others.
+/// A load balancer may query one component. Without a component, the server stays ready.
 #[tokio::test]
 async fn t41_ready_knows_the_part_that_is_asked_for() {
     let health = || Health { impaired: vec![("archive".into(), "its disk is full".into())], ..Health::default() };

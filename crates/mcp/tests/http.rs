@@ -1,4 +1,4 @@
-//! `POST /mcp`: a JSON-RPC request in, its response out, with the status that says how far it came.
+//! `POST /mcp`: JSON-RPC requests, responses and HTTP statuses.
 
 mod fixture;
 
@@ -140,7 +140,7 @@ async fn t16_a_supported_version_header_is_accepted_and_an_absent_one_ignored() 
 
 async fn check_unsupported_version(method: &str, body: &str) {
     let headers = [JSON, ("mcp-protocol-version", "1999-01-01"), ("accept", "text/event-stream")];
-    // Not `http`, which would wait for the end of a stream that should not have begun.
+    // Not `http`, which would wait for the end of a stream that must not start.
     let reply = peer::EventStream::open(listen().await, method, &headers, body).await;
     assert_eq!(reply.status, 400, "{method}");
 }
@@ -194,7 +194,7 @@ async fn t17_t26_a_body_over_the_limit_gets_413() {
     }
 }
 
-/// A client that waits for `100 Continue`, or is slow, need not send what will not be taken.
+/// A client that waits for `100 Continue`, or is slow, need not send a body that will be rejected.
 #[tokio::test]
 async fn t17_a_declared_length_over_the_limit_gets_413_before_the_body() {
     let port = listen().await;
@@ -212,7 +212,7 @@ async fn x13_the_path_decides_the_form_of_the_reply_and_the_body_never_does() {
     assert!(post(port, &wrapped).await.json()["result"]["tools"].is_array());
     let bare = http(port, "POST", "/mcp/tools/list", &[JSON], &wrapped.to_string()).await.json();
     assert!(bare["tools"].is_array() && bare.get("jsonrpc").is_none(), "{bare}");
-    // A REST body on the JSON-RPC path is a JSON-RPC mistake, answered as one.
+    // A REST body on the JSON-RPC path is a JSON-RPC error.
     let reply = post(port, &json!({ "name": "echo", "arguments": { "text": "hi" } })).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (200, &json!(-32600)));
 }

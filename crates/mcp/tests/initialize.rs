@@ -1,4 +1,4 @@
-//! What a server says about itself, and that each method it names is there.
+//! Server info and capabilities, and that every advertised method exists.
 
 mod fixture;
 
@@ -7,7 +7,7 @@ use fixture::Wiped;
 use fixture::peer::{self, Stdio, Way, ask, initialize, modern, request};
 use serde_json::{Value, json};
 
-/// A server with the flags of the published contracts and two methods beyond the protocol's own.
+/// A server with the capability flags of the published contracts and two custom methods.
 fn product() -> ServerBuilder {
     fixture::builder(Wiped::default())
         .quiet_flags()
@@ -148,7 +148,7 @@ async fn m48_x11_the_counts_are_the_real_numbers() {
         for member in ["protocolVersion", "capabilities", "serverInfo", "name", "version"] {
             assert!(!told[member].is_null(), "{member} is missing");
         }
-        // A tool less is a count less.
+        // After removing a tool, the count is one lower.
         if round == 0 {
             server.unregister("nan");
             assert_eq!(peer.receive().await["method"], "notifications/tools/list_changed");
@@ -198,7 +198,7 @@ async fn x43_quiet_flags_hide_what_is_served_all_the_same() {
     assert_eq!(loud["prompts"], json!({ "listChanged": true }));
 }
 
-// === the methods ===
+// === methods ===
 
 fn complete(params: Value) -> Value {
     request(1, "completion/complete", params)

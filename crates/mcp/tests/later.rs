@@ -1,4 +1,4 @@
-//! Progress after the answer: which stream it goes to, under which token, and who is spared it.
+//! Progress after the answer: target stream, token, and clients that receive none.
 
 mod fixture;
 
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 const EVENTS: (&str, &str) = ("accept", "text/event-stream");
 
-/// A server whose tool `begin` answers at once and leaves its way to tell more here.
+/// A server whose tool `begin` answers immediately and stores its deferred progress handle.
 struct Begun {
     server: Server,
     ways: mpsc::Receiver<Later>,
@@ -57,12 +57,12 @@ fn page_five(later: &Later) {
     later.progress(Some("task-1"), 0.5, Some(1.0), Some("Processing page 5 of 10"));
 }
 
-/// The next message is the answer to a ping, so nothing else was sent.
+/// The next message is the answer to a ping, so no other message was sent.
 async fn hears_nothing(peer: &mut Stdio) -> bool {
     peer.call(&request(9, "ping", json!({}))).await["id"] == 9
 }
 
-// === lines and sockets ===
+// === stdio and sockets ===
 
 #[tokio::test]
 async fn k116_x09_progress_after_the_answer_carries_the_task_id_on_a_line() {
@@ -140,7 +140,7 @@ async fn m30_x09_values_of_one_token_only_grow_and_are_numbers() {
     ] {
         assert_eq!(peer.receive().await["params"], expected);
     }
-    // What the call itself told counts too.
+    // Progress during the call counts too.
     assert_eq!(peer.call(&begin(Some(json!("t")))).await["params"]["progress"], 0.1);
     peer.receive().await;
     let later = begun.later().await;
@@ -149,7 +149,7 @@ async fn m30_x09_values_of_one_token_only_grow_and_are_numbers() {
     assert_eq!(peer.receive().await["params"]["progress"], 0.2);
 }
 
-// === those who are spared ===
+// === clients that receive none ===
 
 #[tokio::test]
 async fn x09_a_modern_client_is_told_nothing_after_its_answer() {
@@ -179,7 +179,7 @@ async fn x09_a_client_that_gave_no_token_and_never_opened_is_told_nothing() {
 
 // === HTTP ===
 
-/// Opens a session and gives its id.
+/// Opens a session and returns its ID.
 async fn session(port: u16) -> String {
     peer::post(port, &initialize("2025-11-25", json!({}))).await.headers["mcp-session-id"].clone()
 }
@@ -206,7 +206,7 @@ async fn k116_x09_over_http_it_comes_on_the_event_stream_of_the_session() {
         "and no other's"
     );
 
-    // A stream that takes over gets what comes from now on; one that was ended gets nothing more.
+    // A replacing stream receives later messages; a terminated one receives none.
     let mut newer = open(&others).await;
     assert_eq!(other.next().await, None);
     later.progress(Some("task-1"), 0.6, None, None);
@@ -240,7 +240,7 @@ async fn x09_a_reader_that_is_slow_loses_some() {
     peer.call(&initialize("2025-06-18", json!({}))).await;
     peer.call(&begin(None)).await;
     let later = begun.later().await;
-    // Nobody else runs until the next wait, so the line writes none of these meanwhile.
+    // No other task runs until the next await, so none of these is written meanwhile.
     for step in 1..=1000 {
         later.progress(Some("task-1"), f64::from(step), Some(1000.0), None);
     }

@@ -1,4 +1,4 @@
-//! How much callers may ask for: rates, places among those worked on, and memory for what they send.
+//! Limits per caller: rate, concurrency, and memory for request bodies.
 
 mod fixture;
 
@@ -16,14 +16,14 @@ use tokio::task::JoinHandle;
 const ANNA: (&str, &str) = ("authorization", "Bearer anna");
 const BEN: (&str, &str) = ("authorization", "Bearer ben");
 
-/// Longer than any test takes.
+/// Longer than any test.
 const LONG: Duration = Duration::from_secs(300);
 
 fn two_callers() -> Options {
     Options { auth: Auth::tokens([Token::new("a", "anna", None), Token::new("b", "ben", None)]), ..Options::default() }
 }
 
-/// A server that works on one request at a time, with a tool that waits to be let go.
+/// A server with a concurrency of one, and a tool that waits for release.
 fn one_at_a_time(limits: Limits) -> (Server, Gate) {
     let gate = Gate::new();
     let server = fixture::builder(Default::default()).tool(gate.tool()).limits(limits).build().expect("valid");
@@ -49,7 +49,7 @@ fn spawn_call(port: u16, who: (&'static str, &'static str), tool: &'static str) 
     tokio::spawn(async move { post_as(port, who, &call(1, tool, json!({}))).await })
 }
 
-/// The value of a metric, as the server shows it.
+/// The value of a metric.
 async fn shown(port: u16, name: &str) -> u64 {
     let reply = http(port, "GET", "/metrics", &[ANNA], "").await;
     let line = reply.body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
@@ -67,7 +67,7 @@ fn shed(reason: &str) -> String {
     format!("corbie_admission_shed_total{{reason=\"{reason}\"}}")
 }
 
-/// The hint of a refusal: the same number in its data and in its words.
+/// The retry hint of a rejection: the same number in its data and in its message.
 fn hint(error: &Value) -> u64 {
     assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32002), &json!("RateLimited")), "{error}");
     let told = error["data"]["details"]["retry_after_ms"].as_u64().unwrap_or_else(|| panic!("no hint in {error}"));
@@ -81,7 +81,7 @@ fn assert_header(reply: &Reply, told: u64) {
     assert_eq!(reply.headers["retry-after"], told.div_ceil(1000).max(1).to_string(), "{reply:?}");
 }
 
-// === rates ===
+// === rate limits ===
 
 #[tokio::test]
 async fn s09_x20_a_refusal_says_when_to_come_again_on_every_way_in() {
@@ -96,7 +96,7 @@ async fn s09_x20_a_refusal_says_when_to_come_again_on_every_way_in() {
         assert_eq!(refused.status, 429);
         assert_header(&refused, hint(&refused.json()["error"]));
     }
-    // The first member of a batch is served or not as the body was; each has to be paid for.
+    // The first member of a batch is charged with the body; each further member is charged too.
     let port = listen().await;
     let batch = peer::post(port, &json!([ping, ping])).await.json();
     assert!(hint(&batch[1]["error"]) <= 1000, "{batch}");
@@ -202,7 +202,7 @@ async fn m80_whoever_may_not_send_is_refused_before_anything_is_read() {
     assert_eq!(http(port, "POST", "/mcp", &[JSON, stranger], "{").await.status, 401);
 }
 
-// === places ===
+// === concurrency ===
 
 #[tokio::test]
 async fn s09_a_flood_of_one_caller_holds_up_no_other() {
@@ -213,7 +213,7 @@ async fn s09_a_flood_of_one_caller_holds_up_no_other() {
     until_shown(port, WAITING, 29).await;
     let trickle = spawn_call(port, BEN, "gate");
     until_shown(port, WAITING, 30).await;
-    // One of the flood is being worked on; one more may come before the other caller's turn.
+    // One request of the flood is running; one more may run before the other caller's turn.
     gate.open();
     gate.open();
     let served = tokio::time::timeout(peer::PATIENCE, trickle).await.expect("its turn has come").expect("no panic");
@@ -265,7 +265,7 @@ async fn s09_when_the_queue_is_full_more_is_refused_with_a_hint() {
 async fn s09_what_would_wait_too_long_is_refused_at_once() {
     let (server, gate) = one_at_a_time(Limits { max_wait: Duration::from_millis(50), ..one() });
     let port = fixture::listen(&server, two_callers()).await;
-    // What takes a second tells how long things take here.
+    // A call of one second sets the average duration.
     assert_eq!(post_as(port, ANNA, &call(1, "wait", json!({ "ms": 1000 }))).await.status, 200);
     let held = spawn_call(port, ANNA, "gate");
     gate.entered().await;
@@ -324,7 +324,7 @@ async fn s09_a_place_is_free_again_however_its_request_ends() {
         peer::post(port, &call(1, tool, json!({}))).await;
         until_shown(port, RUNNING, 0).await;
     }
-    // A modern client that closes its stream has cancelled, while it is worked on and while it waits.
+    // A modern client that closes its stream cancels the call, whether it is running or queued.
     let modern = peer::modern(1, "tools/call", json!({ "name": "gate", "arguments": {} }), json!({}));
     let headers = peer::modern_headers(&modern);
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -337,7 +337,7 @@ async fn s09_a_place_is_free_again_however_its_request_ends() {
     drop(held);
     gate.abandoned().await;
     until_shown(port, RUNNING, 0).await;
-    // A legacy client that hangs up has not: its work keeps the place until it is done.
+    // A legacy client that disconnects does not cancel: its call keeps the permit until it is done.
     let held = peer::send_http(port, "POST", &[JSON], &call(1, "gate", json!({})).to_string()).await;
     gate.entered().await;
     drop(held);
@@ -353,7 +353,7 @@ fn little_memory() -> Limits {
     Limits { max_message_bytes: 4000, max_body_memory: 5000, request_read_timeout: LONG, ..fixture::quick_limits() }
 }
 
-/// A call of so many bytes, or a few more.
+/// A call of at least this size.
 fn large(id: i64, tool: &str, bytes: usize) -> Value {
     let mut call = call(id, tool, json!({}));
     call["params"]["_meta"] = json!({ "padding": "x".repeat(bytes) });

@@ -1,4 +1,4 @@
-//! Ways in for HTTP beside a plain port: TLS and a socket in the file system; and the bounds that hold for all of them.
+//! HTTP listeners besides plain TCP: TLS and Unix sockets; and connection limits for all of them.
 #![cfg(all(unix, feature = "tls"))]
 #![allow(unreachable_pub, reason = "test files share what they need")]
 

@@ -1,4 +1,4 @@
-//! What `#[mcp_tool]` makes of a function: the tool as it is listed, and the call as it arrives.
+//! `#[mcp_tool]` end to end: the listed tool and the call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt;
 
-// === what is listed ===
+// === tools/list ===
 
 mod weather {
     use super::*;
@@ -174,7 +174,7 @@ mod effects {
     }
 }
 
-// === what arrives ===
+// === tools/call ===
 
 #[tokio::test]
 async fn arguments_arrive_and_the_absent_ones_take_their_defaults() {
@@ -312,7 +312,7 @@ async fn one_struct_can_be_the_whole_input() {
     assert_eq!(text(call(tool, json!({ "text": "keys" })).await), "keys None trusted");
 }
 
-// === names that could get in the way ===
+// === name collisions ===
 
 mod crowded {
     #![allow(dead_code, non_camel_case_types)]
@@ -339,7 +339,7 @@ mod crowded {
     }
 }
 
-/// The result of one `tools/call`, by a caller who may run anything.
+/// The result of one `tools/call` by a fully trusted caller.
 async fn call(tool: Tool, arguments: Value) -> Value {
     let params = json!({ "name": tool.name(), "arguments": arguments });
     let request = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params });

@@ -1,4 +1,4 @@
-//! What messages look like: ids, the two types of a tool call, content, structured results.
+//! Message formats: IDs, both types of a tool call, content, structured results.
 
 mod fixture;
 
@@ -175,7 +175,7 @@ fn add() -> Value {
     json!({ "name": "add", "arguments": { "a": 1, "b": 1 } })
 }
 
-// === what is not known, and what is kept ===
+// === unknown and preserved fields ===
 
 #[tokio::test]
 async fn m11_unknown_members_are_ignored() {

@@ -1,4 +1,4 @@
-//! 2026-07-28 over HTTP: no handshake, no session, headers that repeat the body, statuses that tell.
+//! 2026-07-28 over HTTP: no handshake, no session, headers that repeat the body, and HTTP statuses.
 
 mod fixture;
 
@@ -16,7 +16,7 @@ fn echo(id: i64) -> Value {
     modern(id, "tools/call", json!({ "name": "echo", "arguments": { "text": "hi" } }), json!({}))
 }
 
-/// Posts with the right headers but for one, which is replaced, or left out.
+/// Posts with valid headers, except for `name`, which is replaced or omitted.
 async fn post_but(port: u16, body: &Value, name: &str, value: Option<&str>) -> Reply {
     let headers = modern_headers(body);
     let headers = headers.iter().map(|(name, value)| (*name, value.as_str())).filter(|(other, _)| *other != name);
@@ -189,7 +189,7 @@ async fn t12_progress_comes_before_a_modern_answer_on_its_own_stream() {
     assert_eq!(events.last().expect("an answer")["result"]["resultType"], "complete");
 }
 
-/// One set of headers cannot repeat many bodies.
+/// One set of headers cannot match several bodies.
 #[tokio::test]
 async fn x27_modern_requests_in_a_batch_are_refused_one_by_one() {
     let port = listen().await;

@@ -1,4 +1,5 @@
-//! Tasks that a program's own store has: begun by a handler, moved on by the store, seen by clients like any other.
+//! Tasks of an application-defined store: started by a handler, updated by the store, and visible to clients like any
+//! other.
 
 mod fixture;
 
@@ -16,12 +17,12 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
-/// A store with work of its own. It writes down what it is told to keep.
+/// A store with background work. It records the states it has to store.
 #[derive(Debug)]
 struct Jobs {
     tasks: MemoryTasks,
     heard: Mutex<Vec<&'static str>>,
-    /// The work ends just before the next change is kept.
+    /// The work ends just before the next change is stored.
     ends_first: AtomicBool,
     refuses: AtomicBool,
 }
@@ -36,7 +37,7 @@ impl Jobs {
         self.heard.lock().expect("unpoisoned").clone()
     }
 
-    /// The store's own work begins or moves on.
+    /// The store's work starts or changes state.
     fn set(&self, id: &str, owner: &str, state: TaskState) {
         let now = SystemTime::now();
         let ttl = Duration::from_secs(60);
@@ -48,7 +49,7 @@ impl Jobs {
 impl TaskStore for Jobs {
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>> {
         Box::pin(async move {
-            // As with a store that has to wait.
+            // Simulates an asynchronous store.
             tokio::task::yield_now().await;
             if self.refuses.load(Ordering::SeqCst) {
                 return Err(Error::internal("the disk is full", "ENOSPC"));
@@ -71,7 +72,7 @@ fn done() -> TaskState {
     TaskState::Completed(json!({ "content": [{ "type": "text", "text": "read" }], "isError": false }))
 }
 
-/// A server whose tool `add` begins the task `job-1` in the store, with that support for tasks.
+/// A server whose tool `add` starts the task `job-1` in the store, with this task support.
 fn server_with(jobs: &Arc<Jobs>, support: TaskSupport) -> Server {
     let begins = jobs.clone();
     let add = Tool::builder("add").task_support(support).no_input().run(move |context: Context, _: Arguments| {
@@ -152,7 +153,7 @@ async fn m21_a_tool_that_was_not_declared_so_gives_no_handle_of_its_own() {
     let jobs = Jobs::new();
     let answer = ask(&server_with(&jobs, TaskSupport::Never), &start()).await;
     assert_eq!(answer["result"]["resultType"], "complete");
-    // Here the whole call is a task of the library's, and the plain answer is its result.
+    // Here the library runs the whole call as a task, and the plain answer is its result.
     let begun = ask(&server_with(&jobs, TaskSupport::Optional), &start()).await;
     assert_eq!(begun["result"]["resultType"], "task");
     assert_ne!(begun["result"]["taskId"], "job-1");

@@ -1,4 +1,4 @@
-//! Rules that hold for any input: ids, frames, arguments, registrations, names, pages.
+//! Property tests: IDs, frames, arguments, registrations, names, pages.
 
 mod fixture;
 
@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 const BOUNDS: Bounds = Bounds { bare_allowed: true, max_batch: 100, max_depth: 128 };
 
-/// Runs a conversation to its end.
+/// Runs an exchange to completion.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime").block_on(work)
 }
@@ -44,7 +44,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Nothing is written beside the tests: a case that fails belongs into a test of its own.
+/// No regression files: a failing case belongs into a regular test.
 fn cases(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
@@ -88,7 +88,7 @@ proptest! {
     }
 }
 
-/// What was refused can be said: as JSON, with a number and a reason.
+/// Every rejection can be encoded as JSON, with a code and a message.
 fn answerable(frame: &[u8]) -> Result<(), TestCaseError> {
     let read = match message::decode(frame, BOUNDS) {
         Incoming::One(one) => vec![one],
@@ -139,14 +139,14 @@ proptest! {
 
 // === registration ===
 
-/// A tool whose schema is told by a number.
+/// A tool whose schema depends on a number.
 fn tool(name: &str, schema: u8) -> Tool {
     let property = format!("p{schema}");
     let schema = json!({ "type": "object", "properties": { property: { "type": "string" } } });
     Tool::builder(name).input_schema(schema).run(async |_, _| ()).expect("valid")
 }
 
-/// Registers one after the other; what is refused is left out.
+/// Registers tools in order; rejected ones are skipped.
 fn register<'a>(start: Registry, tools: impl IntoIterator<Item = &'a (String, u8)>) -> Registry {
     tools.into_iter().fold(start, |registry, (name, schema)| match registry.with(tool(name, *schema)) {
         Ok((next, _)) => next,
@@ -154,7 +154,7 @@ fn register<'a>(start: Registry, tools: impl IntoIterator<Item = &'a (String, u8
     })
 }
 
-/// Eight names, of which four each differ in nothing but their separators.
+/// Eight names in two groups of four that differ only in separators.
 const NAME: &str = "a[_-][xy][_-]b";
 
 fn folded(name: &str) -> String {
@@ -212,7 +212,7 @@ fn m22_pages_without_room_come_to_an_end_too() {
     assert_eq!(listed(&names, 0), names);
 }
 
-/// The names on all pages, read one after the other.
+/// The names on all pages, in order.
 fn listed(names: &[String], page_size: usize) -> Vec<String> {
     let builder = Server::builder("s", "1").limits(Limits { page_size, ..Limits::default() });
     let server = names.iter().fold(builder, |builder, name| builder.tool(Ok(tool(name, 0)))).build().expect("valid");

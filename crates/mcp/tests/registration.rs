@@ -1,4 +1,4 @@
-//! How tools come to be known: declared, derived, discovered; once, in order, with a schema.
+//! Tool registration: declared, derived and discovered tools; uniqueness, order and schemas.
 
 mod fixture;
 
@@ -140,7 +140,7 @@ async fn m66_a_macro_a_type_and_a_written_schema_declare_the_same() {
     }
 }
 
-// === what is refused ===
+// === rejected registrations ===
 
 #[test]
 fn m63_m107_v09_a_tool_without_a_schema_is_refused() {
@@ -197,7 +197,7 @@ fn m65_m107_a_schema_that_is_none_is_refused() {
     }
 }
 
-// === asking for tools ===
+// === listing tools ===
 
 #[tokio::test]
 async fn m67_tools_and_schemas_can_be_asked_for_in_the_library_and_over_the_wire() {

@@ -1,4 +1,4 @@
-//! Resources that come and go: listed in pages after the fixed ones, counted, and read through a template.
+//! Dynamic resources: listed in pages after the static ones, counted, and read through a template.
 
 mod fixture;
 
@@ -12,7 +12,7 @@ use corbie_mcp::{
 use fixture::peer::{Stdio, Way, ask, initialize, modern, request};
 use serde_json::{Value, json};
 
-/// A store of so many documents that can be asked how often it was.
+/// A store with `count` documents that records the number of list requests.
 #[derive(Debug, Clone, Default)]
 struct Documents {
     count: Arc<AtomicUsize>,
@@ -28,7 +28,7 @@ impl Documents {
         self.asked.load(Ordering::SeqCst)
     }
 
-    /// The cursor is the last document of the page before.
+    /// The cursor is the last document of the previous page.
     fn page(&self, wanted: &WantedPage) -> Result<ResourcePage, Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let start = match wanted.cursor.as_deref() {
@@ -55,7 +55,7 @@ impl Documents {
     }
 }
 
-/// A server with so many fixed resources, pages of three, and a template that reads documents.
+/// A server with static resources, a page size of three, and a template that reads documents.
 fn builder(fixed: usize) -> ServerBuilder {
     let template =
         ResourceTemplate::new("fixture://documents/{id}", "document", async |_, uri: String, named: Variables| {
@@ -73,7 +73,7 @@ fn server(fixed: usize, documents: &Documents) -> Server {
     builder(fixed).resource_lister(documents.lister()).build().expect("valid")
 }
 
-/// The URIs on every page, page by page.
+/// The URIs of every page.
 async fn pages(server: &Server, way: Way) -> Vec<Vec<String>> {
     let (mut pages, mut params) = (Vec::new(), json!({}));
     loop {
@@ -153,12 +153,12 @@ async fn k118_a_cursor_of_nobody_is_refused() {
         let refused = ask(&server, &request(1, "resources/list", json!({ "cursor": cursor }))).await;
         assert_eq!(refused["error"]["code"], -32602, "{cursor}: {refused}");
     }
-    // Other lists have no pages of a store.
+    // Other lists do not accept cursors of the lister.
     let other = ask(&server, &request(1, "prompts/list", json!({ "cursor": "ZnJvbTp4" }))).await;
     assert_eq!(other["error"]["code"], -32602);
 }
 
-/// A server whose lister does this.
+/// A server with this lister.
 fn failing(list: fn(WantedPage) -> Result<ResourcePage, Error>) -> Server {
     let lister = ResourceLister::new(|| 1, move |_: Context, wanted| async move { list(wanted) });
     builder(1).resource_lister(lister).build().expect("valid")

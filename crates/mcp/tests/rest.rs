@@ -1,4 +1,4 @@
-//! `POST /mcp/<method>`: the params in, the bare result out, and the status says how it went.
+//! `POST /mcp/<method>`: params in, bare result out, and the outcome as HTTP status.
 
 mod fixture;
 
@@ -15,7 +15,7 @@ async fn rest(port: u16, method: &str, body: &str) -> Reply {
     http(port, "POST", &format!("/mcp/{method}"), &[JSON], body).await
 }
 
-/// Calls a tool with this body and gives the text of its result.
+/// Calls a tool with this body and returns the text of its result.
 async fn call_text(port: u16, body: &Value) -> String {
     let reply = rest(port, "tools/call", &body.to_string()).await;
     assert_eq!(reply.status, 200, "{body}: {}", reply.body);
@@ -109,7 +109,7 @@ async fn t24_x34_tool_and_parameters_stand_for_name_and_arguments() {
         call_text(port, &json!({ "params": { "tool": "echo", "parameters": parameters }, "method": "" })).await,
         "hi"
     );
-    // The canonical names win over their synonyms.
+    // Canonical names have priority over synonyms.
     let both = json!({ "name": "echo", "arguments": parameters, "tool": "wipe", "parameters": {} });
     assert_eq!(call_text(port, &both).await, "hi");
 }
@@ -230,7 +230,7 @@ async fn x13_only_post_is_served_on_a_method_path() {
     peer::assert_served(port).await;
 }
 
-/// Two listeners of one `Http` share everything but their address.
+/// Two listeners of one `Http` share all state except the address.
 #[tokio::test]
 async fn t27_any_listener_serves_without_a_handshake_elsewhere() {
     let http = Http::new(fixture::server(), Options::default());

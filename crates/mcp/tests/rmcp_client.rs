@@ -1,4 +1,4 @@
-//! The official Rust client talks to our servers: over stdio and HTTP, in both eras.
+//! Interoperability with the official Rust client: over stdio and HTTP, in both eras.
 
 mod fixture;
 
@@ -13,7 +13,7 @@ use rmcp::{ClientHandler, ClientLifecycleMode, ClientServiceExt, ErrorData, Role
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 
-/// A client whose person is called Ada.
+/// A client whose user is called Ada.
 struct Ada;
 
 impl ClientHandler for Ada {
@@ -56,7 +56,7 @@ fn text(result: &CallToolResult) -> &str {
     &result.content[0].as_text().expect("text").text
 }
 
-/// Lists and calls the one tool of the `echo` example.
+/// Lists and calls the only tool of the `echo` example.
 async fn use_echo(client: Client) {
     let tools = client.list_all_tools().await.expect("listed");
     assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["echo"]);
@@ -73,10 +73,10 @@ async fn the_official_client_uses_the_example_over_stdio() {
     }
 }
 
-/// The example, listening; ends with the value.
+/// The running example; dropping the value stops it.
 async fn listening_echo() -> (Child, u16) {
     for _ in 0..5 {
-        // The port is free now; should another program be quicker to take it, another port is tried.
+        // The port is free now; if another program takes it first, another port is tried.
         let port =
             std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
         let mut child = Command::new(fixture::example("echo"))

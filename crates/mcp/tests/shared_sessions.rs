@@ -1,4 +1,4 @@
-//! Legacy sessions on several instances that share a key: what one opens, all serve.
+//! Legacy sessions on several instances with a shared key: a session is valid on every instance.
 
 mod fixture;
 
@@ -18,7 +18,7 @@ fn instance(secret: &[u8]) -> Server {
     fixture::builder(Wiped::default()).state_key(StateKey::from_secret(secret)).build().expect("valid")
 }
 
-/// An instance that two people have tokens for.
+/// An instance with tokens for two users.
 async fn listen(server: &Server) -> u16 {
     let tokens = [("ann", "of-ann"), ("bob", "of-bob")].map(|(name, secret)| Token::new(name, secret, None));
     fixture::listen(server, Options { auth: Auth::tokens(tokens), ..Options::default() }).await
@@ -57,7 +57,7 @@ async fn a13_t15_a_session_of_one_instance_is_served_by_all_that_have_its_key() 
     }
 }
 
-/// `structuredContent` came with 2025-06-18: who agreed on less is not sent it.
+/// `structuredContent` was added in 2025-06-18: clients with an older version do not receive it.
 #[tokio::test]
 async fn a13_t15_the_version_that_was_agreed_on_is_kept_on_every_instance() {
     let (one, other) = (listen_with(b"shared").await, listen_with(b"shared").await);

@@ -1,7 +1,7 @@
-//! The JSON examples of the source specifications, sent as they are printed there.
+//! The JSON examples of the specifications, sent verbatim.
 //!
-//! Tools of later releases stand here as stand-ins that give back what the specification prints; what is proven is that
-//! the protocol layer takes each request and hands out each reply in the documented form.
+//! Tools of later releases are replaced by stubs that return the printed results. The tests verify that the protocol
+//! layer accepts each request and sends each reply in the documented form.
 
 mod fixture;
 
@@ -13,7 +13,7 @@ use corbie_mcp::{
 use fixture::peer::{self, JSON, Stdio, http};
 use serde_json::{Value, json};
 
-/// Spec 000's errors: the same text in every style, `isError` by the style of the request.
+/// Errors of spec 000: the same text in every style, `isError` by the style of the request.
 fn classification(failure: &Failure<'_>, style: Style) -> Result<CallResult, Error> {
     let message = match failure.cause {
         Cause::Library(error) => error.to_string(),
@@ -23,7 +23,7 @@ fn classification(failure: &Failure<'_>, style: Style) -> Result<CallResult, Err
     Ok(CallResult { is_error: style == Style::Standard, ..result })
 }
 
-/// Spec 003's errors: always a result object.
+/// Errors of spec 003: always a result object.
 fn knowledge(failure: &Failure<'_>, _: Style) -> Result<CallResult, Error> {
     let (error, message) = match failure.cause {
         Cause::Library(Error::Schema { violations, .. }) => {
@@ -160,7 +160,7 @@ async fn x03_spec_002_completion_example_over_stdio() {
     )
     .expect("the example is JSON");
     assert_eq!(peer.receive().await, expected);
-    // The other form, and neither.
+    // The standard form, and neither form.
     let standard =
         json!({ "ref": { "type": "ref/prompt", "name": "greet" }, "argument": { "name": "name", "value": "G" } });
     let answer =
@@ -247,7 +247,7 @@ async fn x01_spec_003_version_negotiation() {
     assert_eq!(answer["result"]["protocolVersion"], "2025-06-18");
 }
 
-// === 004: the core ===
+// === 004: core ===
 
 #[tokio::test]
 async fn m02_m03_v09_spec_004_call_and_result_are_the_documented_types() {

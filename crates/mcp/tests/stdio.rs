@@ -1,4 +1,4 @@
-//! JSON-RPC over standard streams: one message a line, in any order, and nothing a peer sends ends the session.
+//! JSON-RPC over stdio: one message per line, in any order, and no input ends the session.
 
 mod fixture;
 
@@ -20,7 +20,7 @@ fn ping(id: impl Into<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "id": id.into(), "method": "ping" })
 }
 
-/// Sends a bad line, gives its error, and sees the next request served.
+/// Sends an invalid line, returns its error, and checks that the next request is served.
 async fn refused(server: &Server, line: impl AsRef<[u8]>) -> Value {
     let mut peer = start(server);
     peer.writer.write_all(line.as_ref()).await.expect("the server reads");
@@ -173,7 +173,7 @@ async fn m09_a_response_is_never_answered_even_one_nobody_waits_for() {
     assert!(peer.end().await.is_empty());
 }
 
-/// JSON-RPC 2.0, section 5: an error response has a null id when the request's could not be read.
+/// JSON-RPC 2.0, section 5: an error response has a null ID if the ID of the request could not be read.
 #[tokio::test]
 async fn m09_an_error_response_with_a_null_id_is_not_answered() {
     let mut peer = start(&fixture::server());
@@ -193,7 +193,7 @@ async fn e05_a_completer_that_panics_is_an_internal_error_and_the_session_goes_o
     assert_eq!(answer["error"]["code"], -32603, "{answer}");
 }
 
-/// What a process that serves its own stdin and stdout writes, apart from the test harness's words around it.
+/// Output of a process that serves its stdin and stdout, without the output of the test harness.
 async fn run_process(input: &[Value]) -> (Vec<String>, String) {
     let mut child = tokio::process::Command::new(std::env::current_exe().expect("this test"))
         .args(["--exact", "serves_its_own_streams_when_asked_to", "--nocapture", "--test-threads=2"])
@@ -218,7 +218,7 @@ async fn run_process(input: &[Value]) -> (Vec<String>, String) {
 
 const SERVE: &str = "CORBIE_TEST_SERVES_STDIO";
 
-/// The process that [`run_process`] starts; without its variable there is nothing to do.
+/// The process that [`run_process`] starts; does nothing without its variable.
 #[tokio::test]
 async fn serves_its_own_streams_when_asked_to() {
     if std::env::var_os(SERVE).is_some() {
@@ -274,7 +274,7 @@ async fn a07_the_end_of_input_ends_streams_of_news_at_once() {
 #[tokio::test]
 async fn s10_a_client_may_send_much_before_it_reads() {
     let server = fixture::server();
-    // Neither direction holds a whole message.
+    // Neither direction can buffer a whole message.
     let ((ours, theirs), text) = (tokio::io::duplex(16 * 1024), "x".repeat(200_000));
     let (reader, writer) = tokio::io::split(theirs);
     let serving = tokio::spawn(async move { stdio::serve_streams(&server, reader, writer, TrustLevel::Trusted).await });

@@ -1,4 +1,4 @@
-//! Hearing of changes: what each kind of stream is told, and what it is spared.
+//! Change notifications: what each kind of stream receives.
 
 mod fixture;
 
@@ -30,7 +30,7 @@ fn update(server: &Server, uri: &str) {
     server.publish(Event::ResourceUpdated(uri.into()));
 }
 
-/// Everything that can happen, once.
+/// Triggers every kind of event once.
 fn change_everything(server: &Server) {
     change_prompts(server);
     update(server, "fixture://other");
@@ -47,7 +47,7 @@ fn models_changed(server: &Server) {
 
 // === modern: subscriptions/listen ===
 
-/// One listening stream: over stdio, or the reply of a POST.
+/// A subscription stream: over stdio, or the reply of a POST.
 enum Listening {
     Stdio(Stdio),
     Http(EventStream),
@@ -180,13 +180,13 @@ async fn m21_listeners_are_bounded_and_one_who_leaves_makes_room() {
     tokio::time::timeout(peer::PATIENCE, acknowledged).await.expect("there is room again");
 }
 
-// === modern: the changes of tasks ===
+// === modern: task notifications ===
 
 fn with_tasks(id: i64, method: &str, params: Value) -> Value {
     modern(id, method, params, json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } }))
 }
 
-/// A server with a task waiting at a gate, begun over stdio; and the task's id.
+/// Starts a task that waits at the gate and returns its ID.
 async fn waiting_task(peer: &mut Stdio, gate: &Gate) -> Value {
     let id = peer.call(&with_tasks(1, "tools/call", json!({ "name": "gate" }))).await["result"]["taskId"].take();
     gate.entered().await;
@@ -234,7 +234,7 @@ async fn m21_the_task_of_another_caller_is_not_told() {
     assert_eq!(told["method"], "notifications/tools/list_changed", "{told}");
 }
 
-// === legacy: news on a line that was opened with initialize ===
+// === legacy: notifications after initialize ===
 
 #[tokio::test]
 async fn m30_a_legacy_line_hears_of_changed_tools_and_models_once_it_is_initialized() {

@@ -1,7 +1,7 @@
-//! The contract's speed targets, in seconds of this thread's CPU: what else the machine does meanwhile is not ours.
+//! Performance targets of the contract, in CPU time of this thread, so that other load on the machine does not count.
 //!
-//! Client, transport and server share the thread, so the whole round trip is counted. `bench/run slo` measures the same
-//! rows on the release build with the clock on the wall.
+//! Client, transport and server share the thread, so the whole round trip is measured. `bench/run slo` measures the
+//! same targets on the release build in wall-clock time.
 
 mod fixture;
 
@@ -14,7 +14,7 @@ use fixture::peer::{Stdio, call};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 
-/// More than any program here is going to have.
+/// More than any program here has.
 const TOOLS: usize = 100;
 
 fn cpu_seconds() -> f64 {
@@ -22,7 +22,7 @@ fn cpu_seconds() -> f64 {
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
-/// The median of what `work` takes, so that one-time set-up does not count as its cost.
+/// The median time of `work`, so that one-time setup does not count.
 fn median(count: usize, mut work: impl FnMut(usize)) -> f64 {
     let mut took: Vec<f64> = (0..count)
         .map(|number| {

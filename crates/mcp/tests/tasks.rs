@@ -1,4 +1,4 @@
-//! Work that outlives its call, and every way to stop work: tasks, progress, cancellation.
+//! Tasks, progress and cancellation.
 
 mod fixture;
 
@@ -33,7 +33,7 @@ fn get(id: &Value) -> Value {
     with_tasks(2, "tasks/get", json!({ "taskId": id }))
 }
 
-/// Asks for a task until it is no longer at work.
+/// Polls a task until it is no longer working.
 async fn ended(server: &Server, id: &Value) -> Value {
     let mut peer = Stdio::start(server, TrustLevel::Trusted);
     let ended = async {
@@ -48,7 +48,7 @@ async fn ended(server: &Server, id: &Value) -> Value {
     tokio::time::timeout(peer::PATIENCE, ended).await.expect("it ends")
 }
 
-// === the life of a task ===
+// === task lifecycle ===
 
 #[tokio::test]
 async fn m21_a_task_is_begun_looked_at_and_completed() {
@@ -137,7 +137,7 @@ async fn m21_a_handler_may_ask_first_and_hand_the_rest_to_a_task() {
 
 // === the store ===
 
-/// A store that tells what was put, and may refuse.
+/// A store that records every put and may refuse.
 #[derive(Debug)]
 struct Told {
     inner: MemoryTasks,
@@ -244,7 +244,7 @@ async fn m21_m28_x08_a_task_is_cancelled_in_any_of_three_ways_and_its_work_is_dr
             assert!(answer["result"].is_object(), "{answer}");
         }
         gate.abandoned().await;
-        // The next message is the answer to the next request: a notification was not answered.
+        // The next message is the answer to the next request: the notification was not answered.
         let task = peer.call(&get(&id)).await;
         assert_eq!((&task["id"], &task["result"]["status"]), (&json!(2), &json!("cancelled")), "{cancel}");
     }
@@ -304,7 +304,7 @@ async fn m29_a_running_request_is_cancelled_by_its_id_and_not_answered() {
         let mut peer = Stdio::start(&server, TrustLevel::Trusted);
         peer.send(&held.to_string()).await;
         gate.entered().await;
-        // Neither a number that was never used nor the same digits as text means this request.
+        // Neither an unused number nor the same digits as text match this request.
         for other in [json!(99), json!("1")] {
             peer.send(&cancelled(other).to_string()).await;
         }
@@ -415,7 +415,7 @@ async fn a_legacy_client_that_goes_away_has_not_cancelled() {
 
 // === progress ===
 
-/// The progress notifications a call brings before its answer.
+/// The progress notifications of a call before its answer.
 fn progress_of(messages: &[Value]) -> Vec<Value> {
     let progress = messages.iter().filter(|message| message["method"] == "notifications/progress");
     progress.map(|message| message["params"].clone()).collect()

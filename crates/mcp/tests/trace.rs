@@ -1,4 +1,4 @@
-//! Every request has an id, and belongs to the trace its caller follows.
+//! Request IDs and trace context.
 
 mod fixture;
 
@@ -19,7 +19,7 @@ const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
 const OTHER: &str = "00-11111111111111111111111111111111-2222222222222222-00";
 const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 
-/// A server with a tool that tells where its request belongs, and logs a line.
+/// A server with a tool that returns its request ID and trace context and logs a line.
 fn server() -> Server {
     let tool = |name: &str| Tool::builder(name).description("Tell where this request belongs").no_input();
     let (trail, later) = (tool("trail").run(tell), tool("later").task_support(TaskSupport::Optional).run(tell));
@@ -28,7 +28,7 @@ fn server() -> Server {
 
 async fn tell(context: Context, _: Arguments) -> CallResult {
     tracing::info!("working");
-    // Polled again later: what is current is current for as long as the work goes on.
+    // After a yield: the current trace stays set while the work runs.
     tokio::task::yield_now().await;
     let current = Trace::current();
     assert_eq!(current.as_ref(), context.trace());
@@ -169,7 +169,7 @@ async fn a_trace_that_is_not_valid_is_no_trace_and_no_error() {
 
 // === log lines ===
 
-/// Keeps each line with the fields of the span around it.
+/// Records each line with the fields of its span.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Kept>>);
 

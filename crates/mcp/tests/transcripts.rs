@@ -1,7 +1,7 @@
-//! Conversations, written as they go over the wire, played over every transport with the same outcome (V-15).
+//! Transcripts in wire format, replayed over every transport with the same outcome (V-15).
 //!
-//! A file in `transcripts/` holds lines `> request` and `< answer`. `CORBIE_BLESS=1` writes the answers anew from
-//! stdio; read the difference before committing it.
+//! A file in `transcripts/` has lines `> request` and `< answer`. `CORBIE_BLESS=1` regenerates the answers from stdio;
+//! review the difference before committing it.
 
 mod fixture;
 
@@ -45,7 +45,7 @@ fn is_modern(request: &Value) -> bool {
     request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"].is_string()
 }
 
-/// What every transport must agree on: the result, or the error.
+/// The part that all transports must agree on: the result or the error.
 fn outcome(answer: &Value) -> Value {
     let mut answer = answer.clone();
     if let Some(members) = answer.as_object_mut() {
@@ -84,7 +84,7 @@ async fn over_websocket(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
     answers
 }
 
-/// Over a socket in the file system.
+/// Over a Unix socket.
 #[cfg(unix)]
 async fn over_unix(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -139,7 +139,7 @@ async fn v15_the_same_call_gives_the_same_result_over_every_transport() {
             vec![("HTTP", over_http(port, &exchanges).await), ("WebSocket", over_websocket(port, &exchanges).await)];
         #[cfg(unix)]
         transports.push(("a Unix socket", over_unix(&server, &exchanges).await));
-        // The REST style is legacy by nature.
+        // The REST style is legacy only.
         if !exchanges.iter().any(|exchange| is_modern(&exchange.request)) {
             transports.push(("REST", over_rest(port, &exchanges).await));
         }

@@ -1,4 +1,4 @@
-//! Who may run what: the gate in front of every tool, in each state, over each transport.
+//! Trust checks before every tool, for each level and over each transport.
 
 mod fixture;
 
@@ -16,7 +16,7 @@ fn families(wiped: &Wiped) -> Server {
     fixture::families(wiped.clone()).build().expect("valid")
 }
 
-// === the gate ===
+// === trust checks ===
 
 #[tokio::test]
 async fn m85_v10_a_destructive_tool_runs_for_trusted_callers_alone_over_every_transport() {
@@ -69,7 +69,7 @@ async fn m95_each_state_allows_what_it_should_and_no_more() {
     }
 }
 
-// === what a refusal says ===
+// === rejection messages ===
 
 #[tokio::test]
 async fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
@@ -118,7 +118,7 @@ async fn x17_the_schema_is_checked_before_trust() {
     }
 }
 
-// === which tools destroy ===
+// === destructive tools ===
 
 #[tokio::test]
 async fn m99_of_the_knowledge_tools_remove_and_clear_are_destructive() {
@@ -148,7 +148,7 @@ async fn m99_v10_both_are_refused_below_trusted_and_run_for_trusted() {
     }
 }
 
-// === who sets the state ===
+// === changing the trust level ===
 
 #[tokio::test]
 async fn m96_nothing_a_caller_sends_raises_its_trust() {
@@ -183,7 +183,7 @@ async fn m96_no_tool_raises_the_trust_of_its_caller() {
     assert_eq!((&json_of(&told)["trust"], wiped.times()), (&json!("VERIFIED"), 0));
 }
 
-// === where the state comes from ===
+// === source of the trust level ===
 
 #[tokio::test]
 async fn x16_the_state_belongs_to_the_connection_and_is_told() {

@@ -1,4 +1,4 @@
-//! The socket in the file system: the same lines as stdio, many peers at once, bounded, and drained like the others.
+//! Unix sockets: line-based like stdio, concurrent, bounded, and drained on shutdown.
 #![cfg(unix)]
 
 mod fixture;
@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
-/// A server on a socket of its own.
+/// A server on a temporary socket.
 struct Serving {
     folder: TempDir,
     ended: JoinHandle<std::io::Result<()>>,
@@ -57,7 +57,7 @@ impl Peer {
         self.writer.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
 
-    /// The next message; nothing at the end.
+    /// The next message; `None` at the end.
     async fn next(&mut self) -> Option<Value> {
         let mut line = String::new();
         timeout(PATIENCE, self.reader.read_line(&mut line)).await.expect("in time").expect("readable");
@@ -163,9 +163,9 @@ async fn a_peer_that_stays_does_not_hold_up_a_stop_at_once() {
     serving.ends().await;
 }
 
-// === the client of the command line ===
+// === command-line client ===
 
-/// A client, and the notifications it was sent.
+/// A client, and the notifications it received.
 async fn client(serving: &Serving) -> (LineClient, mpsc::Receiver<(String, Value)>) {
     let (told, news) = mpsc::channel(10);
     let stream = UnixStream::connect(serving.folder.path().join("socket")).await.expect("listening");

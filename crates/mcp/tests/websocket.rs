@@ -1,4 +1,4 @@
-//! `ws://…/mcp`: one JSON-RPC message a text frame, both ways, and peers that do not keep to it.
+//! `ws://…/mcp`: one JSON-RPC message per text frame, in both directions, and misbehaving peers.
 
 mod fixture;
 
@@ -29,7 +29,7 @@ async fn ask(socket: &mut WebSocket, message: &Value) -> Value {
     ws_receive(socket).await
 }
 
-/// The next frame that is not one of the server's pings.
+/// The next frame except server pings.
 async fn next(socket: &mut WebSocket) -> Option<Message> {
     loop {
         match timeout(PATIENCE, socket.next()).await.expect("in time") {
@@ -40,7 +40,7 @@ async fn next(socket: &mut WebSocket) -> Option<Message> {
     }
 }
 
-/// The code the server closes with.
+/// The close code of the server.
 async fn close_code(socket: &mut WebSocket) -> u16 {
     match next(socket).await {
         Some(Message::Close(Some(close))) => close.code.into(),
@@ -48,7 +48,7 @@ async fn close_code(socket: &mut WebSocket) -> u16 {
     }
 }
 
-/// A socket without a client behind it: nothing is read, no ping answered.
+/// A socket without a client: it neither reads nor answers pings.
 async fn bare_socket(port: u16) -> TcpStream {
     let mut stream = peer::connect(port).await;
     let upgrade = format!(
@@ -65,7 +65,7 @@ async fn bare_socket(port: u16) -> TcpStream {
     stream
 }
 
-/// A text frame as a client sends it; a mask of zeros leaves the payload as it is.
+/// A masked text frame; a mask of zeros leaves the payload unchanged.
 fn frame(text: &str) -> Vec<u8> {
     let mut frame = vec![0x81, 0x80 | 127];
     frame.extend_from_slice(&(text.len() as u64).to_be_bytes());
@@ -172,7 +172,7 @@ async fn t31_a_quiet_client_that_answers_pings_is_kept() {
 async fn t31_a_client_that_answers_no_ping_is_closed() {
     let port = listen_with(Limits { idle_timeout: Duration::from_millis(300), ..fixture::quick_limits() }).await;
     let mut silent = bare_socket(port).await;
-    // Half a frame is as good as nothing.
+    // Half a frame counts as idle.
     silent.write_all(&frame("{}")[..5]).await.expect("writable");
     peer::until_closed(&mut silent).await;
     peer::assert_served(port).await;
@@ -239,7 +239,7 @@ async fn s10_open_sockets_count_as_connections() {
     assert_eq!(peer::raw(port, b"GET /live HTTP/1.0\r\nhost: localhost\r\n\r\n").await.status, 200);
 }
 
-/// Asks for echoes without reading any, until the server has had enough or `most` bytes are sent.
+/// Requests echoes without reading them, until the server stops reading or `most` bytes are sent.
 async fn ask_without_reading(socket: &mut TcpStream, most: usize, stalled: Duration) -> usize {
     let big = frame(&call(1, "echo", json!({ "text": "x".repeat(1_000_000) })).to_string());
     let mut sent = 0;
@@ -256,7 +256,7 @@ async fn ask_without_reading(socket: &mut TcpStream, most: usize, stalled: Durat
 async fn s10_a_client_that_never_reads_is_dropped() {
     let port = listen(&fixture::server()).await;
     let mut socket = bare_socket(port).await;
-    // Far more than the buffers between us hold: the loop ends because the server hangs up.
+    // Far more than the buffers hold: the loop ends because the server closes the connection.
     ask_without_reading(&mut socket, usize::MAX, PATIENCE).await;
     assert!(socket.write_all(&frame("{}")).await.is_err(), "the server has closed the connection");
     peer::assert_served(port).await;
@@ -264,7 +264,7 @@ async fn s10_a_client_that_never_reads_is_dropped() {
 
 #[tokio::test]
 async fn s10_a_client_that_never_reads_cannot_fill_the_memory() {
-    // Time enough to fill it before the client is dropped, as there is with the defaults.
+    // Long enough to fill the buffers before the timeout, as with the default limits.
     let port = listen_with(Limits { write_timeout: PATIENCE * 3, ..fixture::quick_limits() }).await;
     let mut socket = bare_socket(port).await;
     let most = 128 * 1024 * 1024;
@@ -283,7 +283,7 @@ async fn m21_streams_of_news_end_with_their_socket() {
         for id in 0..2 {
             let listen = peer::modern(id, "subscriptions/listen", json!({ "notifications": {} }), json!({}));
             let opened = async {
-                // The places of the sockets before are given back as soon as those are gone.
+                // The permits of earlier sockets are released once those are closed.
                 loop {
                     ws_send(&mut socket, &listen).await;
                     if ws_receive(&mut socket).await["method"] == "notifications/subscriptions/acknowledged" {

@@ -1,12 +1,12 @@
-//! The server that the official MCP conformance suite is run against: every fixture it asks for, under its name.
+//! Server for the official MCP conformance suite: every required fixture, under its name.
 //!
 //! ```text
 //! cargo run -p corbie-mcp --example conformance -- --port 3000
 //! npx @modelcontextprotocol/conformance server --url http://127.0.0.1:3000/mcp --requirements 2026-07-28
 //! ```
 //!
-//! It doubles as a tour of the library. Start with [`tools`], then see how the same few calls put questions to the
-//! client ([`rounds`]) and outlive their request ([`tasks`]).
+//! It is also a tour of the library. Start with [`tools`], then see how the same calls send requests to the client
+//! ([`rounds`]) and outlive their request ([`tasks`]).
 
 mod prompts;
 mod resources;
@@ -22,7 +22,7 @@ use corbie_mcp::transport::stop_on_signal;
 use corbie_mcp::{RegistrationError, Server};
 use tokio::net::TcpListener;
 
-/// A picture of one pixel, in base64.
+/// A one-pixel image, in base64.
 const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 
 #[tokio::main]
@@ -30,14 +30,14 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let port = read_port(std::env::args().skip(1))?;
     let server = fixtures()?;
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
-    // Port 0 means any free one, so say which it became.
+    // Port 0 selects a free port, so print the actual address.
     writeln!(std::io::stderr(), "listening on http://{}/mcp", listener.local_addr()?)?;
     tokio::spawn(stop_on_signal(server.clone()));
     Http::new(server, Options::default()).serve(listener).await?;
     Ok(())
 }
 
-/// Lists keep the order in which things are added. The suite calls the first tool and reads the first resource.
+/// Lists keep registration order. The suite calls the first tool and reads the first resource.
 fn fixtures() -> Result<Server, RegistrationError> {
     let parts = [tools::add, rounds::add, tasks::add, resources::add, prompts::add];
     let empty = Server::builder("corbie-conformance", env!("CARGO_PKG_VERSION"));

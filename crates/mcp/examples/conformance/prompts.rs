@@ -1,4 +1,4 @@
-//! Prompts: with and without arguments, with content beyond text, and one that asks before it is made.
+//! Prompts: with and without arguments, with non-text content, and with elicitation before the result.
 
 use corbie_mcp::{
     Completer, Content, Context, Error, Prompt, PromptArguments, PromptResult, ResourceContents, ServerBuilder,
@@ -28,7 +28,7 @@ async fn simple(_: Context, _: PromptArguments) -> Result<PromptResult, Error> {
     Ok(PromptResult::user([Content::text("This is a simple prompt for testing.")]))
 }
 
-/// Required arguments can be indexed: a call without them does not get here.
+/// Required arguments can be indexed: the server rejects calls without them.
 async fn with_arguments(_: Context, arguments: PromptArguments) -> Result<PromptResult, Error> {
     let (arg1, arg2) = (&arguments["arg1"], &arguments["arg2"]);
     Ok(PromptResult::user([Content::text(format!("Prompt with arguments: arg1='{arg1}', arg2='{arg2}'"))]))

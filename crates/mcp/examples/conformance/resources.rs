@@ -1,4 +1,4 @@
-//! Things to read: a text, a picture, a family made by template, and one to watch.
+//! Resources: text, image, template, and a subscribable one.
 
 use corbie_mcp::{Context, Error, Resource, ResourceContents, ResourceTemplate, ServerBuilder, Variables};
 use serde_json::json;

@@ -1,8 +1,8 @@
-//! Tools that ask the client: a person through a form, its model, or for its roots.
+//! Tools that send requests to the client: elicitation, sampling and roots.
 //!
-//! Each is written once. Clients of 2025 receive the questions as requests and answer them while the tool waits;
-//! clients of 2026 receive them as the result of the call and repeat it with the answers. Questions that are awaited
-//! together travel together.
+//! Each tool is written once. Clients of 2025 receive the requests and answer them while the tool waits; clients of
+//! 2026 receive them as the result of the call and repeat the call with the answers. Requests that are awaited together
+//! are sent together.
 
 use corbie_mcp::{
     AskError, Content, Context, ElicitAction, Elicited, Question, Role, Sampled, ServerBuilder, mcp_tool,
@@ -28,12 +28,12 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
 
 // === forms and answers ===
 
-/// A form with one field, which has to be filled in.
+/// A form with one required field.
 pub(crate) fn form(field: &str, kind: &str) -> Value {
     json!({ "type": "object", "properties": { field: { "type": kind } }, "required": [field] })
 }
 
-/// A text of an accepted form; nothing if the person declined.
+/// A text field of an accepted form; empty if the user declined.
 pub(crate) fn text(answer: &Elicited, field: &str) -> String {
     let text = answer.content.as_ref().and_then(|content| content[field].as_str());
     text.unwrap_or_default().to_owned()
@@ -52,7 +52,7 @@ fn said(answer: &Sampled) -> &str {
     answer.content["text"].as_str().unwrap_or_default()
 }
 
-// === one question ===
+// === one request ===
 
 /// Has the client's model answer a prompt.
 #[mcp_tool(name = "test_sampling")]
@@ -172,7 +172,7 @@ async fn round_of_roots(context: &Context) -> Result<String, AskError> {
     Ok(format!("Roots: {}", uris.join(", ")))
 }
 
-// === what is kept between rounds ===
+// === state between rounds ===
 
 /// Asks for a confirmation; what is known so far travels with the question.
 #[mcp_tool(name = "test_input_required_result_request_state")]

@@ -1,7 +1,7 @@
 //! Tools that may outlive their call (extension `io.modelcontextprotocol/tasks`).
 //!
-//! A client that knows tasks gets a handle at once and asks for the result later. What the tool does is the same
-//! either way, questions to the client included.
+//! A client with task support gets a handle immediately and polls for the result. The tool code is the same in both
+//! cases, including requests to the client.
 
 use std::time::Duration;
 
@@ -74,7 +74,7 @@ async fn multi_input(context: &Context) -> Result<String, AskError> {
     Ok(format!("{}, then {}", text(&first, "name"), text(&second, "name")))
 }
 
-/// Asks while the client still waits, and hands only the rest over to a task.
+/// Elicits input while the client still waits, and runs only the rest as a task.
 fn tool_with_task_tool() -> Result<Tool, RegistrationError> {
     Tool::builder("test_tool_with_task")
         .description("Asks for a name, then greets in the background.")

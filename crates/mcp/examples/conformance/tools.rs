@@ -1,4 +1,4 @@
-//! Tools that answer by themselves: every kind of content, progress, log messages, news of changes.
+//! Tools without client requests: all content kinds, progress, log messages, change notifications.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use tokio::time::sleep;
 
 use crate::PNG;
 
-/// A moment of silence, in base64.
+/// A short silence as WAV, in base64.
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
-/// Between two notifications, so that a client sees them arrive one by one.
+/// Pause between two notifications, so that a client sees them arrive separately.
 const PAUSE: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
@@ -83,7 +83,7 @@ fn error_handling() -> CallResult {
     CallResult::error("This tool intentionally returns an error for testing")
 }
 
-// === while it runs ===
+// === notifications during the call ===
 
 /// Tells three times how far it is.
 #[mcp_tool(name = "test_tool_with_progress")]
@@ -127,7 +127,7 @@ async fn reconnection() -> &'static str {
     "Reconnection test completed successfully. If you received this, the client properly reconnected after stream closure."
 }
 
-// === the client and the server ===
+// === client and server state ===
 
 /// Works only for clients that support sampling.
 #[mcp_tool(name = "test_missing_capability")]
@@ -165,7 +165,7 @@ fn custom_header(#[args] place: Place) -> String {
     format!("Region: {}", place.region)
 }
 
-/// A schema that no Rust type says, written out. It must reach the client as it stands here.
+/// A hand-written schema that no Rust type expresses. It must reach the client unchanged.
 fn json_schema_2020_12_tool() -> Result<Tool, RegistrationError> {
     Tool::builder("json_schema_2020_12_tool")
         .description("Has a schema with the vocabulary of JSON Schema 2020-12.")

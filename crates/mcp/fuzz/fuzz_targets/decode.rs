@@ -1,4 +1,4 @@
-//! Bytes of a stranger, given to the decoder.
+//! Fuzz target: arbitrary bytes for the decoder.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

@@ -1,4 +1,4 @@
-//! Bytes of a stranger, sent to a whole server over HTTP.
+//! Fuzz target: arbitrary bytes for a whole server over HTTP.
 #![no_main]
 
 #[path = "../promises/mod.rs"]

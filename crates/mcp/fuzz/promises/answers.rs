@@ -1,8 +1,8 @@
-//! Answers of an HTTP server, read back from their bytes.
+//! Parser for HTTP responses.
 
 use serde_json::Value;
 
-/// Answers as they came, one behind the other.
+/// Responses in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Answers(Vec<Answer>);
 
@@ -13,11 +13,11 @@ struct Answer {
     body: Vec<u8>,
 }
 
-/// The code of a failure that is ours.
+/// JSON-RPC internal error.
 const INTERNAL: i64 = -32603;
 
 impl Answers {
-    /// Reads until the bytes end; with `only_first`, where what follows cannot be told apart, no further than one head.
+    /// Parses all responses; with `only_first`, only the first head, because the rest is ambiguous.
     pub(super) fn read(mut bytes: &[u8], only_first: bool) -> Answers {
         let mut answers = Answers::default();
         while !bytes.is_empty() {
@@ -35,7 +35,7 @@ impl Answers {
         answers
     }
 
-    /// None of them is a failure of ours, and what says it is JSON is. Gives the statuses.
+    /// Asserts that no response is an internal error, and that declared JSON is valid. Returns the statuses.
     pub(super) fn check(&self) -> Vec<u16> {
         let check = |Answer { status, kind, body }: &Answer| {
             let shown = String::from_utf8_lossy(body);
@@ -77,14 +77,14 @@ impl Answer {
                 (body.to_vec(), rest)
             }
             _ if status < 200 || status == 202 || status == 204 || status == 304 => (Vec::new(), rest),
-            // It ends with the connection.
+            // The body ends with the connection.
             _ => (rest.to_vec(), &rest[rest.len()..]),
         };
         (Answer { status, kind, body }, rest)
     }
 }
 
-/// A body in chunks, as far as it came.
+/// A chunked body, as far as it arrived.
 fn chunks(mut bytes: &[u8]) -> (Vec<u8>, &[u8]) {
     let mut body = Vec::new();
     while let Some(end) = bytes.windows(2).position(|pair| pair == b"\r\n") {

@@ -1,4 +1,5 @@
-//! The decoder: it never panics, keeps ids, understands its own answers, and reads the same wherever the bytes lie.
+//! Decoder invariants: it never panics, preserves IDs, decodes its own output, and gives the same result for any split
+//! of the input.
 
 use corbie_mcp::message::{self, Bounds, Incoming, Message, Rejection};
 use serde_json::Value;
@@ -26,7 +27,7 @@ pub(super) fn hold(bytes: &[u8]) {
 fn check(decoded: Result<Message, Rejection>) {
     let id = match &decoded {
         Ok(Message::Request(request)) => {
-            // Params are an object or nothing, whatever else is wrong with them.
+            // Params are an object or absent, regardless of other errors.
             let params: Result<Value, _> = request.params.parse();
             assert!(params.is_err() || params.is_ok_and(|params| params.is_object()));
             Some(request.id.clone())
@@ -40,7 +41,7 @@ fn check(decoded: Result<Message, Rejection>) {
         }
     };
     let Some(id) = id else { return };
-    // An answer with this id, read back, carries the same id: nothing is lost or bent on the way.
+    // A response with this ID decodes to the same ID.
     let answer = message::encode_result(&id, &serde_json::json!({})).expect("an id can be written");
     assert!(!answer.contains(&b'\n'), "a message is one line");
     match message::decode(&answer, BOUNDS[0]) {

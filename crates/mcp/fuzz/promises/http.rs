@@ -1,7 +1,7 @@
-//! The HTTP front, from bytes to the dispatcher and back, without a socket and without waiting: its clock jumps.
+//! HTTP invariants, from bytes to the dispatcher and back, without a socket and with a paused clock.
 //!
-//! Whatever comes, it is answered in HTTP or not at all, with no failure of ours; cut anywhere, it is answered the same;
-//! the connection ends; and whoever comes next is served.
+//! Any input gets a valid HTTP response or none, and never an internal error. Splitting the input gives the same
+//! responses. The connection ends, and the next client is served.
 
 use std::time::Duration;
 
@@ -17,37 +17,37 @@ use tokio::time::{sleep, timeout};
 
 use super::answers::Answers;
 
-/// Longer than any bound of the server, on the clock that jumps.
+/// Longer than any timeout of the server, on the paused clock.
 const LONG: Duration = Duration::from_secs(3600);
-/// As much of the answers as is looked at: event streams go on for as long as somebody listens.
+/// Maximum bytes of responses to read: event streams continue until the client disconnects.
 const MOST_BYTES: u64 = 1 << 20;
-/// Often enough for a task that was woken to read what there is.
+/// Number of yields that is enough for a woken task to read the available input.
 const TURNS: usize = 20;
 
 const PING: &[u8] = b"POST /mcp HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-type: application/json\r\n\
                       content-length: 40\r\n\r\n{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}";
 
-/// After a `1`, readable requests with a zero between them; after anything else, bytes as they are sent.
+/// After a `1`, text requests separated by zero bytes; otherwise raw bytes.
 pub(super) fn hold(bytes: &[u8]) {
     let Some((first, rest)) = bytes.split_first() else { return };
     let sent = if *first == b'1' { requests(rest) } else { rest.to_vec() };
-    // The answer to HEAD has the length of a body that does not come.
+    // The response to HEAD declares a length, but has no body.
     let heads = sent.windows(4).any(|word| word == b"HEAD");
     let whole = played(std::slice::from_ref(&sent), heads);
     let step = rest.iter().fold(1, |sum: usize, byte| sum.wrapping_mul(31).wrapping_add(usize::from(*byte))) % 97 + 1;
     let pieces: Vec<Vec<u8>> = sent.chunks(step).map(<[u8]>::to_vec).collect();
     let cut = played(&pieces, heads);
-    // A request that is refused before its body has come ends the connection, so later ones are not seen.
+    // A request rejected before its body arrived closes the connection, so later requests are not answered.
     let seen = cut.len().min(whole.len());
     assert_eq!(cut[..seen], whole[..seen], "it does not matter how bytes arrive");
-    // A head that never ends may be refused at a glance, or waited for.
+    // An incomplete head may be rejected immediately or awaited.
     if sent.windows(4).any(|end| end == b"\r\n\r\n") {
         assert_eq!(cut.is_empty(), whole.is_empty(), "it does not matter how bytes arrive");
     }
 }
 
-/// A line with method and path, headers, an empty line and a body. The rest of the frame is ours, so that changed bytes are
-/// a changed request and not a broken frame.
+/// A line with method and path, headers, an empty line and a body. The framing is added here, so that mutated bytes
+/// give a mutated request instead of broken framing.
 fn requests(text: &[u8]) -> Vec<u8> {
     let mut sent = Vec::new();
     for request in text.split(|byte| *byte == 0) {
@@ -66,7 +66,7 @@ fn requests(text: &[u8]) -> Vec<u8> {
     sent
 }
 
-/// Sends pieces to a new server, and gives the statuses of what it answered.
+/// Sends pieces to a new server and returns the response statuses.
 fn played(pieces: &[Vec<u8>], heads: bool) -> Vec<u16> {
     let clock = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build();
     clock.expect("a runtime").block_on(async {
@@ -78,7 +78,7 @@ fn played(pieces: &[Vec<u8>], heads: bool) -> Vec<u16> {
     })
 }
 
-/// A client that sends, listens for a while and goes.
+/// A client that sends, reads for a while and disconnects.
 async fn exchange(http: &Http, pieces: &[Vec<u8>]) -> Vec<u8> {
     let (client, server) = duplex(1 << 16);
     let http = http.clone();
@@ -96,7 +96,7 @@ async fn exchange(http: &Http, pieces: &[Vec<u8>]) -> Vec<u8> {
         }
     };
     let listening = async {
-        // A connection may break; what came before counts.
+        // The connection may break; earlier responses count.
         let _ = (&mut reader).take(MOST_BYTES).read_to_end(&mut answers).await;
     };
     let _ = timeout(LONG, async { tokio::join!(sending, listening) }).await;
@@ -106,7 +106,7 @@ async fn exchange(http: &Http, pieces: &[Vec<u8>]) -> Vec<u8> {
     answers
 }
 
-/// A tool of each kind: at once, later, with news on the way, with a question.
+/// One tool of each kind: immediate, delayed, with notifications, with a client request.
 fn server() -> Server {
     let tool = |name: &str| Tool::builder(name).description("For a test").module("fixture");
     let text = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });

@@ -1,10 +1,10 @@
-//! What the library promises for any bytes. The fuzzer looks for a counterexample; a test replays what it found.
+//! Library invariants for arbitrary bytes. The fuzzer searches for a counterexample; a test replays the corpus.
 
 mod answers;
 mod decode;
 mod http;
 
-/// What is true of bytes given to the target of this name.
+/// Asserts the invariants of the target for these bytes.
 pub(crate) fn hold(target: &str, bytes: &[u8]) {
     match target {
         "decode" => decode::hold(bytes),

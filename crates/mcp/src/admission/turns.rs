@@ -118,8 +118,8 @@ impl<W> Turns<W> {
     /// Expected wait of a request of this caller; `None` before the first request has ended.
     ///
     /// Slots become free one after the other, so the n-th becomes free after n times the mean hold time divided by
-    /// their number. Ahead of the request are those of its own queue and, from every other queue, one per round-robin
-    /// round.
+    /// their number. Ahead of the request are the requests in the same queue and, from every other queue, one per
+    /// round-robin round.
     pub(super) fn expected_wait(&self, caller: &Arc<str>) -> Option<Duration> {
         let usual = self.usual?;
         let own = self.callers.get(caller);

@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::server::Server;
 use crate::tool::Tool;
 
-/// One measured call. Dropped before its outcome is known, it counts as cancelled, because the caller has disconnected.
+/// One measured call. Dropped without an outcome, it counts as cancelled, because the caller has disconnected.
 pub(crate) struct Measure<'a> {
     server: &'a Server,
     tool: &'a Tool,

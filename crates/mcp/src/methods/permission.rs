@@ -1,6 +1,7 @@
 //! Confirmation of destructive calls of verified callers by the user at the client (`trust.ask_person`).
 //!
-//! The operator has to enable it, because it relies on the client to ask the user and not to answer automatically.
+//! The operator has to enable it, because it relies on the client to show the form to the user and not to answer
+//! automatically.
 
 use futures_util::future::BoxFuture;
 use serde::Deserialize;
@@ -50,7 +51,7 @@ pub(super) fn run(
     })
 }
 
-/// Anything but an explicit yes is a no; `None` if the user could not be asked.
+/// Anything except an explicit yes is a no; `None` if the client could not show the form.
 async fn is_allowed(tool: &str, context: &Context, arguments: &Arguments) -> Option<bool> {
     let (caller, sent) = (&context.caller().identity, shown(&arguments.value().to_string()));
     let question = format!("`{caller}` wants to run `{tool}`, which destroys data, with {sent}. Do you allow it?");

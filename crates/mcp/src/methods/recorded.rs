@@ -9,7 +9,7 @@ use crate::server::Server;
 use crate::trace::RequestId;
 use crate::trust::Caller;
 
-/// One call in progress. Dropped before its outcome is known, it counts as failed, because the caller has disconnected.
+/// One call in progress. Dropped without an outcome, it counts as failed, because the caller has disconnected.
 pub(super) struct Recorded {
     server: Server,
     name: Arc<str>,

@@ -54,7 +54,7 @@ impl Round {
             let asking = if call.exchange.outlet.is_open() { Asking::Wire } else { Asking::Nowhere };
             return Ok(Round { asking, digest: String::new() });
         }
-        // Most calls never ask, so the digest is computed only to open or seal a state.
+        // Most calls never send a request to the client, so the digest is computed only to open or seal a state.
         let digest = match &brought.state {
             None => String::new(),
             Some(_) => seal::digest(method, target, arguments),
@@ -112,7 +112,7 @@ impl Round {
         }
     }
 
-    /// Polls whenever the handler is woken, or when one of its spawned tasks asks something.
+    /// Polls whenever the handler is woken, or when one of its spawned tasks sends a request.
     async fn until_stopped<T>(
         &self,
         mut step: impl FnMut(&mut std::task::Context<'_>) -> Poll<Result<Stopped<T>, Error>>,

@@ -121,7 +121,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
     }
 }
 
-/// Finds a tool by name; does not suggest one that the caller may not use.
+/// Finds a tool by name; does not suggest tools that the caller may not use.
 fn find(call: &Call, name: &str) -> Result<Arc<Tool>, Error> {
     match call.server.tools().find(name) {
         Ok(tool) => Ok(tool.clone()),

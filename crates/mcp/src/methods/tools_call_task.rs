@@ -48,7 +48,7 @@ pub(crate) async fn start(
         // A task may run for its TTL; the tool timeout applies to callers that wait.
         let ended = match Round::detached(asking).run(&context, tool.name(), Some(ttl), work).await {
             Ok(Stopped::Finished(outcome)) => Ok(outcome),
-            // A task asks through its state and never stops for rounds.
+            // A task sends requests through its state and never stops for rounds.
             Ok(Stopped::Asks(_)) => Err(Error::Cancelled),
             Err(error) => Err(error),
         };

@@ -36,8 +36,7 @@ pub(crate) struct Stats {
     failures: AtomicU64,
 }
 
-/// A request in progress. Dropped before its outcome is known, it counts as failed, because the caller has
-/// disconnected.
+/// A request in progress. Dropped without an outcome, it counts as failed, because the caller has disconnected.
 pub(crate) struct Timed<'a> {
     stats: &'a Stats,
     in_flight: &'a Gauge,

@@ -1,4 +1,4 @@
-//! How many connections there may be, and how long each may take (S-10).
+//! Connection count and timeout limits (S-10).
 
 use std::time::Duration;
 
@@ -35,12 +35,12 @@ async fn s10_a_kept_connection_is_served_after_more_time_than_a_head_has() {
     let port = fixture::listen(&server, Options::default()).await;
     let mut kept = peer::connect(port).await;
     assert_eq!(ask_on(&mut kept).await, "HTTP/1.1 200 OK");
-    // As long as a connection that has sent nothing is waited for, which came later.
+    // As long as the timeout of idle new connections, which were opened later.
     for _ in 0..2 {
         closed(&mut peer::connect(port).await).await;
     }
     assert_eq!(ask_on(&mut kept).await, "HTTP/1.1 200 OK");
-    // Begun, the next head has as long as any.
+    // Once started, the next head has the usual timeout.
     kept.write_all(b"GET /li").await.expect("writable");
     assert_eq!(closed(&mut kept).await, "");
 }
@@ -82,7 +82,7 @@ async fn s10_an_idle_connection_makes_room_and_a_busy_one_does_not() {
     let mut newcomer = peer::connect(port).await;
     assert_eq!(ask_on(&mut newcomer).await, "HTTP/1.1 200 OK");
     assert_eq!(closed(&mut idle).await, "");
-    // Both are busy now.
+    // Both connections are busy now.
     let message = call(2, "gate", json!({})).to_string();
     let also_busy = tokio::spawn(async move { ask(newcomer, "localhost", "", &message).await });
     gate.entered().await;

@@ -1,4 +1,4 @@
-//! A client that speaks HTTP over any stream.
+//! HTTP client over any stream.
 
 use corbie_mcp::{Limits, Server};
 use serde_json::json;
@@ -12,7 +12,7 @@ pub fn with(limits: Limits) -> Server {
     fixture::builder(Wiped::default()).limits(limits).build().expect("valid")
 }
 
-/// One request, and the connection's end.
+/// One request, then the connection ends.
 pub async fn ask(stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, more: &str, body: &str) -> Reply {
     let mut stream = stream;
     let head = format!(
@@ -23,7 +23,7 @@ pub async fn ask(stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, more: 
     peer::until_closed(&mut stream).await
 }
 
-/// One request on a connection that goes on; gives back the status line.
+/// One request on a keep-alive connection; returns the status line.
 pub async fn ask_on(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
     stream.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("the server reads");
     let mut reader = BufReader::new(stream);
@@ -46,7 +46,7 @@ pub async fn ask_on(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> Strin
     status.trim().to_owned()
 }
 
-/// Ends when the server has closed the connection, and gives back what came before that.
+/// Waits until the server has closed the connection and returns the remaining bytes.
 pub async fn closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut rest = Vec::new();
     let _ = timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed in time");

@@ -1,4 +1,4 @@
-//! Certificates made for one test, a server that has them and a client that knows them.
+//! Test certificates, a server with them, and a client that trusts them.
 
 use std::io;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use tokio_rustls::client::TlsStream;
 
 use crate::fixture::peer::{self, PATIENCE};
 
-/// A certificate for `localhost` that nobody has vouched for but itself.
+/// A self-signed certificate for `localhost`.
 pub struct Identity {
     pub chain: String,
     pub key: String,
@@ -29,7 +29,7 @@ impl Identity {
         Identity { chain: made.cert.pem(), key: made.signing_key.serialize_pem() }
     }
 
-    /// One that is over since long ago.
+    /// An expired certificate.
     pub fn expired() -> Identity {
         let mut params = CertificateParams::new(["localhost".to_owned()]).expect("a name");
         params.not_after = rcgen::date_time_ymd(2001, 1, 1);
@@ -42,7 +42,7 @@ impl Identity {
         Certificates::from_pem(self.chain.as_bytes(), self.key.as_bytes()).expect("a pair")
     }
 
-    /// A client that trusts this certificate alone.
+    /// A client that trusts only this certificate.
     pub fn client(&self, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.chain.as_bytes()).expect("PEM")).expect("a certificate");
@@ -69,7 +69,7 @@ impl Identity {
     }
 }
 
-/// A server on a port with TLS.
+/// A server on a TLS port.
 pub async fn listen_tls(server: &Server, certificates: Certificates) -> u16 {
     listen_tls_as(server, certificates, Options::default()).await
 }

@@ -1,4 +1,4 @@
-//! HTTP over a socket in the file system, and which addresses count as of this machine (S-06).
+//! HTTP over Unix sockets, and which addresses count as local (S-06).
 
 use std::io;
 use std::net::Ipv6Addr;
@@ -32,7 +32,7 @@ async fn s06_x16_callers_of_a_socket_file_stand_as_those_of_this_machine() {
     let server = fixture::server();
     serve_file(&server, &path, 0o600, Options::default());
     assert_eq!(std::fs::metadata(&path).expect("a file").permissions().mode() & 0o777, 0o600);
-    // No name leads to a file, so any is right; a page of elsewhere is not.
+    // A socket file has no host name, so any `Host` is accepted; a foreign web origin is not.
     let wipe = call(1, "wipe", json!({})).to_string();
     for host in ["localhost", "upstream", "mcp.example.org:443"] {
         let reply = ask(UnixStream::connect(&path).await.expect("listening"), host, "", &wipe).await;
@@ -114,7 +114,7 @@ async fn s06_only_what_others_can_reach_needs_a_token() {
         ("0.0.0.0".parse().expect("an address"), true),
         ("::".parse().expect("an address"), true),
     ] {
-        // Not every machine has every kind.
+        // Not every machine supports every address family.
         let Ok(listener) = TcpListener::bind((address, 0)).await else { continue };
         let server = fixture::server();
         let http = Http::new(server.clone(), Options::default());

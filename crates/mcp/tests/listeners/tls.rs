@@ -1,4 +1,4 @@
-//! HTTPS and `wss`, with a client of rustls (S-08).
+//! HTTPS and `wss`, with a rustls client (S-08).
 
 use std::time::Duration;
 
@@ -42,7 +42,7 @@ async fn s08_browsers_are_told_to_stay_with_https_but_not_for_localhost() {
     assert!(!reply.headers.contains_key("strict-transport-security"));
 }
 
-/// A page in clear text could be anybody's on the way, and one over TLS did not come from a plain port.
+/// A plain-text page could be forged in transit, and a page over TLS did not come from a plain port.
 #[tokio::test]
 async fn s07_a_page_of_the_servers_own_name_speaks_the_listeners_scheme() {
     let identity = Identity::new();
@@ -56,7 +56,7 @@ async fn s07_a_page_of_the_servers_own_name_speaks_the_listeners_scheme() {
         let stream = peer::connect(plain).await;
         assert_eq!(ask(stream, "mcp.example.org", &page, &ping()).await.status, over_plain, "{scheme} in clear text");
     }
-    // A proxy in front ends TLS, and the operator says so.
+    // A proxy in front terminates TLS, and the operator configures the origin.
     let behind = Options { allowed_origins: vec!["https://mcp.example.org".into()], ..named() };
     let behind = fixture::listen(&fixture::server(), behind).await;
     let page = "origin: https://mcp.example.org\r\n";
@@ -105,7 +105,7 @@ async fn s08_failed_handshakes_are_counted_and_give_their_places_back() {
     };
     assert!(stranger.connect(port).await.is_err(), "a client that does not know the certificate");
     failed(1).await;
-    // One that says nothing, and one that says something else, are not waited for.
+    // Silent clients and clients that do not speak TLS time out.
     let mut silent = peer::connect(port).await;
     closed(&mut silent).await;
     failed(2).await;
@@ -115,10 +115,10 @@ async fn s08_failed_handshakes_are_counted_and_give_their_places_back() {
     failed(3).await;
     ask(peer::connect(port).await, "localhost", "", &ping()).await;
     failed(4).await;
-    // Somebody who looks whether the port is open has not tried.
+    // A port scan is not a failed handshake.
     drop(peer::connect(port).await);
     assert_eq!(ask(identity.connect(port).await.expect("a handshake"), "localhost", "", &ping()).await.status, 200);
-    // The one that asks is the last that is open.
+    // The connection of this query is the last one open.
     peer::eventually(async || metric(plain, "corbie_connections").await == 1).await;
     assert_eq!(metric(plain, "corbie_tls_handshakes_failed_total").await, 4);
 }

@@ -1,4 +1,4 @@
-//! What the audit log keeps, and who else is handed it.
+//! Audit log entries and audit sinks.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -56,7 +56,7 @@ async fn m98_the_log_keeps_the_last_ten_thousand_unless_said_otherwise() {
     assert_eq!(kept, ["picture", "old"]);
 }
 
-/// Keeps everything it is handed, and can be told to fail.
+/// A sink that records everything and can be set to fail.
 #[derive(Debug, Default)]
 struct Kept {
     calls: Mutex<Vec<AuditEntry>>,

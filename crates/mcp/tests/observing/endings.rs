@@ -1,4 +1,4 @@
-//! A call is in the audit log however it ended.
+//! Every call is audited, regardless of how it ended.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use serde_json::json;
 use crate::fixture::peer::{self, JSON, Stdio, ask, call, modern};
 use crate::fixture::{self, Gate, Wiped};
 
-/// A server with a call waiting at its gate.
+/// A server with a gated tool.
 fn gated() -> (Server, Gate) {
     let gate = Gate::new();
     (fixture::builder(Wiped::default()).tool(gate.tool()).build().expect("valid"), gate)
 }
 
-/// Waits until the log has one entry, and gives its outcome.
+/// Waits for the first audit entry and returns its outcome.
 async fn logged(server: &Server) -> Option<AuditOutcome> {
     let one = async {
         while server.audit().is_empty() {

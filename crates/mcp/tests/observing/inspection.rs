@@ -1,4 +1,4 @@
-//! What `inspect_server` tells, and whom.
+//! Output of `inspect_server`, and who may read it.
 
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ async fn inspect_server_tells_how_the_last_minutes_went() {
     assert_eq!(told["history"]["seconds"], 5);
     let samples = told["history"]["samples"].as_array().expect("samples");
     let sum = |name: &str| samples.iter().map(|sample| sample[name].as_u64().expect("a number")).sum::<u64>();
-    // Two fit, one does not, one fails, one panics, one is refused; the call that asks has not ended.
+    // Two valid, one invalid, one failing, one panicking, one rejected; the current call has not ended.
     assert_eq!((samples.len(), sum("requests"), sum("calls"), sum("call_errors")), (120, 7, 6, 4), "{told}");
     assert!(sum("errors") >= 2, "who is refused, and what is not there: {told}");
     for sample in samples {

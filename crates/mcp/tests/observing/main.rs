@@ -1,4 +1,4 @@
-//! What can be known afterwards: metrics, the audit log, warnings, and a stdout that holds the protocol alone.
+//! Observability: metrics, audit log, warnings, and a stdout with protocol messages only.
 
 mod audit;
 mod endings;
@@ -13,7 +13,7 @@ use corbie_mcp::{Server, TrustLevel};
 use fixture::peer::{Way, ask, call};
 use serde_json::json;
 
-/// Two good calls and one with a mistake, to `echo`; one that fails, one that panics, one that is refused.
+/// Two valid calls and an invalid one to `echo`, then a failing, a panicking and a rejected call.
 async fn used() -> Server {
     let server = fixture::server();
     for arguments in [json!({ "text": "a" }), json!({ "text": "b" }), json!({})] {

@@ -1,4 +1,4 @@
-//! What is counted and measured, for callers and for the operator.
+//! Metrics for callers and for the operator.
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{TrustLevel, builtin};

@@ -1,4 +1,4 @@
-//! Stdout holds the protocol alone.
+//! Stdout contains only protocol messages.
 
 use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::fixture::peer::{self, call};
 
 const SPEAK: &str = "CORBIE_TEST_SPEAKS_ON_STDOUT";
 
-/// Not a test of its own: the program that `z14` starts.
+/// Not a test: the program that `z14` starts.
 #[tokio::test]
 async fn a_program_that_speaks_on_stdout() {
     if std::env::var_os(SPEAK).is_some() {
@@ -28,7 +28,7 @@ async fn z14_stdout_holds_the_protocol_alone_whatever_happens() {
         json!("no request"),
     ];
     let input: String = requests.iter().map(|request| format!("{request}\n")).collect();
-    // Two threads, because with one the test harness announces the test on the line where its output begins.
+    // Two threads, because with one the test harness prints the test name on the line where the output starts.
     let mut child = tokio::process::Command::new(std::env::current_exe().expect("this program has a path"))
         .args(["--exact", "stdout::a_program_that_speaks_on_stdout", "--nocapture", "--test-threads=2"])
         .env(SPEAK, "1")

@@ -1,4 +1,4 @@
-//! What is written to the log of the program.
+//! Log output of the program.
 
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fixture;
 use crate::fixture::peer::{ask, call, text_of};
 
-/// Keeps every log line in words.
+/// A subscriber that records every log line as text.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<String>>>);
 

@@ -19,7 +19,7 @@ enum Step {
     Comes(u8),
     /// The n-th running request ends.
     Ends(usize),
-    /// The n-th queued request gives up.
+    /// The n-th queued request is dropped.
     GivesUp(usize),
 }
 
