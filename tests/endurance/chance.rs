@@ -1,13 +1,13 @@
-//! Chance that can be had again: the same seed makes the same choices, as far as the machine keeps the same time.
+//! Seeded random number generator. The same seed makes the same choices, as far as timing on the machine repeats.
 
 use std::time::Duration;
 
-/// SplitMix64: small, and good enough to choose by.
+/// SplitMix64: small, and random enough for choosing test steps.
 #[derive(Debug, Clone)]
 pub(crate) struct Chance(u64);
 
 impl Chance {
-    /// The choices of one part of a run; parts do not disturb each other's.
+    /// The generator of one component of a run. Components have independent streams.
     pub(crate) fn of(seed: u64, part: &str) -> Chance {
         let mixed = part.bytes().fold(seed, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut chance = Chance(mixed);
@@ -23,17 +23,17 @@ impl Chance {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`.
+    /// Random number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 11) as usize % bound.max(1)
     }
 
-    /// True once in `times`.
+    /// True with probability 1/`times`.
     pub(crate) fn once_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// A time from `least` to `most`.
+    /// Random duration from `least` to `most`.
     pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
         least + Duration::from_micros(self.below((most - least).as_micros() as usize + 1) as u64)
     }

@@ -1,6 +1,6 @@
-//! Tries to break corbie for as long as one likes, and looks whether it kept its promises.
+//! Endurance tests: chaos and load runs of any length that check the reliability guarantees of corbie.
 //!
-//! `tests/chaos --help` and `tests/load --help` tell how to use it.
+//! See `tests/chaos --help` and `tests/load --help` for usage.
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a program for a terminal")]
 #![allow(clippy::disallowed_methods, reason = "threads of its own, and no runtime")]
 
@@ -43,7 +43,7 @@ enum What {
     Load(load::Options),
 }
 
-/// What came of it.
+/// Result of a run.
 #[derive(Debug)]
 struct Ended {
     told: Value,

@@ -1,10 +1,10 @@
-//! Files that the program reads while they are written.
+//! Atomic file replacement.
 
 use std::fs;
 use std::path::Path;
 
-/// Whole at every moment: a file that is half written is nobody's document, and one that is empty for an instant is settings,
-/// too, so that whoever starts then has the defaults.
+/// Writes to a temporary file and renames it. A half-written file is not a valid document, and an empty file is valid
+/// configuration: a server that starts at that time would use the defaults.
 pub(crate) fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("half");
     fs::write(&beside, text)?;

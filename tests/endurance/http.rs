@@ -1,4 +1,4 @@
-//! HTTP/1.1 as a client that trusts nothing: every wait has an end, every length is checked, half an answer is none.
+//! Strict HTTP/1.1 client: every wait has a deadline, every length is checked, and a partial response is an error.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,19 +6,19 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Answers are smaller by far.
+/// Responses are far smaller.
 const LONGEST_BODY: u64 = 64 << 20;
 
-/// Where the server can be reached.
+/// Address of the server.
 #[derive(Debug, Clone)]
 pub(crate) enum Place {
     Port(SocketAddr),
-    /// A socket in the file system.
+    /// A Unix socket.
     Socket(PathBuf),
 }
 
 impl Place {
-    /// What a request calls the server.
+    /// Value of the `Host` header.
     pub(crate) fn host(&self) -> String {
         match self {
             Place::Port(address) => address.to_string(),
@@ -52,12 +52,12 @@ impl Reply {
     }
 }
 
-/// A connection that is kept as long as the server keeps it.
+/// A keep-alive connection.
 #[derive(Debug)]
 pub(crate) struct Line {
     place: Place,
     stream: Option<BufReader<Limited>>,
-    /// Whether a first byte of the last answer came.
+    /// Whether the first byte of the last response arrived.
     pub(crate) has_heard: bool,
 }
 
@@ -66,7 +66,8 @@ impl Line {
         Line { place, stream: None, has_heard: false }
     }
 
-    /// Sends and reads. An error means that no whole answer came; the request may have arrived all the same.
+    /// Sends a request and reads the response. An error means that no complete response arrived; the server may still
+    /// have received the request.
     pub(crate) fn exchange(&mut self, request: &Request, patience: Duration) -> io::Result<Reply> {
         let until = Instant::now() + patience;
         self.has_heard = false;
@@ -144,7 +145,7 @@ fn read_exactly(stream: &mut impl BufRead, length: u64, into: &mut Vec<u8>) -> i
     if (read as u64) < length { Err(io::ErrorKind::UnexpectedEof.into()) } else { Ok(()) }
 }
 
-/// A connection on which no single wait goes beyond a moment.
+/// A connection with a deadline for every read and write.
 #[derive(Debug)]
 pub(crate) struct Limited {
     stream: Stream,
@@ -165,7 +166,7 @@ impl Limited {
                 stream.set_nodelay(true)?;
                 Stream::Port(stream)
             }
-            // Taken at once, or refused: more can wait to be let in than there are clients.
+            // Connects or fails immediately: the listen backlog is larger than the number of clients.
             Place::Socket(path) => Stream::Socket(UnixStream::connect(path)?),
         };
         Ok(Limited { stream, until })
@@ -197,7 +198,7 @@ impl Write for Limited {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        // Nothing is held back.
+        // The stream is unbuffered.
         Ok(())
     }
 }

@@ -1,35 +1,34 @@
-//! What became of a call.
+//! Outcome of a call.
 
 use serde_json::Value;
 
 #[derive(Debug, Clone)]
 pub(crate) enum Outcome {
-    /// The tool answered: with what was wanted, or with a failure of its own.
+    /// The tool replied, with its result or a tool error.
     Said(Value),
-    /// The server said no, for a reason that is none of its making: nothing is promised, and nothing has changed.
+    /// The server rejected the call for a legitimate reason. The call had no effect.
     Refused(String),
-    /// The server said that it failed itself. That is right only where something was taken from it that it needs.
+    /// The server reported an internal error. Acceptable only if a resource was taken from it.
     Failed(String),
-    /// No answer came: it may have been carried out, or not, or may be yet.
+    /// No reply arrived: the call may have been executed, or may still be.
     Lost(String),
-    /// What came is no answer at all. That is never right, whatever was broken meanwhile.
+    /// The reply is invalid. Never acceptable, under any fault.
     Wrong(String),
 }
 
-/// The numbers of JSON-RPC for what a call that is right may be told: too many at once, a provider that is down, a
-/// network that fails, no time left, cancelled, and shutting down.
+/// JSON-RPC codes for rejections of a valid call: too many requests, provider down, network failure, timeout,
+/// cancelled, and shutting down.
 const REFUSALS: [i64; 6] = [-32002, -32004, -32006, -32007, -32011, -32012];
-/// And those for a program that failed itself: an internal error, a failure without a name, and a result that cannot be
-/// written.
+/// Codes for internal failures: internal error, unnamed failure, and unserializable result.
 const FAILURES: [i64; 3] = [-32603, -32000, -32013];
-/// Today's version of the protocol moves the numbers of programs by so much.
+/// The 2026-07-28 protocol offsets application codes by 1000.
 const MOVED: std::ops::RangeInclusive<i64> = -31019..=-31000;
 
 impl Outcome {
-    /// No answer, since something broke. Who was not even let in has changed nothing.
+    /// An I/O error. If the connection was refused, the call had no effect.
     pub(crate) fn of_error(error: &std::io::Error) -> Outcome {
         match error.kind() {
-            // The socket is not there between two lives of the server.
+            // The Unix socket does not exist during a restart.
             std::io::ErrorKind::ConnectionRefused | std::io::ErrorKind::NotFound => {
                 Outcome::Refused("nobody listens".to_owned())
             }
@@ -38,7 +37,7 @@ impl Outcome {
         }
     }
 
-    /// What a status says that is none of success. A call that is right is never called wrong.
+    /// Outcome of an error status. A valid call must never be rejected as invalid.
     pub(crate) fn of_status(status: u16, text: &str) -> Outcome {
         let told = format!("{status} {text}");
         match status {
@@ -48,7 +47,7 @@ impl Outcome {
         }
     }
 
-    /// What a tool's result says. Results have JSON as their first text, and failures of a tool are results too.
+    /// Outcome of a tool result. The first text of a result is JSON, and tool errors are results too.
     pub(crate) fn of_result(result: &Value) -> Outcome {
         let said = match &result["structuredContent"] {
             Value::Null => result["content"][0]["text"].as_str().and_then(|text| serde_json::from_str(text).ok()),
@@ -64,7 +63,7 @@ impl Outcome {
         }
     }
 
-    /// What a message of JSON-RPC says that answers the call `id`.
+    /// Outcome of a JSON-RPC message that must be the reply to the call `id`.
     pub(crate) fn of_message(message: &Value, id: u64) -> Outcome {
         if message["id"] != id {
             return Outcome::Wrong(format!("an answer to another call than {id}: {message}"));
@@ -87,12 +86,12 @@ impl Outcome {
     }
 }
 
-/// Whether a message is what a server says by itself, between answers.
+/// Whether a message is a notification.
 pub(crate) fn is_unasked(message: &Value) -> bool {
     message["id"].is_null() && message["method"].is_string()
 }
 
-/// Whether a tool did what was wanted of it.
+/// Whether a tool call succeeded.
 pub(crate) fn is_success(said: &Value) -> bool {
     said["success"] != false && said["error"].is_null()
 }

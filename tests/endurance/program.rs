@@ -1,4 +1,4 @@
-//! How the program is started in this run: which one, with which settings, on which folders.
+//! Launch configuration of the program under test: binary, settings, directories.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek};
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Enough for a command on a large base, on a crowded machine.
+/// Enough for a command on a large base on a loaded machine.
 const LONGEST_COMMAND: Duration = Duration::from_secs(1200);
 const LOOK_AGAIN: Duration = Duration::from_millis(10);
 
@@ -31,23 +31,24 @@ fn named(variable: &str, otherwise: &str) -> PathBuf {
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) binary: PathBuf,
-    /// Its home: settings, taxonomy, logs.
+    /// Home directory: settings, taxonomy, logs.
     pub(crate) home: PathBuf,
-    /// Where it keeps documents; a disk of its own where disks are to fail.
+    /// Storage directory; on a separate disk if disk faults are enabled.
     pub(crate) storage: PathBuf,
-    /// What the server listens on, in every one of its lives.
+    /// Listen address, the same after every restart.
     pub(crate) address: SocketAddr,
-    /// `server.limits` in its settings; none are the usual ones.
+    /// `server.limits` of the settings; empty for the defaults.
     pub(crate) limits: &'static str,
-    /// As whom it runs, where that is somebody else: limits hold for everybody but root.
+    /// User to run as, if not the current one: resource limits do not apply to root.
     pub(crate) user: Option<u32>,
-    /// A word that has to be found by the first answer after a start, where there is one.
+    /// A word that the first search after a start must find, if any.
     pub(crate) knows: Option<String>,
-    /// What else stands in its environment.
+    /// Additional environment variables.
     pub(crate) environment: Vec<(String, String)>,
 }
 
-/// Examples far apart, so that every text has one clear category. What is added is a comment with the version.
+/// Clearly separated examples, so that every text has one clear category. The editor appends a comment with the
+/// version.
 pub(crate) const TAXONOMY: &str = "\
 categories:
   - name: billing
@@ -62,7 +63,7 @@ categories:
 ";
 
 impl Program {
-    /// Writes settings and taxonomy. `upstream` is where the stand-in for providers listens.
+    /// Writes settings and taxonomy. `upstream` is the address of the mock provider.
     pub(crate) fn set_up(&self, upstream: SocketAddr) -> io::Result<()> {
         let settings = format!(
             "server: {{ listen: ['{address}', 'unix:{socket}'], tool_timeout_seconds: 60, shutdown_grace_seconds: 5, \
@@ -82,7 +83,7 @@ impl Program {
         fs::write(self.settings(), settings)?;
         fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)?;
         let Some(user) = self.user else { return Ok(()) };
-        // What it writes to is its own; on the way there it may pass.
+        // The user owns what it writes to and can traverse the parent directories.
         for place in [self.home.join("taxonomy.yaml").as_path(), &self.home, &self.storage] {
             chown(place, Some(user), Some(user))?;
         }
@@ -92,7 +93,7 @@ impl Program {
         Ok(())
     }
 
-    /// A command of the program with everything it needs; its log goes to the end of a file.
+    /// A command of the program with its configuration; the log is appended to a file.
     fn command(&self, log: &Path) -> io::Result<Command> {
         let mut command = Command::new(&self.binary);
         command
@@ -120,7 +121,7 @@ impl Program {
         self.command(&self.log())?.arg("stdio").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()
     }
 
-    /// Runs a command to its end and gives whether it was content, and what it said. It has to have an end.
+    /// Runs a command to completion and returns its success and output. Times out after `LONGEST_COMMAND`.
     pub(crate) fn run(&self, words: &[&str]) -> io::Result<(bool, String)> {
         let said = tempfile::tempfile()?;
         let mut child =
@@ -146,7 +147,7 @@ impl Program {
         self.home.join("settings.yaml")
     }
 
-    /// Where it listens beside its port.
+    /// Unix socket on which the server also listens.
     pub(crate) fn socket(&self) -> PathBuf {
         self.home.join("corbie.sock")
     }
@@ -156,7 +157,7 @@ impl Program {
     }
 }
 
-/// Somebody who is not root, where root can become somebody else.
+/// An unprivileged user id, if root can switch to it.
 pub(crate) fn nobody() -> Option<u32> {
     const NOBODY: u32 = 65_534;
     let users = fs::read_to_string("/proc/self/uid_map").ok()?;

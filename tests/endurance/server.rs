@@ -1,4 +1,4 @@
-//! The server in its many lives.
+//! The server process under test: start, readiness, stop, kill and resource usage.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use crate::http::{Line, Place, Request};
 use crate::outcome::Outcome;
 use crate::program::Program;
 
-/// Nothing takes longer, however busy the machine is.
+/// Upper bound for any operation, even on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
-/// Told only once something was begun anew.
+/// Exported only after the first restart of a background task.
 const RESTARTS: &str = "corbie_background_restarts_total";
 const STUCK: &str = "corbie_inference_stuck";
 
@@ -28,7 +28,7 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Starts it and waits for its first answer; gives how long that took.
+    /// Starts the server, waits for the first reply and returns the time it took.
     pub(crate) fn start(program: Program) -> Result<(Server, Duration), String> {
         let begun = Instant::now();
         let child = program.serve().map_err(|error| format!("the program does not start: {error}"))?;
@@ -41,7 +41,7 @@ impl Server {
         self.program.address
     }
 
-    /// Waits until a search is answered, by finding what is known, or by saying that nothing is.
+    /// Waits until a search succeeds or reports an empty base.
     pub(crate) fn wait_for_answer(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -71,7 +71,7 @@ impl Server {
         faces::plain(self.address()).call(tool, arguments, patience)
     }
 
-    /// The names of all tools there are.
+    /// The names of all tools.
     pub(crate) fn tools(&self) -> Result<Vec<String>, String> {
         let said = match self.ask("list_registered_tools", &json!({}), PATIENCE) {
             Outcome::Said(said) => said,
@@ -82,8 +82,7 @@ impl Server {
         if names.is_empty() { Err(format!("there are no tools: {said}")) } else { Ok(names) }
     }
 
-    /// What went wrong inside without anybody being told: background work that was begun anew, and threads that did not
-    /// come back.
+    /// Internal errors without an effect on clients: restarted background tasks and stuck threads.
     pub(crate) fn mishaps(&self) -> Result<u64, String> {
         let request = Request { method: "GET", path: "/metrics", headers: &[], body: &[] };
         let reply = Line::new(Place::Port(self.address())).exchange(&request, PATIENCE);
@@ -100,14 +99,14 @@ impl Server {
         Ok(counted(RESTARTS)? + counted(STUCK)?)
     }
 
-    /// Waits until everything that was begun has come to its end.
+    /// Waits until no task or request is in progress.
     pub(crate) fn wait_until_idle(&mut self) -> Result<(), String> {
         let until = Instant::now() + PATIENCE * 2;
         loop {
             let active = self.ask("knowledge-tasks", &json!({ "active_only": true }), PATIENCE);
             let inside = self.ask("inspect_server", &json!({}), PATIENCE);
             let is_idle = match (&active, &inside) {
-                // The one that asks is one of them.
+                // This request itself counts as one in flight.
                 (Outcome::Said(tasks), Outcome::Said(inside)) => {
                     tasks["tasks"].as_array().is_some_and(Vec::is_empty)
                         && inside["queues"]["requests_in_flight"].as_u64().is_none_or(|number| number <= 1)
@@ -124,7 +123,7 @@ impl Server {
         }
     }
 
-    /// How it ended, if it has.
+    /// The exit status, if it has ended.
     pub(crate) fn ended(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
@@ -133,12 +132,12 @@ impl Server {
         Pid::from_child(&self.child)
     }
 
-    /// The processes it has started, and theirs.
+    /// Child processes, recursively.
     pub(crate) fn descendants(&self) -> Vec<Pid> {
         descendants(self.pid())
     }
 
-    /// Ends it at once. What it had started must not outlive it.
+    /// Kills the server. Its child processes must not outlive it.
     pub(crate) fn kill(mut self) -> Result<Program, String> {
         let workers = self.descendants();
         self.child.kill().and_then(|()| self.child.wait()).map_err(|error| error.to_string())?;
@@ -152,7 +151,7 @@ impl Server {
         Ok(self.program.clone())
     }
 
-    /// Asks it to end, and waits.
+    /// Sends SIGTERM and waits for the exit.
     pub(crate) fn stop(mut self) -> Result<Program, String> {
         kill_process(self.pid(), Signal::TERM).map_err(|error| error.to_string())?;
         let until = Instant::now() + PATIENCE;
@@ -181,18 +180,18 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // A run that failed leaves nothing behind.
+        // A failed run must not leave a process behind.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// What a process has of what runs out.
+/// Limited resources held by a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Holds {
     pub(crate) files: usize,
     pub(crate) threads: usize,
-    /// Its own, in KiB: not what it maps of files, which is everybody's.
+    /// Private memory in KiB, without file mappings, which processes share.
     pub(crate) memory: usize,
 }
 
@@ -231,7 +230,7 @@ fn is_zombie(process: Pid) -> bool {
     stat.rsplit(')').next().is_none_or(|rest| rest.trim_start().starts_with(['Z', 'X']))
 }
 
-/// A port that is free now.
+/// A currently free port.
 pub(crate) fn free_address() -> io::Result<SocketAddr> {
     std::net::TcpListener::bind("127.0.0.1:0")?.local_addr()
 }

@@ -1,4 +1,4 @@
-//! The stand-in for the providers: it answers with what it was asked, so that every answer can be told from another's.
+//! Mock provider that echoes the prompt, so that every response can be matched to its request.
 
 use std::io;
 use std::net::SocketAddr;

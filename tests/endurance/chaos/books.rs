@@ -1,17 +1,17 @@
-//! What was acknowledged, kept outside of the program: the state of every document as far as its owner can know it.
+//! Client-side ledger of acknowledged writes: the possible states of every document as its client knows them.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-/// A version of a document, by its number; None is no document.
+/// Version number of a document; `None` if the document does not exist.
 pub(crate) type Version = Option<u64>;
 
-/// One document. Only one client changes it, and one thing at a time.
+/// One document. Only one client changes it, one change at a time.
 #[derive(Debug, Default)]
 pub(crate) struct Entry {
-    /// What it is, where there is no doubt; otherwise all that it may be.
+    /// All possible versions; exactly one when the state is certain.
     pub(crate) may_be: Vec<Version>,
     pub(crate) id: Option<String>,
-    /// A task that was promised and whose end was not seen.
+    /// A task that was accepted and whose end the client has not seen.
     pub(crate) task: Option<String>,
 }
 
@@ -25,20 +25,19 @@ impl Entry {
     }
 }
 
-/// How many versions that are no more are remembered.
+/// Number of dead versions to remember.
 const MOST_DEAD: usize = 200;
 
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) entries: BTreeMap<usize, Entry>,
-    /// The last version that was given out; none is used twice.
+    /// The last version number issued; none is reused.
     last: u64,
-    /// The last versions that were removed, replaced or refused, with their documents: none of them is ever seen again.
+    /// The last removed, replaced or rejected versions with their documents. None of them may reappear.
     pub(crate) dead: VecDeque<(usize, u64)>,
-    /// Documents of which a version was sent since all were cleared away: those that failed are listed as failed, each
-    /// under an id of its own.
+    /// Documents with a version sent since the last clear. Failed ones are listed as failed, each with its own id.
     pub(crate) tried: BTreeSet<usize>,
-    /// The ids of the last documents that were removed: none of them is ever listed again, as whatever.
+    /// Ids of the last removed documents. None may be listed again in any state.
     pub(crate) removed: VecDeque<String>,
 }
 
@@ -52,7 +51,7 @@ impl Books {
         self.entries.entry(document).or_insert_with(|| Entry { may_be: vec![None], ..Entry::default() })
     }
 
-    /// A change was sent, and nothing is known of it: from now on either may be true.
+    /// A change was sent and its outcome is unknown: from now on either state is possible.
     pub(crate) fn sent(&mut self, document: usize, becomes: Version) {
         if becomes.is_some() {
             self.tried.insert(document);
@@ -63,13 +62,13 @@ impl Books {
         }
     }
 
-    /// It was acknowledged: this is true, and nothing else.
+    /// The change was acknowledged: this version is the only possible one.
     pub(crate) fn is(&mut self, document: usize, version: Version, id: Option<String>) {
         let before = std::mem::replace(self.entry(document), Entry { may_be: vec![version], id, ..Entry::default() });
         before.may_be.into_iter().filter(|each| *each != version).for_each(|each| self.bury(document, each));
     }
 
-    /// It was removed, and that was acknowledged.
+    /// The removal was acknowledged.
     pub(crate) fn removed(&mut self, document: usize) {
         if let Some(id) = self.entry(document).id.take() {
             self.removed.push_back(id);
@@ -80,14 +79,14 @@ impl Books {
         self.is(document, None, None);
     }
 
-    /// All were removed at once, with everything that is left of failures.
+    /// All documents were removed, including the records of failed ones.
     pub(crate) fn cleared(&mut self) {
         let documents: Vec<usize> = self.entries.keys().copied().collect();
         documents.into_iter().for_each(|document| self.removed(document));
         self.tried.clear();
     }
 
-    /// It was refused: nothing has changed by it.
+    /// The change was rejected and had no effect.
     pub(crate) fn refused(&mut self, document: usize, version: Version) {
         self.entry(document).may_be.retain(|each| *each != version);
         self.bury(document, version);

@@ -1,9 +1,9 @@
-//! Breaks corbie on purpose, again and again, and looks whether anything was lost.
+//! Chaos test: injects faults into corbie repeatedly and checks that no data is lost.
 //!
-//! Clients of every kind use the real program over every face while faults strike it ([`faults`]). Each client keeps
-//! books outside of the program of what was acknowledged to it ([`books`]). After every fault the program comes to rest
-//! and is compared with all of them: nothing acknowledged is lost, nothing removed comes back, no answer is wrong or
-//! another's. The choices follow a seed, which a failure prints.
+//! Clients of every kind use the real program over every transport while faults are injected ([`faults`]). Each client
+//! keeps a ledger of its acknowledged writes outside of the program ([`books`]). After every fault the server becomes
+//! idle and is compared with all ledgers: no acknowledged write is lost, no removed document reappears, no response is
+//! wrong or belongs to another call. The choices follow a seed, which a failure prints.
 
 mod books;
 mod clients;
@@ -32,13 +32,13 @@ use crate::program::{self, Binaries, Program};
 use crate::server::{self, Server};
 use crate::upstream::Upstream;
 
-/// Every so many rounds everything stored is read and checked by the program itself.
+/// Rounds between two full integrity checks by the program.
 const ROUNDS_BETWEEN_CHECKS: u64 = 20;
 
-/// After so many rounds every tool has done what was wanted of it, and every face has served it.
+/// After this many rounds every tool must have succeeded, and every transport must have carried a success.
 const ROUNDS_THAT_MEET_ALL: u64 = 100;
 
-/// A run of nothing but calm that is shorter is no soak.
+/// A fault-free run shorter than this does not count as a soak test.
 const SHORTEST_SOAK: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
@@ -136,7 +136,7 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
     let begun = Instant::now();
     let until = begun + Duration::from_secs_f64(options.minutes * 60.0);
     while Instant::now() < until && options.rounds.is_none_or(|rounds| world.report.rounds < rounds) {
-        // In turn and not by chance: a short run, too, has met them all.
+        // Round-robin instead of random: even a short run covers every fault.
         let fault = faults[world.report.rounds as usize % faults.len()];
         let starts = world.report.recoveries.len();
         let outcome = round(&mut clients, &processes, fault, world, &mut chance);
@@ -165,14 +165,14 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
     if world.report.rounds >= ROUNDS_THAT_MEET_ALL {
         world.report.calls.nothing_is_missing(&tools)?;
     }
-    // Where nothing strikes it is one server from the beginning to the end, and must not grow.
-    // A few rounds of it are for the clients, and no soak.
+    // Without faults one server runs from beginning to end, and its memory must not grow. A few fault-free rounds only
+    // exercise the clients and are not a soak test.
     let is_soak = faults == [Fault::Calm] && begun.elapsed() >= SHORTEST_SOAK;
     if let (true, Some(growth)) = (is_soak, world.report.soak.growth()) {
         return Err(growth);
     }
     let log = std::fs::read_to_string(program.log()).unwrap_or_default();
-    // A thread that has no memory to begin with is no fault of the program.
+    // A thread that cannot start for lack of memory is not a bug in the program.
     let is_fault = |line: &&str| {
         line.contains("panicked") || (line.contains("a fault of corbie itself") && !line.contains("/std/src/sys/"))
     };
@@ -182,7 +182,7 @@ fn rounds(options: &Options, program: &Program, shelf: Shelf, world: &mut World)
     }
 }
 
-/// Clients work, a fault strikes, all comes to rest, and every client looks after what is its own.
+/// One round: clients run, a fault is injected, the server becomes idle, and every client checks its own data.
 fn round(
     clients: &mut [(Box<dyn Client>, Hand)],
     processes: &Processes,
@@ -231,7 +231,7 @@ fn round(
         client.settle(hand).map_err(|Broken(what)| format!("at rest: {what}"))?;
     }
     let mishaps = world.server()?.mishaps()?;
-    // Without threads or memory some of it fails, and is begun anew. A server that was started anew counts from none.
+    // Without threads or memory some background tasks fail and are restarted. A restarted server counts from zero.
     if mishaps > world.mishaps && fault != Fault::Limits {
         return Err(format!("background work was begun anew, or a thread did not come back: {mishaps}"));
     }
@@ -239,7 +239,7 @@ fn round(
     Ok(Recovered { answers, rests })
 }
 
-/// The program reads everything that is stored, and finds it sound.
+/// The program verifies all stored data.
 fn check(program: &Program) -> Result<(), String> {
     match program.run(&["knowledge", "check", "--json"]).map_err(|error| error.to_string())? {
         (true, _) => Ok(()),

@@ -1,4 +1,4 @@
-//! What happened, counted, in words and for programs.
+//! Summary of a run as text and JSON.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -12,28 +12,28 @@ use super::soak::Soak;
 #[derive(Debug, Default)]
 pub(crate) struct Report {
     pub(crate) rounds: u64,
-    /// On the shelf.
+    /// Chunks in the fixed corpus.
     pub(crate) chunks: usize,
     pub(crate) faults: BTreeMap<String, u64>,
     pub(crate) workers_killed: u64,
-    /// Clients on stdio that were killed in the middle of a call.
+    /// Stdio clients killed during a call.
     pub(crate) clients_killed: u64,
-    /// How often the server ended since it could have no more memory.
+    /// How often the server ended for lack of memory.
     pub(crate) ended_for_memory: u64,
-    /// From a start after a fault to the first answer.
+    /// Times from a start after a fault to the first reply.
     pub(crate) recoveries: Vec<Duration>,
-    /// What could not be done here, and how often.
+    /// Faults that could not be injected here, with counts.
     skipped: BTreeMap<String, u64>,
     pub(crate) calls: Tally,
     pub(crate) soak: Soak,
 }
 
-/// How soon all was well after a fault.
+/// Recovery times after a fault.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Recovered {
-    /// From where it has healed to the first right answer.
+    /// From the end of the fault to the first correct reply.
     pub(crate) answers: Duration,
-    /// From the last call to where nothing is left to do.
+    /// From the last call until the server is idle.
     pub(crate) rests: Duration,
 }
 
@@ -42,7 +42,7 @@ impl Report {
         *self.skipped.entry(what.to_owned()).or_default() += 1;
     }
 
-    /// One line for each round, with how long each start and the recovery took.
+    /// One line per round, with the duration of each start and of the recovery.
     pub(crate) fn of_round(&self, fault: Fault, starts: usize, Recovered { answers, rests }: Recovered) -> String {
         let took = |took: &Duration| format!(", answers {:.2} s after its start", took.as_secs_f64());
         let recoveries: String = self.recoveries[starts..].iter().map(took).collect();
@@ -53,7 +53,7 @@ impl Report {
         )
     }
 
-    /// One line for whoever waits.
+    /// Progress line.
     pub(crate) fn so_far(&self, after: Duration) -> String {
         let Tally { said, refused, lost, .. } = &self.calls;
         let memory = self.soak.memory().map_or(0, |[_, _, last]| last);

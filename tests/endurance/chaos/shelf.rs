@@ -1,4 +1,4 @@
-//! Documents that were there before anything was broken, and that nobody changes: as many as a base in use has.
+//! Fixed corpus: documents added before the first fault and never changed, as many as in a base in use.
 
 use std::fs;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 use super::texts;
 use crate::program::Program;
 
-/// Whose words they have; no client has this number.
+/// Client number of the corpus documents; no client has it.
 const NOBODY: usize = 900;
 const CHUNKS_OF_A_DOCUMENT: usize = 50;
 
-/// What stands on it.
+/// Size of the corpus.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Shelf {
     pub(crate) documents: usize,
@@ -19,7 +19,7 @@ pub(crate) struct Shelf {
 }
 
 impl Shelf {
-    /// Fills it while nobody else is there, with at least so many chunks.
+    /// Adds at least this many chunks before any client runs.
     pub(crate) fn fill(program: &Program, chunks: usize) -> Result<Shelf, String> {
         let in_words = |error: std::io::Error| error.to_string();
         let folder = program.home.join("shelf");
@@ -43,12 +43,12 @@ impl Shelf {
     }
 }
 
-/// A word that only one document on the shelf has.
+/// A word unique to one document of the corpus.
 pub(crate) fn word(document: usize) -> String {
     texts::word(NOBODY, document, 0)
 }
 
-/// As long as a chunk may be, so that each becomes one.
+/// As long as a chunk may be, so that each paragraph becomes one chunk.
 fn paragraph(document: usize, number: usize) -> String {
     let sentence = |step: usize| texts::SENTENCES[(document + number + step) % texts::SENTENCES.len()];
     format!("{} {number}: {} {} {}", word(document), sentence(0), sentence(1), sentence(2))

@@ -1,20 +1,20 @@
-//! What the server holds at rest, round after round: in a program that leaks it grows, in others it does not.
+//! Leak detection: resources held by the idle server, round by round, must not grow.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use crate::server::Holds;
 
-/// Fewer say nothing of a line through them.
+/// Fewer samples are too few for a trend line.
 const FEWEST: usize = 30;
-/// What a line through the last two thirds of a run may rise by from its beginning to its end, as a share of what is held
-/// in the middle, and in KiB: allocators keep some of what they were given back. It has to be more than both to be growth.
+/// Growth is a rise of the trend line over the last two thirds of a run that exceeds both bounds: a share of the
+/// median, and a number of KiB. Allocators retain part of the freed memory.
 const MOST_SHARE: f64 = 0.10;
 const MOST_MORE: f64 = 8.0 * 1024.0;
-/// Files and threads come and go with connections.
+/// Open files and threads fluctuate with connections.
 const MOST_FILES: f64 = 8.0;
 
-/// One of the things a process holds.
+/// Selects one of the resources of a process.
 type Kind = fn(&Holds) -> usize;
 
 #[derive(Debug, Default)]
@@ -27,7 +27,7 @@ impl Soak {
         self.held.push((after, holds));
     }
 
-    /// What has grown; None if nothing has. The first third is left out: caches fill, and pools find their size.
+    /// The resource that has grown, if any. Ignores the first third, in which caches and pools fill.
     pub(crate) fn growth(&self) -> Option<String> {
         let settled = self.settled();
         if self.held.len() < FEWEST {
@@ -45,18 +45,18 @@ impl Soak {
         })
     }
 
-    /// The last two thirds.
+    /// The last two thirds of the samples.
     fn settled(&self) -> &[(Duration, Holds)] {
         &self.held[self.held.len() / 3..]
     }
 
-    /// First, most and last memory, in MiB.
+    /// First, maximum and last memory in MiB.
     pub(crate) fn memory(&self) -> Option<[usize; 3]> {
         let mib = |(_, holds): &(Duration, Holds)| holds.memory >> 10;
         Some([mib(self.held.first()?), self.held.iter().map(mib).max()?, mib(self.held.last()?)])
     }
 
-    /// Memory over time, as a picture.
+    /// Memory over time as SVG.
     pub(crate) fn plot(&self) -> String {
         const WIDTH: f64 = 720.0;
         const HEIGHT: f64 = 240.0;
@@ -78,7 +78,7 @@ impl Soak {
             let share = f64::from(step) / 4.0;
             let y = HEIGHT - EDGE - share * (HEIGHT - 2.0 * EDGE);
             let x = EDGE + share * (WIDTH - 2.0 * EDGE);
-            // Writing to a text does not fail.
+            // Writing to a `String` does not fail.
             let _ = writeln!(
                 picture,
                 "<line x1=\"{EDGE}\" y1=\"{y:.1}\" x2=\"{right}\" y2=\"{y:.1}\" stroke=\"#ddd\"/>\
@@ -96,7 +96,7 @@ impl Soak {
             "<polyline points=\"{}\" fill=\"none\" stroke=\"#2f46c8\" stroke-width=\"2\"/>",
             points.join(" ")
         );
-        // The line that growth is judged by.
+        // The trend line by which growth is judged.
         if let (Some(trend), [(first, _), .., (last, _)]) =
             (Trend::of(self.settled(), |holds| holds.memory), self.settled())
         {
@@ -118,18 +118,18 @@ impl Soak {
     }
 }
 
-/// The straight line that is nearest to all that was held (least squares), over seconds.
+/// Least-squares line over seconds.
 struct Trend {
-    /// How much higher the line ends than it begins.
+    /// Difference between the end and the beginning of the line.
     rise: f64,
     median: f64,
     slope: f64,
-    /// A point it goes through.
+    /// A point on the line.
     middle: (f64, f64),
 }
 
 impl Trend {
-    /// None where nothing was seen, or all at the same moment.
+    /// `None` without samples, or if all have the same time.
     fn of(held: &[(Duration, Holds)], of: Kind) -> Option<Trend> {
         let points: Vec<(f64, f64)> =
             held.iter().map(|(after, holds)| (after.as_secs_f64(), of(holds) as f64)).collect();

@@ -1,8 +1,8 @@
-//! What documents say. Every paragraph names its version, so that a mixture of two shows.
+//! Texts of the test documents. Every paragraph contains its version, so that a mixture of two versions shows.
 
-/// A word that no other version of any document has.
+/// A word unique to one version of one document.
 pub(crate) fn word(client: usize, document: usize, version: u64) -> String {
-    // Letters only, and no word of a language: a searcher for words finds it or does not.
+    // Letters only, and no natural-language word, so that full-text search either finds it or does not.
     let letters = |mut number: u64| -> String {
         let mut word = String::new();
         for _ in 0..6 {
@@ -23,7 +23,7 @@ pub(super) const SENTENCES: [&str; 6] = [
     "Fog lay on the water until the bell of the customs house rang.",
 ];
 
-/// Some paragraphs, more or fewer by the version.
+/// Several paragraphs; their number depends on the version.
 pub(crate) fn text(client: usize, document: usize, version: u64) -> String {
     let word = word(client, document, version);
     let first = version as usize + document;
@@ -35,7 +35,7 @@ pub(crate) fn text(client: usize, document: usize, version: u64) -> String {
     paragraphs.join("\n\n") + "\n"
 }
 
-/// Whether what was found belongs to one version only.
+/// Whether a passage belongs to a single version.
 pub(crate) fn is_of_one_version(found: &str, word: &str) -> bool {
     found.split_whitespace().filter(|each| each.starts_with("qz")).all(|each| each == word)
 }

@@ -1,4 +1,4 @@
-//! MCP over HTTP: without a session, as 2026-07-28 has it, with a session as versions before, and in the REST style.
+//! MCP over HTTP: stateless (2026-07-28), with a session (earlier versions), and REST style.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::outcome::{Outcome, is_unasked};
 const MODERN: &str = "2026-07-28";
 const LEGACY: &str = "2025-06-18";
 
-/// Posts JSON and gives what came, or that nothing did.
+/// Posts JSON and returns the outcome.
 struct Post {
     line: Line,
     next: u64,
@@ -30,7 +30,7 @@ impl Post {
         self.line.exchange(&request, patience).map_err(|error| Outcome::of_error(&error))
     }
 
-    /// Sends a message and gives its answer.
+    /// Sends a message and returns its reply.
     fn ask(
         &mut self,
         more: &[(&str, &str)],
@@ -48,14 +48,14 @@ impl Post {
     }
 }
 
-/// The answer to a message: as JSON, or as the last event of a stream.
+/// The reply to a message, as JSON or as the last event of a stream.
 fn read(reply: &Reply, id: u64) -> Outcome {
     let text = reply.text();
     if reply.header("content-type").is_some_and(|kind| kind.starts_with("text/event-stream")) {
         return read_events(&text, id);
     }
     match serde_json::from_str::<Value>(&text) {
-        // Who is turned away before the message was read is told so without its id.
+        // A request rejected before its body was parsed gets a reply without its id.
         Ok(message) if message["jsonrpc"] == "2.0" && (reply.status == 200 || !message["id"].is_null()) => {
             Outcome::of_message(&message, id)
         }
@@ -64,7 +64,7 @@ fn read(reply: &Reply, id: u64) -> Outcome {
     }
 }
 
-/// Nothing but what the server says by itself may come before the answer, and nothing after it.
+/// Only notifications may precede the reply, and no event may follow it.
 fn read_events(text: &str, id: u64) -> Outcome {
     let mut answer = None;
     let events = text.lines().filter_map(|line| line.strip_prefix("data:")).filter(|data| !data.trim().is_empty());
@@ -81,7 +81,7 @@ fn read_events(text: &str, id: u64) -> Outcome {
     }
 }
 
-/// One message, no version said and no session: what a script sends, to a port or to a socket in the file system.
+/// One message without version or session, as a script sends it, to a TCP port or a Unix socket.
 pub(crate) struct Plain(Post);
 
 impl Plain {
@@ -96,7 +96,7 @@ impl Face for Plain {
     }
 }
 
-/// The version of today: no session, everything in the request.
+/// The 2026-07-28 version: no session, the request carries everything.
 pub(crate) struct Modern(Post);
 
 impl Modern {
@@ -118,7 +118,7 @@ impl Face for Modern {
     }
 }
 
-/// A session, as versions before had it; a server that was started anew does not know it, and another one is begun.
+/// A session as in earlier versions. A restarted server does not know it, so the client opens a new one.
 pub(crate) struct Session {
     post: Post,
     id: Option<String>,
@@ -174,7 +174,7 @@ impl Face for Session {
     }
 }
 
-/// Parameters as the body, the result as the answer.
+/// Arguments as the body, the result as the reply.
 pub(crate) struct Rest(Post);
 
 impl Rest {

@@ -1,4 +1,4 @@
-//! The ways a client reaches the program. All of them lead to the same tools, and none may answer otherwise.
+//! Transports by which clients reach the program. All of them serve the same tools and must give the same results.
 
 mod http;
 mod stdio;
@@ -17,17 +17,17 @@ use crate::outcome::Outcome;
 use crate::program::Program;
 use stdio::Stdio;
 
-/// Processes beside the server that clients share. Each has a model of its own, so there are few.
+/// Stdio processes shared by the clients. Each loads its own model, so there are few.
 const PROCESSES: usize = 2;
-/// One call out of so many goes to them.
+/// One call in this many goes to a stdio process.
 const CALLS_TO_ONE_OF_PROCESSES: usize = 14;
 
 pub(crate) trait Face: Send {
-    /// Calls a tool and waits for the answer, at most so long. Who waits for a moment only is a client that was killed.
+    /// Calls a tool and waits for the reply until the timeout. A very short timeout simulates a killed client.
     fn call(&mut self, tool: &str, arguments: &Value, patience: Duration) -> Outcome;
 }
 
-/// A way to the tools.
+/// Transport kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     Plain,
@@ -35,12 +35,12 @@ pub(crate) enum Kind {
     Session,
     Rest,
     WebSocket,
-    /// Plain, over a socket in the file system.
+    /// Plain HTTP over a Unix socket.
     Socket,
     Stdio,
 }
 
-/// All that the server itself serves.
+/// Transports of the server process.
 const SERVED: [Kind; 6] = [Kind::Plain, Kind::Modern, Kind::Session, Kind::Rest, Kind::WebSocket, Kind::Socket];
 
 impl Kind {
@@ -68,7 +68,7 @@ impl Kind {
     }
 }
 
-/// The processes that clients share.
+/// The stdio processes shared by the clients.
 #[derive(Clone)]
 pub(crate) struct Processes(Arc<Vec<Mutex<Stdio>>>);
 
@@ -77,18 +77,18 @@ impl Processes {
         Processes(Arc::new((0..PROCESSES).map(|_| Mutex::new(Stdio::new(program.clone()))).collect()))
     }
 
-    /// Ends all of them.
+    /// Stops all of them.
     pub(crate) fn leave(&self) {
         self.0.iter().for_each(|process| process.lock().unwrap_or_else(PoisonError::into_inner).leave());
     }
 
-    /// How many were killed by a client that gave up on them.
+    /// How many were killed by a client that timed out.
     pub(crate) fn killed(&self) -> u64 {
         self.0.iter().map(|process| process.lock().unwrap_or_else(PoisonError::into_inner).killed).sum()
     }
 }
 
-/// One of each for a client, made when it is first used.
+/// The transports of one client, created on first use.
 pub(crate) struct Faces {
     client: usize,
     program: Program,
@@ -119,7 +119,7 @@ impl Faces {
     }
 }
 
-/// What the checks after a round use: the plainest of all.
+/// Plain HTTP, used by the checks after a round.
 pub(crate) fn plain(address: SocketAddr) -> Box<dyn Face> {
     Box::new(http::Plain::new(Place::Port(address)))
 }

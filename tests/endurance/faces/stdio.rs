@@ -1,6 +1,6 @@
-//! MCP over stdin and stdout: a process of its own beside the server, on the same storage, as desktop clients start it.
+//! MCP over stdin and stdout: a separate process on the same storage, as desktop clients start it.
 //!
-//! A client that gives up kills it, which is what desktops do when they are shut.
+//! A client that times out kills the process, as desktop applications do when they quit.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin};
@@ -17,7 +17,7 @@ pub(crate) struct Stdio {
     program: Program,
     running: Option<Running>,
     next: u64,
-    /// How many were killed in the middle of a call.
+    /// How many were killed during a call.
     pub(crate) killed: u64,
 }
 
@@ -90,7 +90,7 @@ impl Face for Stdio {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Gone already, perhaps.
+        // The process may have exited.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

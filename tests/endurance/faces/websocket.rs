@@ -1,4 +1,4 @@
-//! MCP over a WebSocket: frames by hand, since a client of our own can be cut off in the middle of one.
+//! MCP over WebSocket with hand-written frames, so that the client can disconnect in the middle of one.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ impl WebSocket {
         WebSocket { place, stream: None, next: 1 }
     }
 
-    /// A new connection, or why the server will have none.
+    /// Opens a connection, or returns the reason of the rejection.
     fn connect(&self, until: Instant) -> io::Result<Result<BufReader<Limited>, Outcome>> {
         let mut stream = BufReader::new(Limited::connect(&self.place, until)?);
         let head = format!(
@@ -83,8 +83,8 @@ impl Face for WebSocket {
     }
 }
 
-/// The message that answers a call. What the server says by itself before it is passed over; an answer to another call
-/// is nobody's, since a connection is given up with the call that got none.
+/// The reply to a call. Skips notifications. A reply to a different call cannot occur, since a timed-out call closes
+/// its connection.
 fn answer(stream: &mut BufReader<Limited>, id: u64) -> io::Result<Value> {
     loop {
         let (kind, data) = receive(stream)?;
@@ -120,7 +120,7 @@ fn send(stream: &mut BufReader<Limited>, kind: u8, data: &[u8]) -> io::Result<()
             frame.extend((long as u64).to_be_bytes());
         }
     }
-    // A mask of zeros is a mask: the data stays readable where traffic is looked at.
+    // A mask of zeros is valid and keeps the data readable in traffic dumps.
     frame.extend([0; 4]);
     frame.extend(data);
     stream.get_mut().write_all(&frame)

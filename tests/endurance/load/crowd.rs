@@ -1,4 +1,4 @@
-//! Clients that come at once.
+//! Concurrent clients that generate load.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -9,16 +9,16 @@ use super::question::Questions;
 use crate::chance::Chance;
 use crate::http::{Line, Place, Request};
 
-/// Who has no answer by then was left without a word.
+/// A call without a response by then counts as silently dropped.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How many wrong answers are told; one is too many.
+/// Number of wrong responses to report; one is a failure.
 const MOST_TOLD: usize = 20;
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Pace {
-    /// Each client asks again as soon as it was answered.
+    /// Closed loop: each client sends the next call after the response.
     AsItCan,
-    /// All of them together ask so many times a second, answered or not: nobody waits because others do.
+    /// Open loop: all clients together send this many calls per second, independent of the responses.
     Rate(f64),
 }
 
@@ -29,17 +29,17 @@ pub(crate) struct Crowd<'a> {
     pub(crate) seed: u64,
 }
 
-/// What became of the calls.
+/// Counts of call outcomes.
 #[derive(Debug, Default)]
 pub(crate) struct Came {
     pub(crate) sent: u64,
     pub(crate) right: u64,
-    /// Told to come again, and when.
+    /// Rejected with a retry hint.
     pub(crate) refused: u64,
-    /// Cut off before a first byte of an answer: what is left to say to more connections than there may be.
+    /// Closed before the first byte of a response: connections over the limit.
     pub(crate) closed: u64,
     pub(crate) silent: u64,
-    /// How long all clients together waited for answers.
+    /// Total time the clients waited for responses.
     pub(crate) waited: Duration,
     pub(crate) wrong: Vec<String>,
 }
@@ -82,7 +82,7 @@ impl Crowd<'_> {
         let mut next = Instant::now();
         loop {
             if let Pace::Rate(rate) = pace {
-                // Spread evenly over the time that is one client's share, so that all together keep the rate.
+                // Uniformly distributed around the interval of one client, so that all clients together keep the rate.
                 let share = Duration::from_secs_f64(clients as f64 / rate);
                 let wait = chance.between(Duration::ZERO, share * 2);
                 next += wait;
@@ -116,7 +116,7 @@ impl Crowd<'_> {
                 let text = reply.text();
                 match reply.status {
                     200 if text.contains(&question.answer) => Answer::Right,
-                    // A tool that was refused its turn says so in its result.
+                    // A tool rejected for lack of a permit reports that in its result.
                     200 if text.contains("retry_after") => Answer::Refused,
                     429 | 503 if reply.header("retry-after").is_some() => Answer::Refused,
                     status => Answer::Wrong(format!("{status} to {body}: {text}")),

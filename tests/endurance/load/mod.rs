@@ -1,8 +1,8 @@
-//! More than corbie can do: a thousand clients at twice the rate it sustains.
+//! Overload test: a thousand clients at twice the sustainable rate.
 //!
-//! First a few clients find out how many calls a second there can be. Then a thousand come at twice that rate. Whoever is
-//! let in gets the right answer, whoever is not is told so at once with when to come again, nobody is left without a
-//! word, and memory stays within bounds. Afterwards it is as fast as before.
+//! First a few clients measure the sustainable rate. Then a thousand send calls at twice that rate. Admitted calls get
+//! the right response, rejected calls get an immediate error with a retry hint, no call is dropped silently, and memory
+//! stays bounded. Afterwards throughput is the same as before.
 
 mod crowd;
 mod question;
@@ -22,14 +22,14 @@ use crate::program::{Binaries, Program};
 use crate::server::{self, Server};
 use crate::upstream::Upstream;
 
-/// A few clients, each with the next question as soon as the last is answered: what the program sustains.
+/// Closed-loop clients that measure the sustainable rate.
 const FEW: usize = 8;
 const MEASURE: Duration = Duration::from_secs(4);
-/// What the program may hold more under load than at rest, in MiB: a bound, whatever comes.
+/// Maximum memory growth under load in MiB, independent of the load.
 const MOST_MEMORY: usize = 256;
-/// Afterwards it does at least this share of what it did before. Half, since machines are noisy.
+/// Minimum throughput after the overload relative to before. Half, since machines are noisy.
 const LEAST_SHARE: f64 = 0.5;
-/// So often is looked, as whatever else the machine does may fall into one look.
+/// Number of measurements, because unrelated activity on the machine may disturb one.
 const LOOKS_AFTERWARDS: usize = 3;
 
 #[derive(Debug, Args)]
@@ -48,16 +48,16 @@ pub(crate) struct Options {
     seed: u64,
 }
 
-/// The share of the calls that was to be sent which has to be: with less, the load was not what it says.
+/// Minimum share of the intended calls that must be sent; otherwise the load was lower than intended.
 const LEAST_SENT: f64 = 0.9;
-/// Or clients wait for answers for half of the time and more: then few are left who could ask.
+/// Alternatively, clients spend at least this share of the time waiting for responses, so that few could send more.
 const LEAST_WAITING: f64 = 0.5;
-/// The share of calls that may be cut off without a word: connections beyond the most there may be.
+/// Maximum share of calls closed without a response: connections over the limit.
 const MOST_CLOSED: f64 = 0.05;
-/// A run of so many seconds is about the program. A shorter one is on a machine that may be too busy to send as much as it
-/// should, which is told and no failure.
+/// Runs of at least this many seconds must reach the intended load. A shorter run may be on a machine too busy to send
+/// that much; the report mentions it and the run does not fail.
 const LONG: u64 = 15;
-/// As they come, and so narrow that most have to be refused.
+/// The default limits, and limits that force most calls to be rejected.
 const LIMITS: [(&str, &str); 2] = [
     ("usual limits", ""),
     ("narrow limits", "max_running: 32, max_running_per_caller: 32, max_waiting: 64, max_wait: 1s"),
@@ -118,7 +118,7 @@ fn with_limits(options: &Options, binaries: &Binaries, limits: &'static str) -> 
     let wanted = rate * options.times * lasts.as_secs_f64();
     let waiting = during.waited.as_secs_f64() / (options.clients as f64 * took.as_secs_f64());
     let is_loaded = during.sent as f64 >= wanted * LEAST_SENT || waiting >= LEAST_WAITING;
-    // What could not be tried is told, and counts as nothing.
+    // If the load was not reached in a short run, the checks that depend on it are skipped.
     let counts = is_loaded || options.seconds >= LONG;
     let closed = during.closed as f64 / during.sent.max(1) as f64;
     let (mut passed, mut failures) = (0, Vec::new());

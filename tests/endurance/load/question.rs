@@ -1,4 +1,4 @@
-//! What is asked under load, and what the only right answer to it is.
+//! Requests of the load test with their expected responses.
 
 use std::fs;
 use std::path::Path;
@@ -11,12 +11,12 @@ use crate::server::{PATIENCE, Server};
 
 const DOCUMENTS: usize = 40;
 
-/// One request, and how to tell its answer.
+/// One request and how to recognize its response.
 #[derive(Debug)]
 pub(crate) struct Question {
     pub(crate) path: &'static str,
     pub(crate) body: Value,
-    /// What stands in the right answer, and in no other.
+    /// Text that only the right response contains.
     pub(crate) answer: String,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct Questions {
 }
 
 impl Questions {
-    /// Adds documents and learns what texts are sorted into, while nobody else is there.
+    /// Adds documents and records the expected classifications before the load starts.
     pub(crate) fn prepare(server: &Server, folder: &Path) -> Result<Questions, String> {
         let files = folder.join("documents");
         fs::create_dir_all(&files).map_err(|error| error.to_string())?;
@@ -60,7 +60,7 @@ impl Questions {
             }
             1 | 2 => {
                 let document = chance.below(DOCUMENTS);
-                // Never asked before, so that no answer comes out of a cache.
+                // Unique query, so that no response comes from a cache.
                 let query = format!("{} is the word of which note? {number}", word(document));
                 let body = call("knowledge-search", json!({ "query": query, "top_k": 3 }));
                 Question {
@@ -79,7 +79,7 @@ impl Questions {
     }
 }
 
-/// A word that only one note has.
+/// A word unique to one note.
 fn word(number: usize) -> String {
     let letter = |number: usize| char::from(b'a' + (number % 20) as u8);
     format!("qzv{}{}{}", letter(number), letter(number / 20), letter(number / 3 + 7))

@@ -1,4 +1,4 @@
-//! Looks again and again at what the server holds.
+//! Samples the resource usage of the server.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +37,7 @@ impl Watch {
         Watch { first, over, looking }
     }
 
-    /// What it held at first, and at most.
+    /// The first and the maximum usage.
     pub(crate) fn end(self) -> (Holds, Holds) {
         self.over.store(true, Ordering::Relaxed);
         (self.first, self.looking.join().unwrap_or_default())

@@ -1,4 +1,5 @@
-//! Asks models through the router, each question with a word of its own: an answer with another's word is a mixed one.
+//! Client that calls models through the router. Every prompt has a unique nonce; a response with a foreign nonce
+//! reveals mixed-up responses.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
@@ -9,8 +10,8 @@ use super::{Broken, Call, Came, Client, Hand, PATIENCE, Seen};
 use crate::http::{Line, Place, Request};
 use crate::outcome::Outcome;
 
-/// How long after the last fault a provider may be left alone: the router rests for half a minute, and then tries one
-/// call. The rest is for a crowded machine.
+/// How long a provider may stay unused after the last fault. The circuit breaker stays open for half a minute and then
+/// probes with one call; the remainder is slack for a loaded machine.
 const MOST_UNANSWERED: Duration = Duration::from_secs(75);
 const LOOK_AGAIN: Duration = Duration::from_millis(500);
 const MODEL: &str = "stand-in/echo-large";
@@ -20,9 +21,9 @@ pub(crate) struct Asker {
     number: usize,
     asked: u64,
     line: Line,
-    /// The vector that a text had the first time.
+    /// The first embedding of the text.
     vector: Option<Value>,
-    /// Since when no question was answered at rest.
+    /// Since when model calls fail although no fault is active.
     unanswered: Option<Instant>,
 }
 
@@ -36,7 +37,7 @@ impl Asker {
         format!("nonce-{}-{}-end", self.number, self.asked)
     }
 
-    /// The OpenAI's way.
+    /// Sends a request to the OpenAI-compatible API.
     fn openai(&mut self, path: &str, body: Option<&Value>, hand: &mut Hand) -> Seen<Came> {
         let text = body.map(Value::to_string).unwrap_or_default();
         let headers = [("Content-Type", "application/json")];
@@ -55,7 +56,7 @@ impl Asker {
         hand.count(Call { tool: path, face: "openai", is_cut_off: false }, outcome)
     }
 
-    /// Whether it was answered; so do the others.
+    /// Returns whether the call got a response, like the functions below.
     fn chat(&mut self, hand: &mut Hand) -> Seen<bool> {
         let word = self.word();
         let arguments = json!({ "prompt": format!("repeat {word}"), "model": MODEL });
@@ -74,7 +75,7 @@ impl Asker {
         if !stream {
             return is_own(text, &word).map(|()| true);
         }
-        // A stream that broke off says so in an event of its own; one that says it is whole is whole.
+        // An interrupted stream ends with an error event; a stream that ends with `[DONE]` must be complete.
         let mut answer = String::new();
         for data in text.lines().filter_map(|line| line.strip_prefix("data: ")) {
             if data == "[DONE]" {
@@ -90,7 +91,7 @@ impl Asker {
         Err(Broken(format!("a stream that ends without a word about it: {text}")))
     }
 
-    /// The model inside needs no provider, and says the same of a text every time.
+    /// The built-in model needs no provider and must return the same embedding every time.
     fn embed(&mut self, hand: &mut Hand) -> Seen {
         let Came::Said(said) = self.openai("/v1/embeddings", Some(&json!({ "model": "auto", "input": TEXT })), hand)?
         else {
@@ -107,7 +108,7 @@ impl Asker {
         }
     }
 
-    /// What is inside is always listed.
+    /// The built-in model is always listed.
     fn models(&mut self, hand: &mut Hand) -> Seen {
         match self.openai("/v1/models", None, hand)? {
             Came::Said(said) if !said.as_str().is_some_and(|text| text.contains("\"auto\"")) => {
@@ -117,7 +118,7 @@ impl Asker {
         }
     }
 
-    /// A question about the documents on the shelf; without a provider there are passages and no answer.
+    /// A question about the documents of the fixed corpus. Without a provider the reply has passages but no answer.
     fn about_documents(&mut self, hand: &mut Hand) -> Seen<bool> {
         match hand.call("knowledge-ask", &json!({ "question": "where did ships wait?" }))? {
             Came::Said(said) if said.get("answer").is_none() && said["error"].is_null() => {
@@ -133,7 +134,7 @@ impl Asker {
     }
 }
 
-/// The word of the question is in the answer, and nobody else's.
+/// The answer contains the nonce of this prompt and no other nonce.
 fn is_own(answer: &str, word: &str) -> Seen {
     let others = answer.match_indices("nonce-").filter(|(at, _)| !answer[*at..].starts_with(word)).count();
     match answer.contains(word) && others == 0 {
@@ -154,8 +155,8 @@ impl Client for Asker {
         }
     }
 
-    /// A provider that failed is left alone for longer than a round takes. So nobody waits for it here: it may go
-    /// unanswered for as long as that, and not longer.
+    /// The circuit breaker stays open longer than a round takes, so this check does not wait for the provider. Calls
+    /// may fail for `MOST_UNANSWERED`, not longer.
     fn settle(&mut self, hand: &mut Hand) -> Seen {
         self.embed(hand)?;
         self.models(hand)?;

@@ -1,4 +1,5 @@
-//! Saves the taxonomy again and again, each time with a higher number in it: one that was acknowledged never goes back.
+//! Client that saves the taxonomy repeatedly with an increasing number in it. An acknowledged save must never be rolled
+//! back.
 
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ impl Editor {
     }
 
     fn compare(&mut self, said: &Value) -> Seen {
-        // A file that cannot be read just now is told as such.
+        // A temporarily unreadable file is reported in `problem`.
         let Some(text) = said["text"].as_str() else {
             return if said["problem"].is_string() { Ok(()) } else { Err(Broken(format!("no taxonomy: {said}"))) };
         };
@@ -41,12 +42,12 @@ impl Client for Editor {
         self.compare(&there)?;
         self.sent += 1;
         let text = format!("{TAXONOMY}{MARK}{}\n", self.sent);
-        // With the version that was changed: a save that comes late, after its client was cut off, undoes no later one.
+        // Sends the base version: a late save of a disconnected client must not overwrite a later one.
         match hand.call("save_taxonomy", &json!({ "text": text, "version": there["version"] }))? {
             Came::Said(said) if said["saved"] == true => self.saved = self.sent,
             Came::Said(_) | Came::Refused | Came::Lost => {}
         }
-        // Saving starts a reload; one after the other without a pause would be nothing but reloads.
+        // Saving triggers a reload; without a pause the server would do nothing but reload.
         std::thread::sleep(std::time::Duration::from_millis(100));
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Adds, changes, removes and finds documents in a knowledge base of its own, and knows what has to be there.
+//! Client that adds, changes, removes and finds documents in its own knowledge base and knows the expected contents.
 
 mod import;
 mod settle;
@@ -17,9 +17,10 @@ use crate::http::{Line, Place, Request};
 use crate::outcome::Outcome;
 use crate::program::Program;
 
-/// How many documents take part.
+/// Number of documents.
 const DOCUMENTS: usize = 8;
-/// From this one on they are uploaded. What was uploaded has no path by which it could be replaced: it is removed first.
+/// Documents from this number on are uploaded. An upload has no path by which it could be replaced, so it is removed
+/// first.
 const FIRST_UPLOADED: usize = 6;
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -29,7 +30,7 @@ pub(crate) struct Librarian {
     files: PathBuf,
     address: SocketAddr,
     books: Books,
-    /// Whether all may yet be cleared away, by a call that was not answered.
+    /// Whether an unanswered clear call may still take effect.
     may_be_cleared: bool,
 }
 
@@ -60,7 +61,7 @@ impl Librarian {
         arguments
     }
 
-    /// Adds a new version, by its path or as an upload, and waits for it or takes the promise.
+    /// Adds a new version by path or as an upload, and waits for it or accepts the task id.
     fn add(&mut self, document: usize, hand: &mut Hand) -> Seen {
         let before = self.books.entry(document).certain().flatten();
         let is_uploaded = document >= FIRST_UPLOADED;
@@ -92,7 +93,7 @@ impl Librarian {
                 self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
             }
             Came::Said(said) if is_of_the_disk(&said) => {}
-            // What is refused has changed nothing, and the document is what it was.
+            // A rejected change has no effect on the document.
             Came::Said(_) | Came::Refused => self.books.refused(document, Some(version)),
             Came::Lost => {}
         }
@@ -117,7 +118,7 @@ impl Librarian {
         }
     }
 
-    /// Follows a task to its end, or until there is no answer.
+    /// Follows a task until it ends or a call gets no reply.
     fn follow(&mut self, document: usize, version: u64, before: Version, hand: &mut Hand) -> Seen {
         let Some(task) = self.books.entry(document).task.clone() else { return Ok(()) };
         let until = Instant::now() + PATIENCE;
@@ -128,7 +129,7 @@ impl Librarian {
                         self.books.is(document, Some(version), said["document_id"].as_str().map(str::to_owned));
                         return Ok(());
                     }
-                    // Another process may take it up again, as it never read that it has failed.
+                    // Another process may resume the task, because the failure itself could not be stored.
                     Some("failed") if is_of_the_disk(&said) => return Ok(()),
                     Some("failed" | "cancelled") => {
                         self.books.entry(document).task = None;
@@ -165,7 +166,7 @@ impl Librarian {
         Ok(())
     }
 
-    /// What is there is found by its word, with the right text; what is not there is not found.
+    /// An existing version is found by its unique word, with the right text.
     fn search(&mut self, document: usize, hand: &mut Hand) -> Seen {
         let Some(version) = self.books.entry(document).certain() else { return Ok(()) };
         let Some(version) = version else { return Ok(()) };
@@ -177,7 +178,7 @@ impl Librarian {
 
     fn judge(&self, document: usize, version: u64, word: &str, said: &Value) -> Seen {
         let Some(results) = said["results"].as_array() else {
-            // A base that says it is empty has lost what it had.
+            // If the base reports that it is empty, it has lost this document.
             return match said["error"] == "empty_knowledge_base" {
                 true => Err(Broken(format!("{} of {} is lost: {said}", self.name(document), self.base))),
                 false => Ok(()),
@@ -197,7 +198,7 @@ impl Librarian {
         Ok(())
     }
 
-    /// The whole text is that of the version.
+    /// The full text equals that of the version.
     fn read(&mut self, document: usize, hand: &mut Hand) -> Seen {
         let (Some(Some(version)), Some(id)) =
             (self.books.entry(document).certain(), self.books.entry(document).id.clone())
@@ -253,7 +254,7 @@ impl Client for Librarian {
     fn step(&mut self, hand: &mut Hand) -> Seen {
         let document = hand.chance.below(DOCUMENTS);
         let is_certain = self.books.entry(document).certain().is_some();
-        // What is in doubt is left alone until the program is at rest: a late change must not meet a new one.
+        // In-doubt documents stay untouched until the server is idle: a late change must not race with a new one.
         let may_change = !self.may_be_cleared;
         match hand.chance.below(100) {
             0..40 if may_change && is_certain => self.add(document, hand),
@@ -273,8 +274,8 @@ impl Client for Librarian {
     }
 }
 
-/// Whether something failed for the disk: then even that could not be written down, and what was begun may be taken up
-/// again once there is room.
+/// Whether a call failed because of the disk. The failure itself could not be stored either, so the task may be resumed
+/// once there is space.
 fn is_of_the_disk(said: &Value) -> bool {
     said.to_string().contains("no room left")
         || said["error"].as_str().is_some_and(|error| error.starts_with("storage"))

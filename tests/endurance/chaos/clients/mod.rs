@@ -1,4 +1,4 @@
-//! Who uses the program while it is being broken. Each knows what it may rely on, and looks.
+//! Clients that use the server while faults are injected. Each checks its own invariants.
 
 mod asker;
 mod editor;
@@ -18,69 +18,70 @@ use crate::faces::{Faces, Kind, Processes};
 use crate::outcome::{Outcome, is_success};
 use crate::program::Program;
 
-/// How long a client waits for an answer. Longer than a pause of the program, shorter than a round may take.
+/// Response timeout of a client. Longer than a pause fault, shorter than a round may take.
 const PATIENCE: Duration = Duration::from_secs(15);
-/// Before somebody who was refused tries the next thing.
+/// Delay after a rejected call.
 const BREATH: Duration = Duration::from_millis(10);
-/// How much of a refusal is kept to count it by.
+/// Prefix length by which rejections are grouped.
 const LONGEST_KIND: usize = 80;
-/// A client that is killed while it waits.
+/// Timeout that simulates a client killed while it waits.
 const CUT_OFF: Duration = Duration::from_millis(3);
 
-/// What a client saw that must never be. It ends the run.
+/// An invariant violation seen by a client. It ends the run.
 #[derive(Debug)]
 pub(crate) struct Broken(pub(crate) String);
 
 pub(crate) type Seen<T = ()> = Result<T, Broken>;
 
 pub(crate) trait Client: Send {
-    /// Does one thing.
+    /// Performs one operation.
     fn step(&mut self, with: &mut Hand) -> Seen;
 
-    /// The program has come to rest: whatever was in doubt is looked up, and everything acknowledged has to be there.
+    /// Called once the server is idle: resolves in-doubt operations and checks that every acknowledged write is
+    /// present.
     fn settle(&mut self, with: &mut Hand) -> Seen;
 
-    /// The run is over: whatever may take longer than a round has come about.
+    /// Called at the end of the run, when even slow recoveries must have completed.
     fn end(&mut self, _: &mut Hand) -> Seen {
         Ok(())
     }
 }
 
-/// What a client works with: all ways to the program, chance, and a count of what became of its calls.
+/// Equipment of a client: all transports, a random generator and call counters.
 pub(crate) struct Hand {
     pub(crate) chance: Chance,
     faces: Faces,
     pub(crate) tally: Tally,
-    /// What the program is being put through.
+    /// The current test condition.
     pub(crate) times: Times,
-    /// Whether it is a fault that may have reached the provider.
+    /// Whether the current fault may affect the provider.
     pub(crate) may_reach_provider: bool,
 }
 
-/// What the program is being put through, and so what it may answer.
+/// Test condition, which determines the acceptable responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Times {
-    /// Nothing: every call is answered.
+    /// No fault: every call must succeed.
     Good,
-    /// Something breaks: calls are refused or lost, but the program itself does not fail.
+    /// A fault is active: calls may be rejected or lost, but the server must not report an internal error.
     Hard,
-    /// It has not what it needs: what it fails at, it may fail at, and says why.
+    /// The server lacks a resource: operations may fail if the error gives the reason.
     Starved,
 }
 
-/// How many calls ended how.
+/// Counts of call outcomes.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Tally {
     pub(crate) said: u64,
     pub(crate) refused: u64,
     pub(crate) lost: u64,
-    /// Documents whose whole text was compared.
+    /// Documents compared in full.
     pub(crate) compared: u64,
-    /// Words of versions that are no more and were searched for in vain.
+    /// Searches for words of dead versions, which correctly found nothing.
     pub(crate) in_vain: u64,
-    /// Why calls were refused or lost, and how often.
+    /// Reasons of rejected and lost calls with their counts.
     pub(crate) refusals: BTreeMap<String, u64>,
-    /// How often each tool did what was wanted of it, over each face.
+    /// Successful calls per tool and transport.
     pub(crate) done: BTreeMap<(String, &'static str), u64>,
 }
 
@@ -99,7 +100,7 @@ impl Tally {
         }
     }
 
-    /// How often each tool did what was wanted, face by face.
+    /// Successful calls per tool, by transport.
     pub(crate) fn table(&self) -> BTreeMap<&str, String> {
         let mut table: BTreeMap<&str, String> = BTreeMap::new();
         for ((tool, face), times) in &self.done {
@@ -109,7 +110,7 @@ impl Tally {
         table
     }
 
-    /// Each of the tools has done what was wanted, over some face, and each face has carried it for some tool.
+    /// Every tool has succeeded over some transport, and every transport has carried a successful call.
     pub(crate) fn nothing_is_missing(&self, tools: &[String]) -> Result<(), String> {
         let tool = tools.iter().find(|tool| !self.done.keys().any(|(done, _)| done == *tool)).map(String::as_str);
         let face = Kind::all().map(Kind::name).find(|face| !self.done.keys().any(|(_, done)| done == face));
@@ -127,27 +128,27 @@ impl Tally {
     }
 }
 
-/// What a call came to, when it was none that ends the run.
+/// Outcome of a call that does not end the run.
 #[derive(Debug)]
 pub(crate) enum Came {
     Said(Value),
-    /// Nothing has changed.
+    /// The call had no effect.
     Refused,
-    /// Whether anything has changed is not known.
+    /// Whether the call had an effect is unknown.
     Lost,
 }
 
-/// A call, for those who count it.
+/// Metadata of a call for the counters.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Call<'a> {
     pub(crate) tool: &'a str,
     pub(crate) face: &'static str,
-    /// The client gave up on it at once.
+    /// The client dropped the call immediately.
     pub(crate) is_cut_off: bool,
 }
 
 impl Hand {
-    /// Calls a tool over one of all faces; now and then as a client that is cut off.
+    /// Calls a tool over a random transport; occasionally simulates a disconnecting client.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Seen<Came> {
         let kind = Kind::chosen(&mut self.chance);
         let is_cut_off = self.chance.once_in(25);
@@ -190,7 +191,7 @@ impl Hand {
         }
     }
 
-    /// Calls a program that is at rest, which has to answer; a face may need a second try to see that it was started anew.
+    /// Calls an idle server, which must reply. A transport may need a second attempt to notice a restart.
     pub(crate) fn must(&mut self, tool: &str, arguments: &Value) -> Seen<Value> {
         let mut last = None;
         let kind = Kind::chosen(&mut self.chance);
@@ -209,13 +210,13 @@ impl Hand {
     }
 }
 
-/// A save that was cut off may come about after the next one has looked, which is refused then: the version it has
-/// changed is not the last any more. Nothing else is.
+/// A save by a disconnected client may take effect after the next save has read the version, which is then rejected as
+/// stale. No other tool may be rejected without a fault.
 fn may_be_refused_in_good_times(tool: &str) -> bool {
     tool == "save_taxonomy"
 }
 
-/// Whether somebody can tell from its message what was missing.
+/// Whether the error message names the missing resource.
 fn states_a_reason(why: &str) -> bool {
     let message = match serde_json::from_str::<Value>(why) {
         Ok(said) => message_in(&said).unwrap_or_default(),
@@ -227,13 +228,13 @@ fn states_a_reason(why: &str) -> bool {
         .any(|word| message.contains(word))
 }
 
-/// The message of an error, wherever a face puts it.
+/// Extracts the error message, whose position depends on the transport.
 fn message_in(said: &Value) -> Option<String> {
     let places = [&said["message"], &said["error"]["message"], &said["error"]["data"]["message"]];
     places.into_iter().find_map(Value::as_str).map(str::to_owned)
 }
 
-/// The clients of a run.
+/// Creates the clients of a run.
 pub(crate) fn all(
     count: usize,
     seed: u64,
@@ -245,7 +246,7 @@ pub(crate) fn all(
         match number % 10 {
             5 => Box::new(visitor::Visitor::default()),
             6 => Box::new(reader::Reader::new(shelf)),
-            // One alone may write the taxonomy: what it saved is what is there.
+            // Only one client writes the taxonomy, so its last save determines the contents.
             7 if number == 7 => Box::new(editor::Editor::new()),
             8 => Box::new(asker::Asker::new(number, program.address)),
             9 => Box::new(sorter::Sorter::default()),
@@ -262,12 +263,12 @@ pub(crate) fn all(
     (0..count).map(|number| (client(number), hand(number))).collect()
 }
 
-/// What a refusal says without what is different each time, so that like ones are counted together.
+/// The rejection text without digits, truncated, so that similar rejections are counted together.
 fn kind(why: &str) -> String {
     why.chars().filter(|letter| !letter.is_ascii_digit()).take(LONGEST_KIND).collect()
 }
 
-/// What became of the calls of all of them.
+/// Total over all clients.
 pub(crate) fn count(clients: &[(Box<dyn Client>, Hand)]) -> Tally {
     let mut all = Tally::default();
     clients.iter().for_each(|(_, hand)| all.add(&hand.tally));

@@ -1,4 +1,4 @@
-//! Looks for documents on the shelf, which nobody changes: each is found whenever anything is.
+//! Client that searches the fixed corpus, which never changes: every document must be found whenever search works.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,8 @@ impl Reader {
     }
 }
 
-/// The best passage has the word. A search that failed says so; a base that says it is empty has lost what it had.
+/// The top passage contains the word. A failed search reports an error; a base that reports it is empty has lost its
+/// data.
 fn judge(word: &str, said: &Value) -> Seen {
     match said["results"].as_array() {
         Some(results)

@@ -1,4 +1,4 @@
-//! Classifies the same texts again and again: the answer to each is the same whatever happens around it.
+//! Client that classifies the same texts repeatedly: the result must be the same under every fault.
 
 use std::collections::HashMap;
 
@@ -19,7 +19,7 @@ const TEXTS: [&str; 8] = [
 
 #[derive(Default)]
 pub(crate) struct Sorter {
-    /// What was said of each text the first time.
+    /// First result for each text.
     answers: HashMap<&'static str, (Value, Value)>,
 }
 

@@ -1,4 +1,4 @@
-//! Goes round all tools that change nothing: each answers for itself, or says why it cannot.
+//! Client that calls all read-only tools: each must return its own result or a reason for failing.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub(crate) struct Visitor {
     next: usize,
 }
 
-/// A tool, what it is given, and a key that every one of its answers has.
+/// Tool, arguments, and a key present in every reply.
 fn visits() -> Vec<(&'static str, Value, &'static str)> {
     vec![
         ("list_registered_tools", json!({}), "tools"),

@@ -1,4 +1,4 @@
-//! A clock that jumps: `faketime` stands between the program and the time, and reads its offset from a file.
+//! Clock jumps: `faketime` intercepts the clock of the server and reads its offset from a file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const PLACES: [&str; 3] = [
     "/usr/lib/aarch64-linux-gnu/faketime/libfaketimeMT.so.1",
     "/usr/local/lib/faketime/libfaketimeMT.so.1",
 ];
-/// Two days back, an hour on, a month on.
+/// From two days back to a month ahead.
 const JUMPS: [&str; 5] = ["-2d", "-61s", "+61s", "+1h", "+31d"];
 
 pub(crate) fn library() -> Option<&'static str> {
@@ -23,7 +23,7 @@ fn offset(home: &Path) -> PathBuf {
     home.join(OFFSET)
 }
 
-/// Puts the clock where it belongs, and gives what the program needs in its environment for it to jump later.
+/// Resets the offset and returns the environment variables that let the clock jump later.
 pub(crate) fn still(home: &Path) -> std::io::Result<Vec<(String, String)>> {
     let Some(library) = library() else { return Ok(Vec::new()) };
     fs::write(offset(home), "+0")?;
@@ -32,7 +32,7 @@ pub(crate) fn still(home: &Path) -> std::io::Result<Vec<(String, String)>> {
         pair("LD_PRELOAD", library.to_owned()),
         pair("FAKETIME_TIMESTAMP_FILE", offset(home).display().to_string()),
         pair("FAKETIME_NO_CACHE", "1".to_owned()),
-        // Deadlines are kept by the clock that never jumps, and so they stay right.
+        // Deadlines use the monotonic clock and are not affected.
         pair("DONT_FAKE_MONOTONIC", "1".to_owned()),
     ])
 }

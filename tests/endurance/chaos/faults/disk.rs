@@ -1,4 +1,4 @@
-//! Disks that are full, slow, or cannot be written. The storage lies on a small one of its own, in memory.
+//! Full, slow and read-only disks. The storage is on a small tmpfs.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -18,10 +18,10 @@ use crate::outcome::Outcome;
 use crate::program::Program;
 use crate::server::PATIENCE;
 
-/// Enough for what the clients write, and for what each chunk takes that was there before.
+/// Enough for the writes of the clients; the size of the initial chunks is added.
 const SIZE: usize = 96 << 20;
 const SIZE_OF_A_CHUNK: usize = 20 << 10;
-/// How long the tracer has to let go of what it traces.
+/// How long the tracer has to detach.
 const LETS_GO: Duration = Duration::from_secs(2);
 const BALLAST: &str = "ballast";
 
@@ -31,7 +31,7 @@ pub(crate) struct Disk {
 }
 
 impl Disk {
-    /// Mounts it, where this process may.
+    /// Mounts the tmpfs if this process is allowed to.
     pub(crate) fn mount(place: &Path, chunks: usize) -> Option<Disk> {
         if !has_own_namespace("mnt") {
             return None;
@@ -45,7 +45,7 @@ impl Disk {
     fn fill(&self) -> std::io::Result<()> {
         let mut ballast = File::create(self.place.join(BALLAST))?;
         let block = [0_u8; 4096];
-        // Until there is no room for another one.
+        // Fills the disk until a write fails.
         while ballast.write_all(&block).is_ok() {}
         Ok(())
     }
@@ -69,13 +69,13 @@ fn disk(world: &World) -> Result<&Disk, String> {
     world.disk.as_ref().ok_or_else(|| "there is no disk of its own".to_owned())
 }
 
-/// Full while it works, and now and then while it is killed and started.
+/// Full disk under load, and occasionally across a kill and restart.
 pub(super) fn fill(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     disk(world)?.fill().map_err(|error| format!("the disk cannot be filled: {error}"))?;
     let server = world.server()?;
     let (program, mut face) = (server.program.clone(), crate::faces::plain(server.address()));
     let kept = what_is_known_is_found(face.as_mut(), world.shelf, Full::Perhaps, chance).and_then(|()| {
-        // Room that the store had reserved before may still be enough.
+        // Space reserved earlier by the store may still be enough.
         refusal_names_the_disk(face.as_mut(), &program, Full::Perhaps)
     });
     std::thread::sleep(a_while(chance));
@@ -100,7 +100,7 @@ fn drop_now(mut child: std::process::Child) {
     let _ = child.wait();
 }
 
-/// On a disk that cannot be written the rest of the program works, and what is known can be found or is clearly refused.
+/// On a read-only disk the rest of the server works, and searches succeed or fail with a clear error.
 pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     let program = world.server.take().ok_or("there is no server")?.kill()?;
     if !disk(world)?.remount("ro") {
@@ -128,15 +128,15 @@ pub(super) fn read_only(world: &mut World, chance: &mut Chance) -> Result<(), St
     kept
 }
 
-/// Whether nothing at all can be written, or as good as nothing.
+/// Whether writes must fail or may still succeed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Full {
     Surely,
     Perhaps,
 }
 
-/// A document on the shelf is found by its word though nothing can be written. A program that was started where it cannot
-/// write does not open the store at all, and says so.
+/// A document of the fixed corpus is found although writes fail. A server started on a read-only disk does not open the
+/// store and reports that.
 fn what_is_known_is_found(face: &mut dyn Face, shelf: Shelf, full: Full, chance: &mut Chance) -> Result<(), String> {
     let word = shelf::word(chance.below(shelf.documents));
     let said = face.call("knowledge-search", &json!({ "query": word, "top_k": 3 }), PATIENCE);
@@ -147,7 +147,7 @@ fn what_is_known_is_found(face: &mut dyn Face, shelf: Shelf, full: Full, chance:
     }
 }
 
-/// What cannot be written is refused, and told to be for the disk.
+/// A write that fails is rejected with an error that names the disk.
 fn refusal_names_the_disk(face: &mut dyn Face, program: &Program, full: Full) -> Result<(), String> {
     let path = program.home.join("files").join("no room.txt");
     fs::write(&path, "a note that nobody has room for").map_err(|error| error.to_string())?;
@@ -167,7 +167,7 @@ pub(super) fn can_trace() -> bool {
     succeeds(Command::new("strace").args(["-o", "/dev/null", "true"]))
 }
 
-/// Every call that waits for the disk waits longer, for as long as somebody looks on.
+/// Delays every blocking disk call while the tracer is attached.
 pub(super) fn slow(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     let pid = world.server()?.pid().as_raw_nonzero().to_string();
     let delay = 2_000 + chance.below(80_000);
@@ -182,8 +182,7 @@ pub(super) fn slow(world: &mut World, chance: &mut Chance) -> Result<(), String>
         .spawn()
         .map_err(|error| format!("strace: {error}"))?;
     std::thread::sleep(a_while(chance));
-    // Asked to end it lets go of the program. It may miss that a child was being started, and wait for ever: killed it
-    // lets go, too.
+    // On SIGINT the tracer detaches. It may miss a starting child and hang; SIGKILL makes it detach too.
     let _ = kill_process(Pid::from_child(&tracer), Signal::INT);
     let until = Instant::now() + LETS_GO;
     while matches!(tracer.try_wait(), Ok(None)) && Instant::now() < until {

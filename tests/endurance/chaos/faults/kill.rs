@@ -1,4 +1,4 @@
-//! Processes that are gone from one moment to the next.
+//! SIGKILL of the server, its workers and the provider.
 
 use rustix::process::{Signal, kill_process};
 
@@ -14,12 +14,12 @@ pub(super) fn politely(world: &mut World) -> Result<(), String> {
     world.start_again(Server::stop)
 }
 
-/// Those that are there: documents are read by processes that come and go.
+/// Kills the running workers; documents are parsed in short-lived processes.
 pub(super) fn workers(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     for _ in 0..20 {
         let workers = world.server()?.descendants();
         if let Some(worker) = chance.choose(&workers) {
-            // It may have ended by itself just now.
+            // The worker may just have exited.
             world.report.workers_killed += u64::from(kill_process(*worker, Signal::KILL).is_ok());
         }
         std::thread::sleep(std::time::Duration::from_millis(50));

@@ -1,4 +1,4 @@
-//! A process that may have no more files, memory or threads than it has, for a while.
+//! Temporarily lowers the limits on open files, memory or threads to the current usage.
 
 use std::fs;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
@@ -9,7 +9,7 @@ use crate::chance::Chance;
 use crate::commands::succeeds;
 use crate::server::Server;
 
-/// One limit, as `prlimit` and as the kernel call it.
+/// A resource limit with its `prlimit` option and its line in `/proc/PID/limits`.
 struct Limit {
     option: &'static str,
     line: &'static str,
@@ -19,7 +19,7 @@ const FILES: Limit = Limit { option: "nofile", line: "Max open files" };
 const MEMORY: Limit = Limit { option: "as", line: "Max address space" };
 const THREADS: Limit = Limit { option: "nproc", line: "Max processes" };
 
-/// How a process ends that can have no more memory: by itself, or by the system.
+/// Signals that end a process out of memory: abort, or the OOM killer.
 const ABORTED: i32 = 6;
 const KILLED: i32 = 9;
 
@@ -34,21 +34,21 @@ pub(super) fn lower(world: &mut World, chance: &mut Chance) -> Result<(), String
     let (limit, most) = match chance.below(3) {
         0 => (FILES, holds.files + chance.below(12)),
         1 => (MEMORY, virtual_bytes(server)? + (chance.below(24) << 20)),
-        // All processes of its user count, so that no thread can be started at all; root alone would not be held to it.
+        // The limit counts all processes of the user, so no thread can be started at all. It does not apply to root.
         _ => (THREADS, holds.threads + chance.below(3)),
     };
     let before = limit.of(server)?;
     limit.set(server, &most.to_string())?;
     std::thread::sleep(a_while(chance));
-    // It is gone, perhaps.
+    // The process may have exited.
     let _ = limit.set(server, &before);
     if let Some(status) = server.ended() {
         let is_for_memory = limit.is_memory() && matches!(status.signal(), Some(ABORTED | KILLED));
         if !is_for_memory {
             return Err(format!("without more of {} it ended with {status}:\n{}", limit.option, server.last_lines()));
         }
-        // Without memory for as much as a thread there is no going on. Whoever keeps it running starts it again, and
-        // what was acknowledged is there.
+        // Without memory for a thread the server cannot continue. A supervisor would restart it, and every acknowledged
+        // write must be present.
         world.report.ended_for_memory += 1;
         return world.start_again(Server::kill);
     }
@@ -60,7 +60,7 @@ impl Limit {
         self.option == MEMORY.option
     }
 
-    /// What holds now, and may be raised to again.
+    /// The current limit, which is restored later.
     fn of(&self, server: &Server) -> Result<String, String> {
         let path = format!("/proc/{}/limits", server.pid().as_raw_nonzero());
         let limits = fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))?;
@@ -72,7 +72,7 @@ impl Limit {
         let mut command = Command::new("prlimit");
         command.arg(format!("--pid={}", server.pid().as_raw_nonzero())).arg(format!("--{}={most}:", self.option));
         if let Some(user) = server.program.user {
-            // Whoever it belongs to may do so without further rights.
+            // The owner of the process needs no further privileges.
             command.uid(user).gid(user);
         }
         match succeeds(&mut command) {

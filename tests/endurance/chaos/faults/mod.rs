@@ -1,4 +1,4 @@
-//! What is done to the program. Every fault heals before it returns: what comes after is about recovery.
+//! Fault injection. Every fault is reverted before the function returns; the subsequent checks are about recovery.
 
 mod clock;
 mod disk;
@@ -18,7 +18,7 @@ use crate::program::Program;
 use crate::server::Server;
 use crate::upstream::Upstream;
 
-/// All that strike where nothing else was asked for.
+/// The default faults.
 pub(crate) const ALL: [Fault; 12] = [
     Fault::Kill,
     Fault::Term,
@@ -36,26 +36,26 @@ pub(crate) const ALL: [Fault; 12] = [
 
 /// Everything a fault can reach.
 pub(crate) struct World {
-    /// None only while it is being started anew.
+    /// `None` only during a restart.
     pub(crate) server: Option<Server>,
     pub(crate) upstream: Upstream,
     pub(crate) disk: Option<disk::Disk>,
-    /// What can be found whatever is broken.
+    /// Documents that must be found under every fault.
     pub(crate) shelf: Shelf,
-    /// What went wrong inside of this life of the server, as far as it may.
+    /// Tolerated internal errors since the last server start.
     pub(crate) mishaps: u64,
     pub(crate) report: Report,
 }
 
 impl World {
-    /// Takes the server, does something final to it, and starts it again. The time to its first answer is kept.
+    /// Ends the server with the given function and restarts it. Records the time to the first reply.
     pub(crate) fn start_again(&mut self, end: impl FnOnce(Server) -> Result<Program, String>) -> Result<(), String> {
         let Some(server) = self.server.take() else { return Err("there is no server".to_owned()) };
         let program = end(server)?;
         self.start(program)
     }
 
-    /// Starts the server, which counts what goes wrong inside from none.
+    /// Starts the server, whose internal error counters start at zero.
     pub(crate) fn start(&mut self, program: Program) -> Result<(), String> {
         let (server, took) = Server::start(program)?;
         self.report.recoveries.push(took);
@@ -104,12 +104,12 @@ impl Fault {
         format!("{self:?}").to_lowercase()
     }
 
-    /// Whether nobody may be there meanwhile: a disk that somebody writes to cannot be made read-only.
+    /// Whether the clients must be stopped: a disk with open writers cannot be remounted read-only.
     pub(crate) fn is_alone(self) -> bool {
         self == Fault::Readonly
     }
 
-    /// What it puts the program through.
+    /// The test condition during this fault.
     pub(crate) fn times(self) -> Times {
         match self {
             Fault::Calm => Times::Good,
@@ -118,12 +118,12 @@ impl Fault {
         }
     }
 
-    /// Whether questions to the provider may fail by it, so that the router leaves it alone for a while.
+    /// Whether this fault can make provider calls fail, so that the circuit breaker opens.
     pub(crate) fn may_reach_provider(self) -> bool {
         matches!(self, Fault::Upstream | Fault::Network | Fault::Limits)
     }
 
-    /// Why it cannot be done here; None where it can.
+    /// Why this fault cannot be injected here; `None` if it can.
     pub(crate) fn impossible(self, world: &World) -> Option<String> {
         match self {
             Fault::Full | Fault::Readonly if world.disk.is_none() => Some(
@@ -162,11 +162,11 @@ impl Fault {
 pub(crate) use clock::still as clock_at_rest;
 pub(crate) use disk::Disk;
 
-/// One fault out of so many lasts long.
+/// One fault in this many lasts long.
 const ONE_IS_LONG: usize = 24;
 const CALM: Duration = Duration::from_secs(4);
 
-/// How long a fault lasts: a moment mostly, and now and then longer than clients like to wait.
+/// Duration of a fault: mostly short, occasionally longer than the client timeouts.
 fn a_while(chance: &mut Chance) -> Duration {
     if chance.once_in(ONE_IS_LONG) {
         return chance.between(Duration::from_secs(6), Duration::from_secs(18));

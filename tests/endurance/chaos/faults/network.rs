@@ -1,7 +1,7 @@
-//! A network that loses, delays, cuts and parts, in a namespace that nothing but this run is in.
+//! Network faults (loss, delay, resets, partitions) in a network namespace private to this run.
 //!
-//! `nft` drops packets and resets connections, `tc` makes the device slow. Both work on the loopback device of the
-//! namespace, over which clients reach the server and the server its provider.
+//! `nft` drops packets and resets connections, `tc` throttles the device. Both act on the loopback device of the
+//! namespace, which carries the traffic from clients to the server and from the server to its provider.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -12,7 +12,7 @@ use crate::commands::{has_own_namespace, succeeds};
 
 const TABLE: &str = "inet corbie_chaos";
 
-/// Why there is none to break.
+/// Why the network cannot be broken here; `None` if it can.
 pub(super) fn impossible() -> Option<String> {
     if !has_own_namespace("net") {
         return Some("needs a network namespace (run as root, or where users may make one)".to_owned());
@@ -28,9 +28,9 @@ pub(super) fn disturb(world: &mut World, chance: &mut Chance) -> Result<(), Stri
     match chance.below(4) {
         0 => lose(port, 3 + chance.below(28)),
         1 => slow_down(1 + chance.below(20)),
-        // Nobody hears anything any more: packets are gone, and no one is told.
+        // Partition: packets are dropped silently.
         2 => rules(&format!("tcp dport {port} drop; tcp sport {port} drop;")),
-        // Every connection that says something is cut.
+        // Every connection that sends data is reset.
         _ => rules(&format!("tcp dport {port} reject with tcp reset;")),
     }?;
     std::thread::sleep(a_while(chance));
@@ -47,13 +47,13 @@ fn rules(rules: &str) -> Result<(), String> {
     nft(&format!("table {TABLE} {{ chain in {{ type filter hook input priority 0; policy accept; {rules} }}; }}\n"))
 }
 
-/// So little goes through at once that packets wait for each other, and are dropped where too many do.
+/// Throttles the device so that packets queue up, and are dropped when the queue is full.
 fn slow_down(megabits: usize) -> Result<(), String> {
     let rate = format!("{megabits}mbit");
     tool("tc", &["qdisc", "add", "dev", "lo", "root", "tbf", "rate", &rate, "burst", "70kb", "latency", "300ms"])
 }
 
-/// Whichever of the two was there is gone.
+/// Removes both kinds of rules; either may be absent.
 fn heal() {
     let _ = nft(&format!("delete table {TABLE}"));
     let _ = tool("tc", &["qdisc", "del", "dev", "lo", "root"]);

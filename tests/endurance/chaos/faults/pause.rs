@@ -1,4 +1,4 @@
-//! Processes that stand still for a while, as they do on a machine that swaps or is moved.
+//! SIGSTOP for a while, as on a machine that swaps or a VM that is migrated.
 
 use rustix::process::{Signal, kill_process};
 
@@ -12,7 +12,7 @@ pub(super) fn some(world: &mut World, chance: &mut Chance) -> Result<(), String>
         Some(worker) if chance.once_in(2) => *worker,
         _ => server.pid(),
     };
-    // A worker may have ended by itself just now.
+    // The worker may just have exited.
     if kill_process(process, Signal::STOP).is_ok() {
         std::thread::sleep(a_while(chance));
         let _ = kill_process(process, Signal::CONT);

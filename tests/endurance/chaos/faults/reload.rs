@@ -1,4 +1,4 @@
-//! Settings that are written anew while everybody works, right ones and broken ones.
+//! Configuration reloads under load, with valid and broken files.
 
 use std::fs;
 
@@ -8,10 +8,10 @@ use super::{World, a_while};
 use crate::chance::Chance;
 use crate::files::replace;
 
-/// What somebody leaves behind who saves a file that is not finished.
+/// Suffixes of a half-finished or invalid configuration.
 const BROKEN: [&str; 4] = ["\n  : [", "\nno_such_section: 1\n", "\ntrust: { all: perhaps }\n", "\u{0}"];
 
-/// A broken file changes nothing; the one that follows it is the one there was.
+/// A broken file has no effect; the original follows it.
 pub(super) fn settings(world: &mut World, chance: &mut Chance) -> Result<(), String> {
     let server = world.server()?;
     let (pid, path) = (server.pid(), server.program.settings());

@@ -1,4 +1,4 @@
-//! Some documents at once, as one task.
+//! Imports several documents as one task.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use super::{FIRST_UPLOADED, LOOK_AGAIN, Librarian};
 use crate::chaos::clients::{Broken, Came, Hand, PATIENCE, Seen};
 use crate::files::replace;
 
-/// How many documents are imported together.
+/// Number of documents per import.
 const MOST: usize = 3;
 
 impl Librarian {
-    /// New versions of documents that are not in doubt. What became of each is known where all went well; otherwise all
-    /// are in doubt until the program is at rest.
+    /// Imports new versions of documents that are not in doubt. Each outcome is certain if everything succeeded;
+    /// otherwise all of them are in doubt until the server is idle.
     pub(super) fn import(&mut self, hand: &mut Hand) -> Seen {
         let first = hand.chance.below(FIRST_UPLOADED);
         let some = (first..FIRST_UPLOADED).take(MOST);
@@ -53,7 +53,7 @@ impl Librarian {
     }
 }
 
-/// What came of a task that was promised; None where that was not seen.
+/// The outcome of an accepted task; `None` if the client did not see it.
 fn end_of_task(promise: &Value, hand: &mut Hand) -> Seen<Option<Value>> {
     let task = promise["task_id"].as_str().ok_or_else(|| Broken(format!("no task: {promise}")))?;
     let until = Instant::now() + PATIENCE;

@@ -1,4 +1,4 @@
-//! What a librarian looks at once the program is at rest.
+//! Checks of a librarian once the server is idle.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use super::{DOCUMENTS, Librarian};
 use crate::chaos::clients::{Broken, Hand, Seen};
 use crate::chaos::texts;
 
-/// How many words of versions that are no more are searched for after a round.
+/// Number of words of dead versions to search for after a round.
 const SEARCHES_IN_VAIN: usize = 4;
 
 impl Librarian {
-    /// Every task that was promised has an end, and says what the document is.
+    /// Every accepted task has ended, and its result determines the state of the document.
     pub(super) fn end_tasks(&mut self, hand: &mut Hand) -> Seen {
         for document in 0..DOCUMENTS {
             let Some(task) = self.books.entry(document).task.take() else { continue };
             let said = hand.must("knowledge-task-status", &json!({ "task_id": task }))?;
-            // The promised version is the last one that was sent.
+            // The version of the task is the last one sent.
             let entry = self.books.entry(document);
             match (said["status"].as_str(), entry.may_be.last().copied()) {
                 (Some("completed"), Some(promised)) => {
@@ -32,7 +32,7 @@ impl Librarian {
         Ok(())
     }
 
-    /// Every document is what it may be, word for word, and is found; there are no others.
+    /// Every document has one of its possible versions, matches it exactly, and is found. No other documents exist.
     pub(super) fn compare_all(&mut self, hand: &mut Hand) -> Seen {
         let shown = hand.must("knowledge-show", &self.arguments(json!({ "limit": 1000 })))?;
         let documents = shown["documents"].as_array().cloned().unwrap_or_default();
@@ -42,7 +42,7 @@ impl Librarian {
         if let Some(back) = documents.iter().find(is_removed) {
             return Err(Broken(format!("what was removed came back to {}: {back}", self.base)));
         }
-        // What failed is listed as failed, and is no document. Once all was cleared away nothing is left of it.
+        // Failed uploads are listed as failed and are not documents. After a clear none of them may remain.
         let was_tried = |each: &Value| self.books.tried.iter().any(|document| each["filename"] == self.name(*document));
         if let Some(back) = failed.iter().find(|each| !was_tried(each)) {
             return Err(Broken(format!("what was cleared away came back to {} as failed: {back}", self.base)));
@@ -90,7 +90,7 @@ impl Librarian {
         self.judge(document, version, &word, &said)
     }
 
-    /// What was removed, replaced or refused is not found by its words.
+    /// Removed, replaced and rejected versions are not found by their words.
     pub(super) fn search_in_vain(&mut self, hand: &mut Hand) -> Seen {
         for _ in 0..SEARCHES_IN_VAIN.min(self.books.dead.len()) {
             let (document, version) = self.books.dead[hand.chance.below(self.books.dead.len())];
