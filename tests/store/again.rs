@@ -1,4 +1,4 @@
-//! Writes to a database whose answers were lost, and databases that others have filled.
+//! Idempotent retries of writes with a lost acknowledgement, and indexes built with different tokenizer rules.
 
 use corbie::knowledge::store::postgres::{Address, Store};
 use corbie::knowledge::store::{self, Options};

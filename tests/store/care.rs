@@ -1,4 +1,4 @@
-//! Backups, checks and repairs, also of files that are damaged.
+//! Backup, integrity check and repair, including damaged files.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -16,7 +16,7 @@ fn database(folder: &Path) -> PathBuf {
     folder.join("knowledge.db")
 }
 
-/// A closed store of so many documents of ten chunks.
+/// A closed store with this many documents of ten chunks.
 async fn filled(folder: &Path, documents: usize) {
     let store = open(folder);
     for number in 0..documents {
@@ -24,7 +24,7 @@ async fn filled(folder: &Path, documents: usize) {
     }
 }
 
-/// Writes over some bytes, as a failing disk does.
+/// Overwrites some bytes, like a failing disk.
 fn spoil(path: &Path, at: u64, bytes: usize) {
     let mut file = OpenOptions::new().write(true).open(path).unwrap();
     file.seek(SeekFrom::Start(at)).unwrap();
@@ -178,7 +178,7 @@ async fn a_check_finds_what_does_not_agree_and_a_repair_mends_it() {
 async fn an_index_that_lies_is_made_anew() {
     let folder = folder();
     filled(folder.path(), 5).await;
-    // An index that says it has no rows, as if writes to it had been lost.
+    // An index without rows, as if its writes had been lost.
     let connection = Connection::open(database(folder.path())).unwrap();
     connection
         .execute_batch(
@@ -200,7 +200,7 @@ async fn damaged_pages_cost_what_stood_on_them_and_no_more() {
     filled(folder.path(), 60).await;
     let path = database(folder.path());
     let size = fs::metadata(&path).unwrap().len();
-    // Three pages in the middle, away from the schema.
+    // Three pages in the middle of the file, far from the schema.
     spoil(&path, (size / 2) / 8192 * 8192, 3 * 8192);
     let damaged = fs::read(&path).unwrap();
     let found = match Store::open(folder.path(), Options::default()) {
@@ -270,7 +270,7 @@ async fn what_belongs_to_tasks_and_documents_that_are_gone_goes_with_them() {
     assert!(open(folder.path()).check().await.unwrap().is_sound());
 }
 
-/// Looking stops where its time is over, also in the middle; what is damaged is told if it is found in time.
+/// The check stops at its deadline, even in the middle; damage is reported if found in time.
 #[tokio::test]
 async fn a_glance_ends_with_its_time() {
     let folder = folder();

@@ -1,4 +1,4 @@
-//! What was written, for those who follow.
+//! Change log: sequence numbers and change notifications.
 
 use corbie::knowledge::document::FoundChunk;
 use corbie::knowledge::store::Options;

@@ -1,4 +1,4 @@
-//! Readers beside writers, and callers that go away.
+//! Readers concurrent with writers, and cancelled calls.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,7 +21,7 @@ async fn k09_readers_never_see_half_a_document() {
         let (store, done, id) = (store.clone(), Arc::clone(&done), first.id);
         tokio::spawn(async move {
             for round in 0..30 {
-                // It has seven chunks or three; others come and go.
+                // The document has seven chunks or three; other documents are added and removed.
                 let chunks = if round % 2 == 0 { 3 } else { 7 };
                 let new = NewDocument { replaces: Some(id), ..document("engine.pdf", chunks) };
                 put(&store, new).await;
@@ -64,7 +64,7 @@ async fn a_caller_that_goes_away_leaves_all_or_nothing() {
         let patience = Duration::from_micros(number * 50);
         let _ = tokio::time::timeout(patience, put).await;
     }
-    // What was queued comes before this, or was given up.
+    // Queued writes precede this one, or were cancelled.
     put(&store, document("last.pdf", 9)).await;
     let report = store.check().await.unwrap();
     assert!(report.is_sound(), "{report:?}");

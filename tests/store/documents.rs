@@ -1,4 +1,4 @@
-//! Documents: put, replaced, described, removed.
+//! Documents: put, replace, describe, remove.
 
 use corbie::knowledge::document::{BaseName, DocumentId, FoundChunk, Origin, Put, Status, Totals};
 use corbie::knowledge::store::{Error, Wanted};

@@ -1,4 +1,4 @@
-//! A door in front of a database: what goes through it can be seen, encrypted, or changed.
+//! Proxy in front of a database that records, encrypts or rewrites the traffic.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -12,10 +12,10 @@ use tokio::task::JoinHandle;
 use crate::database::Database;
 use crate::fixture::eventually;
 
-/// What a client sends that would like TLS.
+/// `SSLRequest` message of the PostgreSQL protocol.
 pub(crate) const WISH: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Listens on a port of this machine for as long as it is there.
+/// Listens on a local port until dropped.
 pub(crate) struct Door {
     port: u16,
     database: String,
@@ -23,22 +23,22 @@ pub(crate) struct Door {
     keeping: JoinHandle<()>,
 }
 
-/// How it lets clients through.
+/// Treatment of client connections.
 #[derive(Clone)]
 pub(crate) enum Manner {
     /// Without TLS.
     Plain,
-    /// The same, and the first of these words becomes the second, which has as many letters.
+    /// Without TLS; replaces the first text by the second, which has the same length.
     Instead(&'static str, &'static str),
     Encrypted(Arc<ServerConfig>),
 }
 
-/// All that clients have sent.
+/// Traffic sent by clients.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Seen {
-    /// As anybody on the way sees it.
+    /// As seen on the network.
     pub(crate) sent: Vec<u8>,
-    /// As the database got it.
+    /// As received by the database.
     pub(crate) arrived: Vec<u8>,
     open: usize,
 }
@@ -56,7 +56,7 @@ impl Door {
                 let (socket, manner, seen) = (socket.clone(), manner.clone(), watched.clone());
                 seen.lock().unwrap().open += 1;
                 tokio::spawn(async move {
-                    // Whoever is refused hangs up, in one way or another.
+                    // Rejected clients disconnect in different ways.
                     let _ = lead(client, socket, manner, &seen).await;
                     seen.lock().unwrap().open -= 1;
                 });
@@ -65,7 +65,7 @@ impl Door {
         Door { port, database: name, seen, keeping }
     }
 
-    /// How a client reaches the database through it, by a name of this machine.
+    /// URL of the database through this proxy, with a host name of this machine.
     pub(crate) fn url(&self, host: &str, parameters: &str) -> String {
         format!("postgres://postgres@{host}:{}/{}?{parameters}", self.port, self.database)
     }
@@ -74,7 +74,7 @@ impl Door {
         &self.database
     }
 
-    /// All that was sent, once everybody has gone.
+    /// All traffic, once every client has disconnected.
     pub(crate) async fn seen(&self) -> Seen {
         let is_over = async || Some(self.seen_so_far()).filter(|seen| seen.open == 0);
         eventually("all connections to end", is_over).await
@@ -91,7 +91,7 @@ impl Drop for Door {
     }
 }
 
-/// Brings what one client says to the database, and back what that answers.
+/// Forwards one connection in both directions.
 async fn lead(client: TcpStream, socket: PathBuf, manner: Manner, seen: &Mutex<Seen>) -> io::Result<()> {
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_database, mut to_database) = UnixStream::connect(socket).await?.into_split();
@@ -150,7 +150,7 @@ async fn lead(client: TcpStream, socket: PathBuf, manner: Manner, seen: &Mutex<S
     }
 }
 
-/// What these records say, as far as they are whole.
+/// Decrypts these TLS records as far as they are complete.
 fn deciphered(tls: &mut ServerConnection, mut records: &[u8]) -> io::Result<Vec<u8>> {
     let mut piece = Vec::new();
     while !records.is_empty() {

@@ -1,5 +1,5 @@
-//! What is true of the embedded store only: of its files, of processes that share them, and of what follows its changes.
-//! Left out by name where tests use another store.
+//! Tests specific to the embedded store: its files, processes that share them, and its change log. Excluded by name
+//! when the tests run on PostgreSQL.
 
 mod care;
 mod changes;

@@ -1,4 +1,4 @@
-//! The files of a store: who may read them, and whether they are there.
+//! Files of the embedded store: permissions and accessibility.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -68,7 +68,7 @@ fn k102_a_folder_that_cannot_be_written_is_told() {
     let health = store.known_health();
     let root = fs::write(folder.path().join("probe"), "").is_ok();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o700)).unwrap();
-    // Nothing is forbidden to root.
+    // Permission checks do not apply to root.
     let denied = Err("Storage directory not accessible: Permission denied".to_owned());
     assert_eq!(health.accessible, if root { Ok(()) } else { denied });
 }

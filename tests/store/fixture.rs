@@ -1,4 +1,4 @@
-//! Stores in folders and databases that vanish, and documents to put there.
+//! Temporary stores in directories and databases, and documents to put there.
 
 use std::path::Path;
 use std::time::Duration;
@@ -13,16 +13,16 @@ use tempfile::TempDir;
 
 use crate::database::Database;
 
-/// How long anything may take before a test gives up; far more than it needs.
+/// Test timeout; far longer than any operation needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Where a store is as long as a test runs.
+/// Location of a store for the duration of a test.
 pub(crate) enum Home {
     Folder(TempDir),
     Database(Database),
 }
 
-/// A home for a store of the kind that these tests are about.
+/// A location for the backend under test.
 pub(crate) fn home() -> Home {
     match Database::if_wanted() {
         Some(database) => Home::Database(database),
@@ -31,7 +31,7 @@ pub(crate) fn home() -> Home {
 }
 
 impl Home {
-    /// Opens the store that is here, as each process does for itself.
+    /// Opens the store as a separate process would.
     pub(crate) async fn open(&self) -> Store {
         self.open_with(Options::default()).await
     }
@@ -43,7 +43,7 @@ impl Home {
         }
     }
 
-    /// A path or a URL, for another process.
+    /// Path or URL, for another process.
     pub(crate) fn address(&self) -> String {
         match self {
             Home::Folder(folder) => folder.path().to_str().unwrap().to_owned(),
@@ -56,7 +56,7 @@ pub(crate) fn folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
-/// Opens the files of an embedded store.
+/// Opens an embedded store.
 pub(crate) fn open(folder: &Path) -> sqlite::Store {
     sqlite::Store::open(folder, Options::default()).unwrap()
 }
@@ -73,7 +73,7 @@ pub(crate) fn metadata(value: Value) -> Map<String, Value> {
     value.as_object().unwrap().clone()
 }
 
-/// A document of so many chunks, each on a page of its own. Others have other names and other content.
+/// A document with this many chunks, each on its own page. Different names give different contents.
 pub(crate) fn document(filename: &str, chunks: usize) -> NewDocument {
     let mut sha256 = [0; 32];
     for (place, byte) in filename.bytes().enumerate() {
@@ -115,7 +115,7 @@ fn chunk(filename: &str, number: u32) -> NewChunk {
     }
 }
 
-/// A unit vector that looks like a model's.
+/// A unit vector resembling an embedding.
 pub(crate) fn vector(seed: u32, window: u32) -> Vec<f32> {
     let numbers =
         (0..384_u32).map(|place| ((place * 7919 + seed * 104_729 + window * 1_299_709) % 1000) as f32 / 500.0 - 1.0);
@@ -124,7 +124,7 @@ pub(crate) fn vector(seed: u32, window: u32) -> Vec<f32> {
     numbers.iter().map(|number| number / length).collect()
 }
 
-/// Puts a document that nothing is in the way of.
+/// Puts a document; panics on a conflict.
 pub(crate) async fn put(store: &(impl Clone + Into<Store>), new: NewDocument) -> Written {
     let store: Store = store.clone().into();
     match store.put_document(new, Work::Alone).await.unwrap() {
@@ -147,13 +147,13 @@ pub(crate) fn task(filename: &str) -> NewTask {
     }
 }
 
-/// Adopts the tasks of those who have ended. How soon that is known differs.
+/// Adopts the tasks of ended processes. The detection delay depends on the backend.
 pub(crate) async fn adopted(store: &Store) -> Vec<Task> {
     eventually("tasks to adopt", async || Some(store.orphaned_tasks().await.unwrap()).filter(|tasks| !tasks.is_empty()))
         .await
 }
 
-/// Asks until there is an answer.
+/// Polls until there is a value.
 pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Option<T>) -> T {
     let asking = async {
         loop {

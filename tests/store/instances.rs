@@ -1,4 +1,4 @@
-//! Several processes on one store, and those of them that die.
+//! Several processes on one store, some of which die.
 
 use std::time::{Duration, Instant};
 
@@ -43,7 +43,7 @@ async fn a_task_whose_process_is_gone_does_not_run() {
     ends.add_task(&dead).await.unwrap();
     ends.start_task(dead.id).await.unwrap();
     let told = async |task: &NewTask| {
-        // The moment in which a process is missed may lie between the two.
+        // The death of the process may be detected between the two calls.
         eventually("a list that tells the same", async || {
             let told = looks.task(task.id).await.unwrap().unwrap();
             let is_listed = looks.tasks(None, 9).await.unwrap().contains(&told);
@@ -141,7 +141,7 @@ async fn what_several_write_at_once_is_all_there() {
     assert!(report.is_sound(), "{report:?}");
 }
 
-/// However many put the same file at once, it is there once, and nobody waits for ever.
+/// Concurrent puts of the same file store it once, and none blocks forever.
 #[tokio::test(flavor = "multi_thread")]
 async fn k36_the_same_content_is_written_once_however_many_write_it() {
     let home = home();

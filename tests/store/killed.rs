@@ -1,4 +1,4 @@
-//! A process that others start and kill.
+//! Helper process that other tests start and kill.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -8,12 +8,12 @@ use corbie::knowledge::store::{Options, Store, sqlite};
 
 use crate::fixture::{document, put, task};
 
-/// Where the process below finds the store; unset in all others.
+/// Location of the store; set only for the helper process.
 const STORE: &str = "CORBIE_TEST_KILLED_STORE";
-/// The file in which it notes the number of the last document that was acknowledged.
+/// File in which the helper records the number of the last acknowledged document.
 const NOTED: &str = "CORBIE_TEST_KILLED_NOTED";
 
-/// Not a test, but the process: begins a task and puts documents for ever.
+/// Not a test but the helper process: begins a task and puts documents forever.
 #[tokio::test]
 async fn process_that_is_killed() {
     let (Ok(at), Ok(noted)) = (std::env::var(STORE), std::env::var(NOTED)) else { return };
@@ -37,7 +37,7 @@ async fn process_that_is_killed() {
     }
 }
 
-/// Starts it on the store of a folder or of an address, and waits until it has put some documents.
+/// Starts the helper on a store and waits until it has put some documents.
 pub(crate) fn start(at: &str, noted: &Path) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "killed::process_that_is_killed", "--nocapture"])

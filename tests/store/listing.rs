@@ -1,4 +1,4 @@
-//! Lists of documents, and of those that are to come.
+//! Listing of documents and of pending ones.
 
 use corbie::knowledge::document::{NewDocument, Status};
 use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort, Store};

@@ -1,4 +1,4 @@
-//! Lists of words in a database: they go with their documents.
+//! Posting lists in a database: they are removed with their documents.
 
 use crate::fixture::{Home, base, document, eventually, home, named, put};
 
@@ -31,7 +31,7 @@ async fn a_large_batch_goes_once_enough_of_it_is_dead() {
     let gone = put(&store, document("gone.pdf", 1)).await;
     put(&store, document("kept.pdf", 1)).await;
     store.remove_document(&base(), gone.id).await.unwrap();
-    // As if it were large, and a quarter of an hour had gone by.
+    // As if the batch were large and the writing dead for a quarter of an hour.
     database.ask("UPDATE corbie.batches SET level = 4");
     database.ask("UPDATE corbie.writings SET dead = dead - 900000 WHERE dead IS NOT NULL");
     let counted = "SELECT count(*) FROM corbie.writings";

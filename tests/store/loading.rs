@@ -1,4 +1,4 @@
-//! What an index is made of.
+//! Loading documents to build an index.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};

@@ -1,4 +1,4 @@
-//! A move while somebody uses what is moved.
+//! Migration of a store that is in use.
 
 use std::sync::OnceLock;
 
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::fixture::{Home, document, folder, home, open, put};
 
-/// Moves everything into a file, and does something before the last step.
+/// Migrates everything into an embedded store and runs a function before the last step.
 async fn moved(from: &Store, meanwhile: impl Fn()) -> Moved {
     let target = folder();
     let to: Store = open(target.path()).into();
@@ -39,7 +39,7 @@ async fn what_is_written_while_it_is_moved_is_told() {
 async fn who_begins_to_use_what_is_moved_is_told() {
     let home = home();
     let from = home.open().await;
-    // A file is ours alone while it is moved.
+    // An embedded store is locked during the migration.
     let Home::Database(_) = &home else { return };
     let (runtime, other) = (Handle::current(), OnceLock::new());
     let problems = moved(&from, || drop(other.set(runtime.block_on(home.open())))).await.problems;

@@ -1,4 +1,4 @@
-//! What others have changed is heard of, also where nobody told it.
+//! Change notifications between instances, and polling when a `NOTIFY` is lost.
 
 use std::time::{Duration, Instant};
 
@@ -10,17 +10,17 @@ use tokio::time::timeout;
 use crate::database::Database;
 use crate::fixture::{Home, document, home, put};
 
-/// Every instance looks so often, and a slow machine takes its time.
+/// Poll interval of an instance, and slack for a slow machine.
 const LOOK: Duration = Duration::from_secs(4);
 const SLACK: Duration = Duration::from_secs(4);
 
-/// What a writer leaves that dies before it tells anybody.
+/// Changes of a writer that dies before its `NOTIFY`.
 const FILE: &str = "INSERT INTO corbie.files (name, version, content, places, host) \
      SELECT 'taxonomy', count(*) + 1, '', '{}', 'elsewhere' FROM corbie.files";
 const DOCUMENT: &str = "INSERT INTO corbie.sums (base, documents, chunks, vectors, size_bytes, length, languages, updated) \
      SELECT key, 0, 0, 0, 0, 0, '{}', 0 FROM corbie.bases";
 
-/// Has something happen, and waits until it is heard of.
+/// Executes a statement and waits until the change is noticed.
 async fn heard_of(
     database: &Database,
     sql: &str,
@@ -41,7 +41,7 @@ async fn what_nobody_told_is_heard_of_by_looking() {
     let Home::Database(database) = &home else { return };
     put(&store, document("engine.pdf", 1)).await;
     let mut heard = store.heard();
-    // This may be found by the look that every connection begins with; what comes next is found by a later one.
+    // The first change may be found by the poll at connection start, the second only by a later poll.
     heard_of(database, FILE, &mut heard, |heard| heard.files).await;
     heard_of(database, DOCUMENT, &mut heard, |heard| heard.documents).await;
 }
@@ -52,12 +52,12 @@ async fn what_changed_while_the_connection_was_lost_is_heard_of() {
     let store::Store::Shared(store) = home.open().await else { return };
     let Home::Database(database) = &home else { return };
     let mut heard = store.heard();
-    // Then it has a connection.
+    // Now the instance is connected.
     heard_of(database, FILE, &mut heard, |heard| heard.files).await;
     let lost = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
                 WHERE datname = current_database() AND pid <> pg_backend_pid()";
     heard_of(database, &format!("{lost}; {FILE}"), &mut heard, |heard| heard.files).await;
-    // And it listens again: of this there is nothing to be found by looking.
+    // It has resumed `LISTEN`: polling cannot detect this notification.
     let waited = heard_of(database, "NOTIFY corbie, 'files'", &mut heard, |heard| heard.files).await;
     assert!(waited < Duration::from_secs(2), "{waited:?}");
 }

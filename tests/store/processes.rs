@@ -1,4 +1,4 @@
-//! Several processes on the same files, and what those leave there that die.
+//! Several processes on the same files, and leftovers of dead ones.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ async fn files_of_dead_processes_are_removed() {
     assert_eq!(locks(), 2);
     drop(store);
     assert_eq!(locks(), 1);
-    // The killed one may take a moment to be gone.
+    // The killed process may take some time to exit.
     tokio::time::timeout(Duration::from_secs(20), async {
         loop {
             drop(open(folder.path()));

@@ -1,4 +1,4 @@
-//! Those who load what an index is made of beside writers, and the writer when its store is closed.
+//! Index loading concurrent with writers, and the writer thread when its store is closed.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn k09_who_loads_never_sees_half_a_document() {
         let (store, done, id) = (store.clone(), Arc::clone(&done), first.id);
         tokio::spawn(async move {
             for round in 0..30 {
-                // It has seven chunks or three, and now and then it is not there.
+                // The document has seven chunks or three; the other document exists only temporarily.
                 let chunks = if round % 2 == 0 { 3 } else { 7 };
                 let new = NewDocument { replaces: Some(id), ..document("engine.pdf", chunks) };
                 put(&store, new).await;
@@ -76,7 +76,7 @@ async fn what_was_queued_is_done_before_the_store_is_closed() {
     let store = open(folder.path());
     let new = document("engine.pdf", 50);
     let mut putting = Box::pin(store.put_document(new.clone(), Work::Alone));
-    // Polled until it waits for the writer's answer, and then forgotten.
+    // Polled until the writer has the request, then dropped.
     for _ in 0..1000 {
         if tokio::time::timeout(Duration::from_micros(100), &mut putting).await.is_ok() {
             break;

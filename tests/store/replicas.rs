@@ -1,5 +1,5 @@
-//! Which databases are searched in the place of the primary. Any database can be made to look like a replica, with another
-//! document in it that tells which of the two was asked.
+//! Read replicas: which database serves a search. A second database is set up to look like a replica and contains a
+//! different document, which reveals the database that served the search.
 
 use corbie::knowledge::store::Options;
 use corbie::knowledge::store::postgres::{Address, Model, Sought, Store};
@@ -7,7 +7,8 @@ use corbie::knowledge::store::postgres::{Address, Model, Sought, Store};
 use crate::database::Database;
 use crate::fixture::{base, document, eventually, put};
 
-/// Not behind for as long as a test takes, as nothing brings it further here.
+/// Heartbeat age of an up-to-date replica. In the future, so that it stays recent during the test although no
+/// replication takes place.
 const CLOSE: &str = "-1 hour";
 
 struct Pair {
@@ -18,13 +19,13 @@ struct Pair {
 }
 
 impl Pair {
-    /// A primary, and a database that is named as its replica; none where tests are about files.
+    /// A primary and a database configured as its replica; `None` on the embedded store.
     async fn new() -> Option<Pair> {
         let (here, replica) = (Database::if_wanted()?, Database::if_wanted()?);
         let addresses = [&here, &replica].map(|database| Address::parse(&database.url()).unwrap());
         let other = Store::connect(&addresses[1], &[], Options::default()).await.unwrap();
         put(&other, document("replica.pdf", 1)).await;
-        // It has the same bases and models in the same order.
+        // Same bases and models in the same order as the primary.
         other.prepare_model("minilm", 384).await.unwrap();
         drop(other);
         let primary = Store::connect(&addresses[0], &addresses[1..], Options::default()).await.unwrap();
@@ -33,7 +34,7 @@ impl Pair {
         Some(Pair { primary, model, replica, _database: here })
     }
 
-    /// Makes the replica look like a copy that is so far behind.
+    /// Makes the replica look like a copy with this lag.
     fn follow(&self, behind: &str) {
         let (history, me) = (self.primary.history(), self.primary.instance());
         self.replica.ask(&format!("UPDATE corbie.meta SET value = '{history}' WHERE name = 'history'"));
@@ -43,7 +44,7 @@ impl Pair {
         ));
     }
 
-    /// What is found is the document of the database that was asked.
+    /// Name of the found document, which identifies the database.
     async fn asked(&self) -> String {
         let sought = Sought { text: "chunk", vector: None, filter: None, top: 3 };
         let found = self.primary.find(&base(), self.model, sought).await.unwrap();
@@ -73,7 +74,7 @@ async fn a_search_that_fails_on_a_replica_is_made_on_the_primary() {
     let Some(pair) = Pair::new().await else { return };
     pair.follow(CLOSE);
     pair.until_asked("replica.pdf").await;
-    // Words are found there, and the chunks to tell of are not.
+    // The replica finds the words, but its chunks cannot be read.
     pair.replica.ask("ALTER TABLE corbie.chunks RENAME TO gone");
     assert_eq!(pair.asked().await, "primary.pdf");
     pair.replica.ask("ALTER TABLE corbie.gone RENAME TO chunks");

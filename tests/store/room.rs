@@ -1,4 +1,4 @@
-//! Space: given back when it is free, and none left.
+//! Disk space: released when free, and a full disk.
 
 use std::fs;
 

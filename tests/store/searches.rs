@@ -1,4 +1,4 @@
-//! Searching a database: its index over vectors, filters that many documents pass, and misspelt words.
+//! Search in PostgreSQL: vector index, filters that match many documents, and misspelt words.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::fixture::{Home, base, document, eventually, home, metadata, put};
 
 const DIMENSIONS: usize = 32;
 
-/// Numbers that only depend on a seed.
+/// Seeded random numbers.
 struct Numbers(u64);
 
 impl Numbers {
@@ -22,7 +22,7 @@ impl Numbers {
         (self.0 >> 40) as f32 / (1_u64 << 24) as f32 * 2.0 - 1.0
     }
 
-    /// A direction near another one, as far as it is close.
+    /// A random vector near `center`; a higher `close` means closer.
     fn around(&mut self, center: &[f32], close: f32) -> Vec<f32> {
         let numbers: Vec<f32> = center.iter().map(|number| number * close + self.next()).collect();
         let length = numbers.iter().map(|number| number * number).sum::<f32>().sqrt();
@@ -30,12 +30,12 @@ impl Numbers {
     }
 }
 
-/// A store with so many documents of two hundred chunks each, whose directions lie around some centers.
+/// A store with documents of two hundred chunks each, whose vectors lie around some centers.
 struct Directions {
     store: postgres::Store,
     home: Home,
     centers: Vec<Vec<f32>>,
-    /// Number of the document, place in it, direction.
+    /// Document number, position in it, vector.
     all: Vec<(usize, u32, Vec<f32>)>,
     numbers: Numbers,
 }
@@ -62,7 +62,7 @@ impl Directions {
         Some(Directions { store, home, centers, all, numbers })
     }
 
-    /// How many of the ten nearest are found, of those that documents have which are wanted.
+    /// Recall of the ten nearest neighbours among the documents that pass the filter.
     async fn recall(&mut self, model: Model, filter: Option<&Filter>, is_wanted: impl Fn(usize) -> bool) -> f32 {
         let (mut found_of_all, mut asked) = (0, 0);
         for center in (0..self.centers.len()).step_by(6) {
@@ -100,7 +100,7 @@ fn chunk(direction: Vec<f32>) -> NewChunk {
     }
 }
 
-/// Every fifth is of another author.
+/// Every fifth document has a different author.
 fn of_chunks(number: usize, chunks: Vec<NewChunk>) -> NewDocument {
     let author = if number.is_multiple_of(5) { "Grace" } else { "Ada" };
     NewDocument {
@@ -115,7 +115,7 @@ fn by(author: &str) -> Filter {
     Filter { all: vec![("metadata.author".into(), vec![format!("\"{author}\"")])], ..Filter::default() }
 }
 
-/// With more vectors than are compared one by one, the index finds what comparing all of them would.
+/// With more vectors than the exact scan handles, the index finds the same as an exact scan.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_over_vectors_misses_next_to_nothing() {
     let Some(mut directions) = Directions::new(66).await else { return };
@@ -129,20 +129,20 @@ async fn an_index_over_vectors_misses_next_to_nothing() {
 
     let recall = directions.recall(model, None, |_| true).await;
     assert!(recall >= 0.98, "{recall}");
-    // Those of Ada are more than are compared one by one, and those of Grace are fewer.
+    // Ada's vectors exceed the limit of the exact scan, Grace's do not.
     let recall = directions.recall(model, Some(&by("Ada")), |number| !number.is_multiple_of(5)).await;
     assert!(recall >= 0.98, "{recall}");
     let recall = directions.recall(model, Some(&by("Grace")), |number| number.is_multiple_of(5)).await;
     assert!(recall >= 0.999, "{recall}");
     let Home::Database(database) = &directions.home else { return };
-    // Counts are told some time after a transaction.
+    // PostgreSQL reports its statistics with a delay after a transaction.
     eventually("the index to be used", async || {
         database.ask(scans)[0].parse::<u64>().is_ok_and(|scans| scans >= 100).then_some(())
     })
     .await;
 }
 
-/// Whoever was making one may have been killed before it was whole. With few vectors, too.
+/// The process that created the index may have been killed before it was complete, even with few vectors.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_index_that_somebody_began_is_gone_on_with() {
     let home = home();
@@ -153,7 +153,7 @@ async fn an_index_that_somebody_began_is_gone_on_with() {
     let begun = database
         .ask("SELECT pg_get_indexdef(indexrelid) FROM pg_index WHERE indexrelid::regclass::text ~ 'vectors_model_'");
     database.ask(&format!("DROP INDEX corbie.{}", begun[0].split_whitespace().nth(2).unwrap()));
-    // As it stands before its parts are there.
+    // The index as it is before its partitions are attached.
     let begun = begun[0].replacen(" ON corbie.", " ON ONLY corbie.", 1);
     assert!(begun.contains(" ON ONLY "), "{begun}");
     database.ask(&begun);
@@ -162,7 +162,7 @@ async fn an_index_that_somebody_began_is_gone_on_with() {
     eventually("the index", async || (database.ask(whole) == ["1"]).then_some(())).await;
 }
 
-/// Words of three documents, among many more that have none.
+/// Words of three documents among many documents without words.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_that_very_many_documents_pass_finds_what_a_small_one_does() {
     let home = home();

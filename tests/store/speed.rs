@@ -1,4 +1,4 @@
-//! What others count on to be fast, with bounds that only a mistake exceeds.
+//! Latency bounds that only a regression exceeds.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use corbie::knowledge::store::{Listing, Only, Sort};
 
 use crate::fixture::{base, document, folder, open, put};
 
-/// The best of some tries: what else the machine does is not measured.
+/// Minimum of several runs, to exclude unrelated load on the machine.
 async fn best<T>(mut work: impl AsyncFnMut() -> T) -> Duration {
     let mut best = Duration::MAX;
     for _ in 0..10 {

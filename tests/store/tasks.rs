@@ -81,7 +81,7 @@ async fn a_task_that_stores_documents_is_not_to_blame_for_the_ends_of_its_proces
     assert_eq!(attempts().await, 0);
     drop(store);
 
-    // Another process goes on with it, and finds again what is there: that is no progress.
+    // Another process resumes the task and finds the existing documents: that is no progress.
     let store = home.open().await;
     assert_eq!(adopted(&store).await.len(), 1);
     store.start_task(new.id).await.unwrap();
@@ -192,11 +192,11 @@ async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
     for task in &tasks {
         store.add_task(task).await.unwrap();
     }
-    // The one that ended first goes first, however late it was begun.
+    // The task that ended first is evicted first, independent of when it was begun.
     for task in [&tasks[3], &tasks[0], &tasks[1]] {
         store.end_task(TaskEnd::failed(task.id, "no", "no")).await.unwrap();
         let at = store.task(task.id).await.unwrap().unwrap().ended.unwrap();
-        // Those that end within the same millisecond count as one by one.
+        // Tasks that end within the same millisecond have no defined order.
         while rows_now() <= at {
             tokio::task::yield_now().await;
         }
@@ -211,7 +211,7 @@ async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
     assert_eq!(left, expected);
 }
 
-/// Milliseconds, as the store counts them.
+/// Milliseconds since the epoch, as stored.
 fn rows_now() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()

@@ -1,11 +1,11 @@
-//! The text of a document.
+//! Text of documents.
 
 use corbie::knowledge::document::{NewDocument, Page, Stretch};
 use corbie::knowledge::store::Wanted;
 
 use crate::fixture::{base, document, home, named, put};
 
-/// All of it, one page after the other.
+/// All pages.
 const ALL: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: usize::MAX };
 
 #[tokio::test]
@@ -23,7 +23,7 @@ async fn pages_are_given_from_a_number_on_and_up_to_a_size() {
     assert_eq!(store.text(&named("other"), new.id, ALL).await.unwrap(), None, "a base has only its own");
 }
 
-/// How often a document is read while it is replaced all the time.
+/// Number of reads while the document is being replaced.
 const READS: usize = 60;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,4 +1,4 @@
-//! Databases that are spoken to with TLS: whom is believed, and what others hear.
+//! TLS connections to databases: certificate verification and confidentiality.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::database::Database;
 use crate::door::{Door, Manner, Seen, WISH};
 use crate::fixture::{base, document, folder, put};
 
-/// Somebody who vouches for others, with a certificate in a file.
+/// A certificate authority with its certificate in a file.
 struct Authority {
     issuer: Issuer<'static, KeyPair>,
     folder: TempDir,
@@ -30,12 +30,12 @@ impl Authority {
         Authority { issuer: Issuer::new(params, key), folder }
     }
 
-    /// The parameter of an address that says to believe it.
+    /// URL parameter that trusts this authority.
     fn believed(&self) -> String {
         format!("sslrootcert={}", file(&self.folder).display())
     }
 
-    /// What a server needs that is known by this name.
+    /// A TLS server configuration with a certificate for this host.
     fn vouch(&self, host: &str) -> Manner {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new([host.to_owned()]).unwrap().signed_by(&key, &self.issuer).unwrap();
@@ -59,7 +59,7 @@ async fn connect(url: &str) -> Result<Store, Error> {
     Store::connect(&Address::parse(url).unwrap(), &[], Options::default()).await
 }
 
-/// Puts a document, and gives the names of what is found.
+/// Puts a document and returns the names of the found ones.
 async fn put_and_found(store: &Store, filename: &str) -> Vec<String> {
     put(store, document(filename, 1)).await;
     let model = store.prepare_model("minilm", 384).await.unwrap();
@@ -68,7 +68,7 @@ async fn put_and_found(store: &Store, filename: &str) -> Vec<String> {
     found.into_iter().map(|(chunk, _)| chunk.filename).collect()
 }
 
-/// Whether bytes have a word in them.
+/// Whether bytes contain a word.
 fn has(bytes: &[u8], word: &str) -> bool {
     bytes.windows(word.len()).any(|found| found == word.as_bytes())
 }
@@ -77,7 +77,7 @@ fn has(bytes: &[u8], word: &str) -> bool {
 async fn a_database_whose_authority_is_believed_is_spoken_to_with_tls() {
     let Some(database) = Database::if_wanted() else { return };
     let authority = Authority::new("ours");
-    // By its name this one is on another machine, where TLS is what nobody has to ask for.
+    // By its name this host is remote, so TLS is the default.
     let far = format!("hostaddr=127.0.0.1&{}", authority.believed());
     let near = |mode: &str| format!("sslmode={mode}&{}", authority.believed());
     let asked = [
@@ -106,11 +106,11 @@ async fn a_database_that_nobody_vouches_for_is_told_nothing() {
     let doors = [
         (Door::open(&database, ours.vouch("db.example")).await, ours.believed(), "not valid for name"),
         (Door::open(&database, theirs.vouch("localhost")).await, ours.believed(), "UnknownIssuer"),
-        // The public authorities do not know it either.
+        // Not issued by a public authority either.
         (Door::open(&database, ours.vouch("localhost")).await, String::new(), "UnknownIssuer"),
     ];
     for (door, believed, reason) in &doors {
-        // Also who could do without TLS does not speak to a stranger who has it.
+        // Modes that allow plain text also reject an untrusted certificate.
         for mode in ["require", "verify-ca", "verify-full", "prefer", "allow"] {
             let refused = connect(&door.url("localhost", &format!("sslmode={mode}&{believed}"))).await.unwrap_err();
             let told = refused.to_string();

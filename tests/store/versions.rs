@@ -1,4 +1,4 @@
-//! Files of older versions, and of newer ones.
+//! Files of older and newer schema versions.
 
 use corbie::knowledge::store::sqlite::{Store, VERSION};
 use corbie::knowledge::store::{Error, Options};
@@ -9,7 +9,7 @@ use crate::fixture::{base, document, folder, open, put};
 
 const FIRST: &str = include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql");
 
-/// A file as the first version wrote it, with a document and a running task in it.
+/// A file as written by the first version, with a document and a running task.
 fn write_first_version(path: &std::path::Path) {
     let connection = Connection::open(path).unwrap();
     connection.execute_batch(FIRST).unwrap();

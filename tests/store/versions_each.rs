@@ -1,5 +1,5 @@
-//! Files of every version that was ever written: what is in them is there whole after they were brought up to date, and a
-//! program that ends in the middle of that has changed nothing.
+//! Migration of files of every released schema version: the contents are complete afterwards, and a crash during the
+//! migration changes nothing.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::fixture::{base, document, folder, named, open, put};
 
-/// One version: what brings a file to it, and rows that it could write and those before it could not.
+/// A schema version: its migration, and rows that earlier versions could not store.
 struct Version {
     migration: &'static str,
-    /// The SHA-256 of that, as it was when it was released.
+    /// SHA-256 of the migration at its release.
     released: &'static str,
     rows: &'static str,
 }
@@ -102,7 +102,7 @@ const VERSIONS: [Version; 7] = [
     },
 ];
 
-/// A file as this version wrote it.
+/// Writes a file as this version did.
 fn write(version: usize, path: &Path) -> Connection {
     let connection = Connection::open(path).unwrap();
     connection.pragma_update(None, "foreign_keys", true).unwrap();
@@ -114,7 +114,7 @@ fn write(version: usize, path: &Path) -> Connection {
     connection
 }
 
-/// What stands in each column of each table.
+/// All column values of all tables.
 fn contents(connection: &Connection) -> Vec<(String, String, Vec<Value>)> {
     let texts = |query: &str| -> Vec<String> {
         let mut statement = connection.prepare(query).unwrap();
@@ -177,7 +177,7 @@ async fn a_file_of_any_version_is_brought_up_to_date_with_all_that_is_in_it() {
         }
         let store = open(folder.path());
         look_into(&store, version).await;
-        // As before, it can be added to and taken from.
+        // Documents can still be added and removed.
         let added = put(&store, document("engine.pdf", 2)).await;
         let removed = store.remove_document(&base(), id(1)).await.unwrap().unwrap();
         assert_eq!(removed.chunks, 2, "from version {version}");
@@ -188,7 +188,7 @@ async fn a_file_of_any_version_is_brought_up_to_date_with_all_that_is_in_it() {
     }
 }
 
-/// All that was written is what the store of today says.
+/// All rows written are visible through the current store.
 async fn look_into(store: &Store, version: usize) {
     let letters: BaseName = named("letters");
     assert_eq!((store.history(), store.sequence().await.unwrap()), ("as it was", 6));
@@ -204,7 +204,7 @@ async fn look_into(store: &Store, version: usize) {
     assert!(texts[0].contains("Danube") && texts[3].contains("engine sings"), "{texts:?}");
     let report = store.check().await.unwrap();
     assert!(report.is_sound() && report.vectors == 4, "from version {version}: {report:?}");
-    // Each task has ended, or waits for somebody to go on with it.
+    // Every task has ended or waits to be resumed.
     let mut tasks = store.tasks(None, 9).await.unwrap();
     tasks.sort_by_key(|task| task.id);
     let states: Vec<&str> = tasks.iter().map(|task| task.state.name()).collect();
@@ -238,14 +238,13 @@ fn a_file_of_any_version_is_searched_by_its_words() {
     }
 }
 
-/// Everything that stands on the disk while a file is brought to the next version, as a program leaves it that is killed
-/// then.
+/// The files on disk during a migration, as a crash at that time leaves them.
 fn killed_in_the_middle(version: usize, journal: &str) -> TempDir {
     let (living, killed) = (folder(), folder());
     let path = living.path().join("knowledge.db");
     let connection = write(version, &path);
     connection.pragma_update_and_check(None, "journal_mode", journal, |_| Ok(())).unwrap();
-    // So little memory that changes go to the disk before they are kept.
+    // A small cache, so that changes reach the disk before the commit.
     connection.execute_batch("PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN IMMEDIATE;").unwrap();
     for Version { migration, .. } in &VERSIONS[version..] {
         connection.execute_batch(migration).unwrap();

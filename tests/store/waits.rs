@@ -1,4 +1,4 @@
-//! How long is waited for a database, and what is said after that.
+//! Database timeouts and the resulting errors.
 
 use std::time::Duration;
 
@@ -13,17 +13,17 @@ use crate::database::{Database, Held};
 use crate::door::{Door, Manner};
 use crate::fixture::{Home, base, document, eventually, home, put};
 
-/// Connections of one instance, beside the one for heartbeats.
+/// Connections of one instance, without the heartbeat connection.
 const CONNECTIONS: usize = 10;
 
-/// Has the documents of a database be written by nobody.
+/// Blocks writes to the documents table.
 fn hold(database: &Database) -> Held {
     database.hold("LOCK TABLE corbie.documents IN EXCLUSIVE MODE")
 }
 
-/// Takes all connections of a store: each has a document to write that has to wait.
+/// Occupies all connections of a store with writes that block.
 async fn take_all(database: &Database, store: &Store) -> (Held, JoinSet<Put>) {
-    // Whoever comes first makes the base known.
+    // The first put creates the base.
     put(store, document("first.pdf", 1)).await;
     let (held, mut writing) = (hold(database), JoinSet::new());
     for number in 0..CONNECTIONS {
@@ -60,14 +60,14 @@ async fn every_connection_is_told_how_long_the_server_may_let_it_wait() {
     let limits =
         |writes: &str| database.ask(&format!("SELECT DISTINCT limits FROM public.told WHERE writes = '{writes}'"));
     assert_eq!(limits("documents"), ["30s 10s 10s"]);
-    // Heartbeats have a connection of their own, and wait for nobody's lock.
+    // Heartbeats have a separate connection and wait for no lock.
     let beats = eventually("a heartbeat", async || Some(limits("instances")).filter(|limits| !limits.is_empty())).await;
     assert_eq!(beats, ["30s 500ms 10s"]);
 }
 
-/// A store whose server was told a shorter limit than it should be.
+/// A store whose server enforces a shorter timeout than configured.
 async fn impatient(database: &Database, limit: &'static str, shorter: &'static str) -> (Door, Store) {
-    // The tables are made without hurry.
+    // The tables are created without the shorter timeout.
     drop(store::Store::connect(&database.url(), Options::default()).await.unwrap());
     let door = Door::open(database, Manner::Instead(limit, shorter)).await;
     let address = Address::parse(&door.url("127.0.0.1", "sslmode=disable")).unwrap();
@@ -75,7 +75,7 @@ async fn impatient(database: &Database, limit: &'static str, shorter: &'static s
     (door, store)
 }
 
-/// The next document is not written in time, and the one after that is.
+/// The next put times out, and the one after it succeeds.
 async fn is_busy_until(store: &Store, let_go: impl FnOnce()) {
     let began = Instant::now();
     let error = store.put_document(document("late.pdf", 1), Work::Alone).await.unwrap_err();
@@ -106,7 +106,7 @@ async fn a_lock_that_is_not_to_be_had_is_told_as_busy() {
     is_busy_until(&store, || drop(held)).await;
 }
 
-/// The ten seconds pass as fast as nothing else happens; those who wait for the server do so in earnest.
+/// The ten seconds pass on the paused clock; calls that wait for the server take real time.
 #[tokio::test]
 async fn who_gets_no_connection_in_time_is_told_that_it_is_busy() {
     let home = home();

@@ -1,4 +1,4 @@
-//! What is remembered of the files of watched folders.
+//! Stored state of watched files.
 
 use corbie::knowledge::document::{Claim, DocumentId, Origin};
 use corbie::knowledge::store::{Listing, Look, Place, Standing, Store, Turn, Watched};
@@ -12,7 +12,7 @@ fn watched(path: &str, standing: Standing) -> Watched {
     Watched { path: path.to_owned(), look, device: u64::MAX, inode: u64::MAX - 1, changed: Some(-3), standing }
 }
 
-/// Notes a file that nobody has noted yet.
+/// Stores the state of a new file.
 async fn note(store: &Store, path: &str, standing: Standing) -> Watched {
     let after = watched(path, standing);
     let turns = vec![Turn { before: None, after: after.clone() }];
