@@ -1,17 +1,17 @@
-//! What was done to each file, and what may therefore be true of it.
+//! Ledger of the operations on each file and its possible states.
 
 use std::collections::BTreeMap;
 
-/// A file, by its number.
+/// A test file, identified by its number.
 #[derive(Debug, Default)]
 pub(crate) struct File {
-    /// What the document may say: one entry where it is certain. `None` is no document.
+    /// Possible contents of the document; one entry if certain. `None` means that it does not exist.
     pub(crate) may_be: Vec<Option<String>>,
-    /// Its document, where it is known.
+    /// Document id, if known.
     pub(crate) id: Option<String>,
 }
 
-/// What a call that was sent does to a file if it is carried out.
+/// Effect of a sent call on a file if it is executed.
 #[derive(Debug)]
 pub(crate) struct Sent {
     pub(crate) file: usize,
@@ -21,12 +21,12 @@ pub(crate) struct Sent {
 #[derive(Debug, Default)]
 pub(crate) struct Books {
     pub(crate) files: BTreeMap<usize, File>,
-    /// Calls by number, of which it is not known whether they were carried out.
+    /// In-doubt calls by id.
     pub(crate) open: BTreeMap<u64, Sent>,
 }
 
 impl Books {
-    /// A call was sent: from now on either may be true.
+    /// A call was sent: from now on either state is possible.
     pub(crate) fn sent(&mut self, call: u64, file: usize, becomes: Option<String>) {
         let entry = self.files.entry(file).or_default();
         if !entry.may_be.contains(&becomes) {
@@ -35,7 +35,7 @@ impl Books {
         self.open.insert(call, Sent { file, becomes });
     }
 
-    /// It was answered: only what it said is true, unless a later call about the same file is open.
+    /// The call was acknowledged: only its state is possible, unless a later call for the same file is open.
     pub(crate) fn acknowledged(&mut self, call: u64, id: Option<String>) {
         let Some(Sent { file, becomes }) = self.open.remove(&call) else { return };
         let later: Vec<_> =
@@ -45,7 +45,7 @@ impl Books {
         entry.id = id.or(entry.id.take());
     }
 
-    /// It was refused: nothing has changed by it.
+    /// The call was rejected and had no effect.
     pub(crate) fn refused(&mut self, call: u64) {
         self.open.remove(&call);
     }

@@ -1,4 +1,4 @@
-//! Chance that can be had again: the same seed gives the same run, as far as the machine lets it.
+//! Seeded random number generator. The same seed gives the same run, as far as timing on the machine repeats.
 
 pub(crate) struct Chance(u64);
 
@@ -7,7 +7,7 @@ impl Chance {
         Chance(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// A number below `bound`.
+    /// Random number below `bound`.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

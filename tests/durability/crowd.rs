@@ -1,4 +1,4 @@
-//! Many clients at once, over HTTP: nothing fails that is not documented, and nobody sees half a document.
+//! Concurrent HTTP clients: only documented errors occur, and no client sees a partial document.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -19,7 +19,7 @@ fn k09_a_hundred_clients_add_search_and_remove_at_once() {
     crowd(100, 2);
 }
 
-/// A tenth of the ten thousand documents that 2 GB have to be enough for, and a tenth of that.
+/// Ten thousand documents must fit in 2 GB; this test uses a tenth of both.
 #[cfg(target_os = "linux")]
 #[test]
 fn n12_ten_clients_are_served_as_fast_as_one_and_a_thousand_documents_take_a_tenth_of_two_gigabytes() {
@@ -37,7 +37,7 @@ fn n12_ten_clients_are_served_as_fast_as_one_and_a_thousand_documents_take_a_ten
         assert_eq!(found["results"][0]["filename"], format!("n{number}.txt"), "{found}");
     };
     search(0);
-    // One after the other, over and over, so that whatever else the machine does strikes both alike.
+    // Alternating, so that unrelated load on the machine affects both measurements equally.
     let (mut by_one, mut by_ten) = (Duration::ZERO, Duration::ZERO);
     for round in 0..5 {
         let numbers = |client: usize| (0..20).map(move |number| round * 200 + client * 20 + number);
@@ -55,7 +55,7 @@ fn n12_ten_clients_are_served_as_fast_as_one_and_a_thousand_documents_take_a_ten
     assert!(held < 200 << 20, "it holds {} MiB with a thousand documents", held >> 20);
 }
 
-/// Each client adds documents of its own, finds them, looks at those of others, and removes every second one.
+/// Each client adds its own documents, finds them, reads those of the other clients, and removes every second one.
 fn crowd(clients: usize, each: usize) {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(folder.path());
@@ -74,7 +74,7 @@ fn crowd(clients: usize, each: usize) {
                         server.call("knowledge-search", &json!({ "query": format!("marker{client}x{number}") }));
                     let hits = found["results"].as_array().unwrap_or_else(|| panic!("{found}"));
                     assert!(hits.iter().any(|hit| hit["filename"] == name.as_str()), "{name} is not found at once");
-                    // Whatever is found is whole: its document can be read, or has just been removed.
+                    // Every hit is complete: its document can be read, or was just removed.
                     for hit in hits {
                         let got = server.call("knowledge-get", &json!({ "document_id": hit["document_id"] }));
                         match got["success"] == true {
@@ -108,7 +108,7 @@ fn text(client: usize, number: usize) -> String {
     format!("marker{client}x{number} opens this note. {filler}Its number is {client}-{number}. The end of it.")
 }
 
-/// The program, with all that is its own in this folder.
+/// The program with all of its files in this folder.
 fn corbie(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
     command
@@ -145,7 +145,7 @@ impl Server {
         Server { child, address }
     }
 
-    /// How much memory it takes, in bytes.
+    /// Resident memory in bytes.
     #[cfg(target_os = "linux")]
     fn resident(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
@@ -153,7 +153,7 @@ impl Server {
         line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() << 10
     }
 
-    /// Calls a tool over a connection of its own; what the tool said.
+    /// Calls a tool over a new connection and returns its result.
     fn call(&self, tool: &str, arguments: &Value) -> Value {
         let body = json!({ "name": tool, "arguments": arguments }).to_string();
         let mut stream = TcpStream::connect(&self.address).expect("the server listens");

@@ -1,7 +1,7 @@
-//! Disks that are full or cannot be written: clear errors, a health that tells, and nothing lost.
+//! Full and read-only disks: clear errors, accurate health, and no data loss.
 //!
-//! Each disk is a small one in memory, mounted in a namespace of its own, which needs no rights. Where the system does not
-//! allow that, there is no such disk to test with.
+//! Each disk is a small tmpfs, mounted in a private mount namespace, which needs no privileges. The tests are skipped
+//! if the system does not allow that.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::peer::Peer;
 
-/// Whether this system lets an ordinary user mount a disk for himself.
+/// Whether an unprivileged user can mount a tmpfs on this system.
 fn has_disks() -> bool {
     Command::new("unshare")
         .args(["-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"])
@@ -18,7 +18,7 @@ fn has_disks() -> bool {
         .is_ok_and(|ended| ended.success())
 }
 
-/// A run of the program whose storage is a disk of this size; `before` is done to it first.
+/// Runs the program with its storage on a disk of this size; `before` is a shell command that runs first.
 fn on_a_disk(storage: &Path, size: &str, before: &str) -> Peer {
     let corbie = env!("CARGO_BIN_EXE_corbie");
     let script = format!(
@@ -59,7 +59,7 @@ fn a_full_disk_costs_nothing_that_was_there() {
     let message = refused["message"].as_str().unwrap();
     assert!(message.contains("no room left") && message.contains("free some space"), "{message}");
     assert!(!added.is_empty());
-    // Everything that was acknowledged is there and found, and what was refused is not.
+    // Every acknowledged document exists and is found; no rejected one does.
     let shown = peer.call("knowledge-show", &json!({ "limit": 1000 }));
     let completed = shown["documents"].as_array().unwrap().iter().filter(|one| one["processing_status"] == "completed");
     assert_eq!(completed.count(), added.len(), "{}", shown["total_count"]);
@@ -92,7 +92,7 @@ fn a_disk_that_cannot_be_written_is_told_and_costs_nothing_else() {
     let status = peer.call("knowledge-status", &json!({}));
     assert_eq!(status["health"]["status"], "degraded", "{status}");
     assert_eq!(status["health"]["storage_accessible"], false, "{status}");
-    // The other parts do not mind.
+    // The other components are not affected.
     let class = peer.call("classify_text", &json!({ "text": "What is 2 + 2?" }));
     assert_eq!(class["class"], 0, "{class}");
     peer.finish();

@@ -1,4 +1,4 @@
-//! One run of the program, spoken to over stdin and stdout.
+//! MCP client on stdin and stdout of a program it starts.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -14,15 +14,15 @@ pub(crate) struct Peer {
     stdin: ChildStdin,
     lines: Receiver<Value>,
     next: u64,
-    /// Answers nobody has asked for yet.
+    /// Replies not yet claimed by a caller.
     answers: HashMap<u64, Value>,
 }
 
-/// Nothing takes longer than this, however busy the machine is.
+/// Upper bound for any operation, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 impl Peer {
-    /// Starts it on a storage; `index` is where it keeps what is derived, if not there.
+    /// Starts the program on a storage; `index` is the directory of derived data, if separate.
     pub(crate) fn start(storage: &Path, index: Option<&Path>) -> Peer {
         let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
         command.arg("stdio");
@@ -32,7 +32,7 @@ impl Peer {
         Peer::run(command, storage)
     }
 
-    /// The same by a command that comes to it.
+    /// Starts the program by a custom command.
     pub(crate) fn run(mut command: Command, storage: &Path) -> Peer {
         command
             .env("PATH", std::env::var_os("PATH").unwrap_or_default())
@@ -61,7 +61,7 @@ impl Peer {
         Peer { child, stdin, lines, next: 1, answers: HashMap::new() }
     }
 
-    /// Sends a call and does not wait. None when the program is gone.
+    /// Sends a call without waiting. `None` if the program has exited.
     pub(crate) fn send(&mut self, tool: &str, arguments: &Value) -> Option<u64> {
         let id = self.next;
         self.next += 1;
@@ -73,7 +73,7 @@ impl Peer {
         Some(id)
     }
 
-    /// Calls and waits; what the tool said.
+    /// Calls a tool and returns its result.
     pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Value {
         let id = self.send(tool, arguments).expect("the program is there");
         let until = Instant::now() + PATIENCE;
@@ -85,17 +85,17 @@ impl Peer {
         }
     }
 
-    /// The answers that have come and nobody has asked for.
+    /// Takes all unclaimed replies.
     pub(crate) fn answered(&mut self) -> HashMap<u64, Value> {
         std::mem::take(&mut self.answers)
     }
 
-    /// Listens until a moment.
+    /// Collects replies until a deadline.
     pub(crate) fn listen(&mut self, until: Instant) {
         while self.take(until) {}
     }
 
-    /// Takes the next message; false when there is none in time, or ever.
+    /// Receives the next message; false if none arrives in time or the stream has ended.
     fn take(&mut self, until: Instant) -> bool {
         match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => {
@@ -110,7 +110,7 @@ impl Peer {
         }
     }
 
-    /// Ends it at once, and gives every answer that came before its end.
+    /// Kills the program and returns every reply that arrived before its end.
     pub(crate) fn kill(mut self) -> HashMap<u64, Value> {
         self.child.kill().expect("it can be killed");
         self.child.wait().expect("it ends");
@@ -118,7 +118,7 @@ impl Peer {
         std::mem::take(&mut self.answers)
     }
 
-    /// Lets it end by itself.
+    /// Closes stdin and waits for a clean exit.
     pub(crate) fn finish(mut self) {
         drop(self.stdin);
         assert!(self.child.wait().expect("it ends").success());

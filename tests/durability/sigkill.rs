@@ -1,4 +1,4 @@
-//! Kill, start again, look.
+//! SIGKILL at random times, restart, consistency check.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -11,11 +11,11 @@ use crate::bookkeeping::Books;
 use crate::chance::Chance;
 use crate::peer::Peer;
 
-/// How many rounds always run; others ask for more.
+/// Default number of rounds; an environment variable raises it.
 const ROUNDS: usize = 20;
-/// How many files take part.
+/// Number of files.
 const FILES: usize = 12;
-/// What a search says where there is no document at all.
+/// Search error of an empty base.
 const EMPTY: &str = "empty_knowledge_base";
 
 #[test]
@@ -60,20 +60,20 @@ fn k08_killed_at_any_moment_it_has_lost_nothing_it_acknowledged() {
 struct Run {
     chance: Chance,
     books: Books,
-    /// No two texts are the same.
+    /// Counter that makes every text unique.
     version: usize,
-    /// Tasks that were promised.
+    /// Accepted tasks.
     tasks: HashSet<String>,
     tally: Tally,
 }
 
-/// How much was done; a run in which nothing happens shows nothing.
+/// Operation counts; a run without operations proves nothing.
 #[derive(Debug, Default)]
 struct Tally {
     added: usize,
     promised: usize,
     removed: usize,
-    /// Calls that had no answer when the program was killed.
+    /// Calls without a reply when the program was killed.
     open: usize,
 }
 
@@ -85,7 +85,7 @@ impl Run {
         let mut adds = HashSet::new();
         let mut cleared = None;
         while Instant::now() < until {
-            // Calls about one file are in the order they are sent only if each waits for the one before.
+            // Calls on one file are ordered only if each waits for the previous one.
             let busy: HashSet<usize> = self.books.open.values().map(|sent| sent.file).collect();
             let free: Vec<usize> = (0..FILES).filter(|file| !busy.contains(file)).collect();
             let Some(&file) = free.get(self.chance.below(free.len())) else {
@@ -108,7 +108,7 @@ impl Run {
                     self.version += 1;
                     let text = text(file, self.version);
                     let path = files.join(format!("file{file}.txt"));
-                    // A file that is half written is nobody's document.
+                    // Atomic write: a partial file is not a valid document.
                     let half = files.join("half");
                     fs::write(&half, &text).unwrap();
                     fs::rename(half, &path).unwrap();
@@ -153,7 +153,7 @@ impl Run {
         self.books.open.clear();
     }
 
-    /// Takes in what was answered meanwhile.
+    /// Processes the replies received so far.
     fn settle(&mut self, peer: &mut Peer, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
         for (call, answer) in peer.answered() {
             self.take(call, &answer, adds, promised);
@@ -163,7 +163,7 @@ impl Run {
     fn take(&mut self, call: u64, answer: &Value, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
         let success = answer["success"] == true;
         if let Some(task) = promised.get_mut(&call) {
-            // It is promised, and may be done at any time from now on; the file stays uncertain until it is looked at.
+            // The task is accepted and may run at any time from now on; the file stays in doubt until the check.
             assert!(success, "{answer}");
             *task = answer["task_id"].as_str().map(str::to_owned);
             self.tasks.extend(task.clone());
@@ -175,14 +175,14 @@ impl Run {
             self.tally.removed += 1;
             self.books.acknowledged(call, None);
         } else {
-            // A document that is gone already, or an add that a clear has cancelled.
+            // The document was already removed, or a clear cancelled the add.
             let expected = ["document_not_found", "cancelled"];
             assert!(expected.contains(&answer["error"].as_str().unwrap_or_default()), "{answer}");
             self.books.refused(call);
         }
     }
 
-    /// After a start: everything that was left behind is done, and all is as the books say it may be.
+    /// After a restart: pending work is completed, and every file is in one of the states allowed by the ledger.
     fn look(&mut self, peer: &mut Peer, round: usize) {
         let began = Instant::now();
         loop {
@@ -233,7 +233,7 @@ impl Run {
         assert!(there.is_empty(), "round {round}: documents nobody added: {there:?}");
     }
 
-    /// An index that was kept answers as one that is made anew.
+    /// The persisted index gives the same results as a rebuilt one.
     fn compare(&mut self, peer: &mut Peer, storage: &Path, folder: &Path) {
         let anew = tempfile::tempdir_in(folder).unwrap();
         let mut other = Peer::start(storage, Some(anew.path()));
@@ -243,7 +243,7 @@ impl Run {
                 let result = |hit: &Value| format!("{} {}", hit["chunk_id"], hit["relevance_score"]);
                 match &answer["results"] {
                     Value::Array(hits) => hits.iter().map(result).collect(),
-                    // Nothing is left after a clear, which both have to say.
+                    // After a clear both indexes report an empty base.
                     _ => {
                         assert_eq!(answer["error"], EMPTY, "{answer}");
                         vec![EMPTY.to_owned()]
@@ -264,7 +264,7 @@ impl Run {
     }
 }
 
-/// A text of a few chunks, with a word that no other has.
+/// A text of a few chunks with a unique word.
 fn text(file: usize, version: usize) -> String {
     let mut text = format!("document word{version}x{file} ");
     let sentences = [
@@ -273,14 +273,14 @@ fn text(file: usize, version: usize) -> String {
         "Nobody on the pier remembered who had written the ledger.",
         "Grain, salt and timber were weighed in the morning.",
     ];
-    // No two chunks say the same: equal ones may come in any order.
+    // No two chunks are equal: equal ones may be returned in any order.
     for (number, sentence) in sentences.iter().cycle().skip(version % 4).take(3 + version % 9).enumerate() {
         text += &format!("{sentence} That was entry {version}{file}{number}. ");
     }
     text.trim_end().to_owned()
 }
 
-/// The store itself is sound: SQLite's own check, and what corbie knows to hold.
+/// The store is consistent: SQLite's integrity check and corbie's own invariants.
 fn check(storage: &Path, round: usize) {
     if !storage.join("knowledge.db").exists() {
         return;
