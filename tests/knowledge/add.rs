@@ -1,4 +1,4 @@
-//! `knowledge-add`: what it takes, what it answers, and everything it refuses.
+//! `knowledge-add`: arguments, replies and errors.
 
 use std::fs::File;
 
@@ -9,7 +9,7 @@ use crate::made;
 
 const ADD: &str = "knowledge-add";
 
-// === the specification's own words ===
+// === sample contract of the specification ===
 
 #[test]
 fn v02_k01_the_sample_contract_of_the_specification() {
@@ -62,7 +62,7 @@ fn k04_k20_without_a_path_nothing_can_be_added() {
     each(|corbie| {
         let refused = corbie.refused(ADD, json!({ "async": false }), "missing_required_parameter");
         assert_eq!(refused["parameter"], "file_path");
-        // One that is missing is told before one that is wrong.
+        // A missing argument is reported before an invalid one.
         corbie.refused(ADD, json!({ "metadata": 7 }), "missing_required_parameter");
     });
 }
@@ -159,7 +159,7 @@ fn z08_k29_k30_checks_come_in_their_order_and_before_the_answer() {
                 corbie.refused(ADD, json!({ "file_path": path, "async": is_async }), error);
             }
         }
-        // What is wrong with the arguments is told before anything of the file.
+        // Invalid arguments are reported before errors of the file.
         corbie.invalid(ADD, json!({ "file_path": "/test/doc.xyz", "metadata": 1 }), "metadata");
         assert_eq!(corbie.show()["total_count"], 0, "no task was made of any of them");
     });
@@ -178,7 +178,7 @@ fn k31_a_file_that_may_not_be_read_is_told_so() {
     corbie.refused(ADD, json!({ "file_path": path }), "file_not_readable");
 }
 
-// === what only reading can find ===
+// === errors found only by parsing ===
 
 #[test]
 fn k30_k31_k37_what_only_reading_finds_is_told_and_leaves_nothing() {
@@ -194,7 +194,7 @@ fn k30_k31_k37_what_only_reading_finds_is_told_and_leaves_nothing() {
             let refused = corbie.call(ADD, json!({ "file_path": path, "async": false }));
             let error = refused["error"].as_str().unwrap_or_else(|| panic!("{path}: {refused}"));
             assert!(errors.contains(&error), "{path}: {refused}");
-            // Who was told of the failure sees it in the list too.
+            // The failed document is also listed as failed.
             assert_eq!(corbie.show()["documents"][0]["processing_status"], "failed", "{path}");
         }
         let status = corbie.status();
@@ -228,7 +228,7 @@ fn k31_ocr_failed_says_that_tesseract_is_missing() {
         refused["message"].as_str().unwrap().starts_with("OCR processing failed: Tesseract not found"),
         "{refused}"
     );
-    // A page with text is kept where another cannot be read.
+    // A page with text is kept even if another page cannot be read.
     use crate::pictures::{On, SAYS, TYPED, pdf};
     let added = corbie.add("half.pdf", pdf(&[On::Text(&TYPED), On::Scan(SAYS)]));
     assert!(added["warning"].as_str().is_some_and(|why| why.contains("Tesseract")), "{added}");

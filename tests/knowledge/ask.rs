@@ -1,4 +1,4 @@
-//! `knowledge-ask`: an answer from the documents, or the documents where nobody answers.
+//! `knowledge-ask`: an answer from the documents, or the passages if no model responds.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ fn the_model_is_given_the_passages_and_its_citations_are_told() {
     let upstream = Upstream::start();
     let mut corbie = Corbie::of(upstream.corbie("serve --stdio --port 0"));
     corbie.add("bees.txt", BEES);
-    // The model says what it is asked, so that it cites what the question does.
+    // The mock model echoes the question, so it cites the same numbers.
     let question = "what do bees make of nectar, see [1] and [7]";
     let asked = corbie.call(ASK, json!({ "question": question }));
     assert_eq!(asked["answer"], format!("echo: {question}"), "{asked}");

@@ -1,4 +1,4 @@
-//! A database that is not there, comes, goes and comes back, while the program runs (A-16, X-25, K-102, K-105).
+//! Database outages at startup and while the program runs (A-16, X-25, K-102, K-105).
 
 use std::os::unix::fs::symlink;
 
@@ -10,7 +10,7 @@ use crate::fixture::{CROWS, said, shown};
 use crate::http::Client;
 use crate::process::{Running, corbie, request, skip, wait_for};
 
-/// A program, called over REST. Its files are in a folder of their own.
+/// A program, called over REST, with its own directory.
 struct Program {
     client: Client,
     _running: Running,
@@ -18,7 +18,7 @@ struct Program {
 }
 
 impl Program {
-    /// One whose documents are where this address says.
+    /// Starts a program with the store at this address.
     fn on(address: &str) -> Program {
         let folder = tempfile::tempdir().unwrap();
         let setup = corbie("serve --port 0")
@@ -50,7 +50,7 @@ impl Program {
         self.client.get("/ready?for=knowledge").status == 200
     }
 
-    /// Adds a file, and waits for it.
+    /// Adds a file and waits for it.
     #[track_caller]
     fn add(&self) -> Value {
         let path = self.folder.path().join("crows.txt");
@@ -58,7 +58,7 @@ impl Program {
         self.call("knowledge-add", json!({ "file_path": shown(&path), "async": false }))
     }
 
-    /// What needs no documents is done, and what needs them says that the database is away, and why.
+    /// Everything that needs no documents works; the rest fails with `storage_away` and the reason.
     #[track_caller]
     fn is_without_database(&self, reason: &str) {
         let health = self.health();
@@ -75,7 +75,7 @@ impl Program {
             let message = refused["message"].as_str().unwrap();
             assert!(message.contains(reason) && message.contains("try again"), "{message}");
         }
-        // Another instance may have promised it.
+        // The task may belong to another instance.
         let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));
         let cancelled = self.client.post("/mcp", &cancel).json();
         assert_eq!(cancelled["error"]["data"]["error"], "storage_away", "{cancelled}");
@@ -84,7 +84,7 @@ impl Program {
         let listed = self.client.post("/mcp/resources/list", &json!({})).json();
         assert!(listed["resources"].as_array().is_some_and(|all| !all.is_empty()), "{listed}");
 
-        // Known by heartbeats, which are a moment behind.
+        // Detected by heartbeats, with a short delay.
         wait_for("the balancer to be told", || (!self.is_ready_for_knowledge()).then_some(()));
         let ready = self.client.get("/ready");
         assert_eq!((ready.status, ready.json()), (200, json!({ "status": "degraded", "impaired": ["knowledge"] })));
@@ -104,7 +104,7 @@ impl Program {
     }
 }
 
-/// A way to a database that is open at times.
+/// A socket path to a database that can be opened and closed.
 struct Way {
     database: Database,
     folder: TempDir,
@@ -130,7 +130,7 @@ impl Way {
         symlink(&socket, self.folder.path().join(socket.file_name().unwrap())).unwrap();
     }
 
-    /// Nobody comes through, and who has is cut off.
+    /// Blocks new connections and terminates existing ones.
     fn shut(&self) {
         std::fs::remove_file(self.folder.path().join(self.database.socket().file_name().unwrap())).unwrap();
         self.database.ask(
@@ -142,7 +142,7 @@ impl Way {
 
 #[test]
 fn a16_x25_a_database_that_cannot_be_reached_stops_nothing_else() {
-    // Neither of them needs a database to be tried.
+    // Both addresses fail without any database server.
     let nowhere = tempfile::tempdir().unwrap();
     let socket = format!("postgres://nobody@{}/none", shown(nowhere.path()).replace('/', "%2F"));
     Program::on(&socket).is_without_database("No such file or directory");
@@ -155,7 +155,7 @@ fn k102_k105_a_database_that_comes_and_goes_is_noticed_without_a_restart() {
     let program = Program::on(&way.address());
     program.is_without_database("No such file or directory");
     way.open();
-    // By itself: nobody calls what would look for it.
+    // Reconnects on its own, without a call that needs the database.
     wait_for("the database to be found", || program.is_ready_for_knowledge().then_some(()));
     program.is_well();
     let added = program.add();

@@ -1,4 +1,4 @@
-//! A store that another process keeps busy: what was acknowledged waits for it.
+//! A store locked by another process: acknowledged work waits for it.
 
 use std::time::{Duration, Instant};
 
@@ -9,10 +9,10 @@ use crate::database::Held;
 use crate::fixture::{CROWS, Corbie, long_text};
 use crate::process::{call, wait_for};
 
-/// The store itself waits for half a minute, and may do so more than once, before its caller hears of it.
+/// The store waits half a minute, possibly several times, before the call fails.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// Another process that writes, and lets nobody else.
+/// Another writer that holds the write lock.
 #[expect(dead_code, reason = "what it holds is let go with it")]
 enum Other {
     OnFiles(Connection),
@@ -31,7 +31,7 @@ impl Other {
     }
 }
 
-/// Asks for a task until what is told of it fits.
+/// Polls a task until its status matches.
 #[track_caller]
 fn told(corbie: &mut Corbie, task: &str, fits: impl Fn(&Value) -> bool) -> Value {
     let deadline = Instant::now() + PATIENCE;
@@ -50,7 +50,7 @@ fn k114_a_task_waits_for_a_store_that_others_keep_busy() {
     let mut corbie = Corbie::start();
     let path = corbie.file("long.txt", &long_text()[..100_000]);
     let task = corbie.begin(&path);
-    // It runs by now, or will; either way its next write finds the store busy.
+    // The task is running or about to; its next write finds the store locked.
     let other = Other::writing(&mut corbie);
     let waiting = told(&mut corbie, &task, |told| told["current_step"] == "Waiting for the storage");
     assert_eq!(waiting["success"], true, "{waiting}");
@@ -68,13 +68,13 @@ fn k117_a_call_that_is_given_up_before_it_is_answered_leaves_no_task() {
     let other = Other::writing(&mut corbie);
     let path = corbie.file("bees.txt", "Bees gather nectar and make honey.");
     corbie.running.send(&call("given up", "knowledge-add", json!({ "file_path": path })));
-    // Answered after the call was taken up, as its caller is the same.
+    // Answered only after the previous call was accepted, since both come from the same caller.
     corbie.show();
     let given_up = json!({ "requestId": "given up" });
     corbie.running.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": given_up }));
     corbie.show();
     drop(other);
-    // A write that comes after all that were waiting.
+    // A write after all waiting ones.
     corbie.add("wasps.txt", "Wasps build nests of paper that they chew from wood.");
     wait_for("no task to be left", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
     assert_eq!(corbie.show()["total_count"], 2);

@@ -1,11 +1,11 @@
-//! Tasks that are given up: by `tools/cancel`, by the tasks extension, and by callers who go away.
+//! Task cancellation: by `tools/cancel`, by the tasks extension, and by disconnecting callers.
 
 use serde_json::{Value, json};
 
 use crate::fixture::{CROWS, Corbie, Way, long_text, setup};
 use crate::process::{call, modern_meta, wait_for};
 
-/// A program that does one document at a time, and two of them: one that runs for long, and one that waits.
+/// A program that processes one document at a time, with a long-running task and a queued one.
 fn busy(way: Way) -> (Corbie, String, String) {
     let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
     corbie.way = way;
@@ -92,7 +92,7 @@ fn k117_x08_who_gives_up_waiting_gives_up_the_document() {
     assert_eq!(corbie.show()["total_count"], 0);
 }
 
-/// A request of a client that knows tasks.
+/// A request of a client with the tasks extension.
 fn modern(corbie: &mut Corbie, method: &str, mut params: Value) -> Value {
     params["_meta"] = modern_meta();
     params["_meta"]["io.modelcontextprotocol/clientCapabilities"] =

@@ -1,4 +1,4 @@
-//! `knowledge-clear`: both confirmations, and then nothing is left.
+//! `knowledge-clear`: both confirmations, and complete removal.
 
 use serde_json::json;
 
@@ -81,7 +81,7 @@ fn k93_what_is_being_added_does_not_come_back() {
         assert_eq!((&told["success"], &told["status"]), (&json!(true), &json!("cancelled")), "{told}");
     }
     assert_eq!(corbie.show()["total_count"], 0);
-    // The way is free at once for others.
+    // The task slot is free immediately.
     let added = corbie.add("bees.txt", "Bees gather nectar and make honey.");
     assert_eq!(added["success"], true);
     let shown = corbie.show();
@@ -101,7 +101,7 @@ fn k91_other_bases_are_left_alone() {
     assert_eq!(corbie.call("knowledge-show", json!({ "knowledge_base": "other" }))["total_count"], 0);
 }
 
-/// What is left in the files of the storage.
+/// Leftovers in the files of the storage.
 mod embedded {
     use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! What became of prompts is told by every instance that shares the database, whichever was asked.
+//! Routing decisions are visible on every instance that shares the database.
 
 use std::time::{Duration, Instant};
 
@@ -10,10 +10,10 @@ use crate::http::{Client, Reply};
 use crate::process::{Running, corbie, skip, wait_for};
 use crate::upstream::Upstream;
 
-/// How soon every instance tells of a prompt.
+/// Maximum delay until a decision is visible on every instance.
 const SOON: Duration = Duration::from_secs(2);
 
-/// Instances that share a database, and tokens.
+/// Instances that share a database and tokens.
 struct Shared {
     upstream: Upstream,
     database: Database,
@@ -40,7 +40,7 @@ impl Shared {
         self.start_with("1000")
     }
 
-    /// One that keeps so many decisions.
+    /// Starts an instance that keeps this many decisions.
     fn start_with(&self, decisions: &str) -> Instance {
         let mut running = self
             .upstream
@@ -70,7 +70,7 @@ impl Instance {
         self.client.call("POST", path, &[("Authorization", &format!("Bearer {token}"))], &body.to_string())
     }
 
-    /// Has a prompt answered, and gives the number of the decision.
+    /// Sends a prompt and returns the id of the decision.
     #[track_caller]
     fn prompt(&self, token: &str) -> u64 {
         let prompt = json!({ "model": "echo-large", "messages": [{ "role": "user", "content": "hello" }] });
@@ -79,14 +79,14 @@ impl Instance {
         reply.header("x-corbie-decision").unwrap().parse().unwrap()
     }
 
-    /// The same once it numbers them as one of several.
+    /// The same, once ids have an instance prefix.
     #[track_caller]
     fn numbered_prompt(&self, token: &str) -> u64 {
         wait_for("the database", || (self.client.get("/ready?for=knowledge").status == 200).then_some(()));
         wait_for("a number among several", || Some(self.prompt(token)).filter(|id| *id > u64::from(u32::MAX)))
     }
 
-    /// What a resource says, to who may read it.
+    /// Contents of a resource, if the caller may read it.
     fn read(&self, token: &str, uri: &str) -> Option<String> {
         let read = self.post(token, "/mcp/resources/read", &json!({ "uri": uri })).json();
         read["contents"][0]["text"].as_str().map(str::to_owned)
@@ -96,7 +96,7 @@ impl Instance {
         self.read(token, &format!("corbie://decisions/{id}"))
     }
 
-    /// The ids of the newest, newest first.
+    /// Ids of the newest decisions, newest first.
     #[track_caller]
     fn newest(&self, token: &str) -> Vec<u64> {
         let told: Value = serde_json::from_str(&self.read(token, "corbie://decisions").unwrap()).unwrap();
@@ -124,14 +124,14 @@ fn a13_a_decision_of_one_instance_is_told_by_every_other_to_who_may_see_it() {
     assert_eq!(b.newest(&one).first(), Some(&id));
     assert_eq!(a.newest(&trusted).first(), Some(&id), "told once, whether it is written or not");
     assert!([id, of_a, of_b].iter().all(|id| b.newest(&trusted).contains(id)));
-    // Nobody learns of others' prompts, on whichever instance.
+    // Callers see only their own prompts, on every instance.
     for instance in [&a, &b] {
         assert!(!instance.newest(&one).contains(&of_b) && !instance.newest(&other).contains(&id));
         assert_eq!((instance.decision(&other, id), instance.decision(&one, of_b)), (None, None));
         assert_eq!(instance.decision(&trusted, id).as_ref(), Some(&told));
     }
 
-    // Prompts and readers wait for no database: the first not at all, the others not long.
+    // Prompts never wait for the database; reads wait only briefly.
     let held = shared.database.hold("LOCK TABLE corbie.decisions");
     let meanwhile = a.prompt(&one);
     assert_eq!(a.newest(&one).first(), Some(&meanwhile));
@@ -153,7 +153,7 @@ fn a13_what_an_instance_was_asked_outlives_it_as_far_as_so_many_are_kept() {
         last = a.prompt(&trusted);
         none.prompt(&trusted);
     }
-    // Asked to end at once: what is not written yet is written then.
+    // Shutdown right after a prompt: pending decisions are flushed.
     let mut running = a.running;
     running.signal_to_end();
     assert_eq!(running.end_within(crate::process::PATIENCE).code, Some(0));
@@ -170,7 +170,7 @@ fn a13_what_an_instance_was_asked_outlives_it_as_far_as_so_many_are_kept() {
 fn a13_what_was_asked_before_the_database_was_reached_stays_with_its_instance() {
     let Some(shared) = Shared::if_wanted() else { return };
     let trusted = shared.token("trusted --trust trusted");
-    // Tables that are none of this version's: they are not opened.
+    // Tables of an unknown version, which are not opened.
     shared.database.ask(
         "CREATE SCHEMA corbie; CREATE TABLE corbie.meta (name text, value text); \
          INSERT INTO corbie.meta VALUES ('version', '9999')",
@@ -184,6 +184,6 @@ fn a13_what_was_asked_before_the_database_was_reached_stays_with_its_instance() 
     wait_for("the other decision", || a.decision(&trusted, of_b));
     let newest = a.newest(&trusted);
     assert!([1, 2, of_a, of_b].iter().all(|id| newest.contains(id)), "{newest:?}");
-    // The other has a first one of its own.
+    // The ids are not shared: each instance has its own decision 1.
     assert_ne!(a.decision(&trusted, 1), b.decision(&trusted, 1));
 }

@@ -1,11 +1,11 @@
-//! What `corbie doctor` says of a database that instances share.
+//! `corbie doctor` on a shared database.
 
 use serde_json::Value;
 
 use crate::fixture::{Corbie, Storage, in_database, setup, shown};
 use crate::process::{self, skip, wait_for};
 
-/// What was found of the database, with its state and what to do.
+/// The database finding: state, description and advice.
 fn examined(corbie: &Corbie) -> (String, String, String) {
     let database = corbie.database().unwrap();
     let storage = tempfile::tempdir().unwrap();
@@ -29,12 +29,12 @@ fn a_database_is_told_with_its_versions_and_what_is_wrong_with_its_indexes() {
         assert!(found.contains(what), "{what} in {found}");
     }
 
-    // One whose making was cut off.
+    // An index whose creation was interrupted.
     database.ask("UPDATE pg_index SET indisvalid = false WHERE indexrelid = 'corbie.documents_added'::regclass");
     let (state, found, advice) = examined(&corbie);
     assert_eq!(state, "problem");
     assert!(found.contains("documents_added") && advice.contains("REINDEX"), "{found}; {advice}");
-    // Somebody is at it, as it seems.
+    // Another process appears to be creating it.
     let _making = database.hold("SELECT pg_advisory_xact_lock(x'636f72626966'::bigint)");
     let (state, found, _) = examined(&corbie);
     assert!(state == "note" && found.contains("is being made"), "{state}: {found}");

@@ -1,10 +1,10 @@
-//! What all tools have in common: arguments that are missing or of another type are named, and none takes long.
+//! Properties of all tools: missing and mistyped arguments are named, and no call is slow.
 
 use serde_json::{Map, Value, json};
 
 use crate::fixture::{CROWS, Corbie, each};
 
-/// The tools as clients see them.
+/// The tools as listed to clients.
 fn tools(corbie: &mut Corbie) -> Vec<Value> {
     let mut listed = corbie.request("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array_mut().unwrap_or_else(|| panic!("no tools")).drain(..);
@@ -13,7 +13,7 @@ fn tools(corbie: &mut Corbie) -> Vec<Value> {
     tools
 }
 
-/// Something of the type that a schema asks for, and something that is not.
+/// A valid and an invalid value for a schema type.
 fn sample(schema: &Value) -> (Value, Value) {
     match schema["type"].as_str().unwrap() {
         "string" => (json!("00000000-0000-4000-8000-000000000000"), json!(7)),
@@ -38,7 +38,7 @@ fn v01_every_argument_that_is_missing_or_of_another_type_is_named() {
             let given: Map<String, Value> =
                 required.iter().map(|name| ((*name).to_owned(), sample(&properties[*name]).0)).collect();
             if !required.is_empty() {
-                // Whoever clears without a word is asked to confirm (K-92).
+                // A clear without arguments requires confirmation (K-92).
                 let clears = name == "knowledge-clear";
                 let error = if clears { "confirmation_required" } else { "missing_required_parameter" };
                 corbie.refused(name, json!({}), error);
@@ -52,7 +52,7 @@ fn v01_every_argument_that_is_missing_or_of_another_type_is_named() {
     });
 }
 
-/// In CPU time, as tests share their machine: with it for itself, a call takes no longer.
+/// Measured in CPU time, as tests share the machine: on an idle machine a call takes no longer than that.
 #[test]
 fn n10_no_call_about_a_hundred_documents_takes_half_a_second() {
     let mut corbie = Corbie::start();

@@ -1,5 +1,5 @@
-//! A program with an empty knowledge base, and the three ways to call its tools. The base is in files or, where tests use
-//! PostgreSQL, in a database of its own.
+//! A program with an empty knowledge base, and the three transports to call its tools. The base is in files or, if the
+//! tests use PostgreSQL, in a separate database.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -15,10 +15,10 @@ use crate::database::Database;
 use crate::http::Client;
 use crate::process::{self, Running, Setup, wait_for};
 
-/// A text that is enough for a document.
+/// A minimal document text.
 pub(crate) const CROWS: &str = "Crows are clever birds. They remember the faces of people who were unkind to them.";
 
-/// How a tool is called.
+/// Transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Way {
     Stdio,
@@ -26,32 +26,32 @@ pub(crate) enum Way {
     Rest,
 }
 
-/// A program that runs, with a folder for files to add.
+/// A running program with a folder for files to add.
 pub(crate) struct Corbie {
     pub(crate) running: Running,
     pub(crate) client: Client,
     pub(crate) way: Way,
-    /// Messages on stdout that nobody has asked for.
+    /// Unclaimed messages on stdout.
     pub(crate) heard: Vec<Value>,
     calls: u64,
     files: TempDir,
-    /// Where its documents are, if not in files.
+    /// The database of the documents, if not in files.
     database: Option<Arc<Database>>,
 }
 
-/// Where documents are, over the ends of programs.
+/// Document storage that outlives a program.
 pub(crate) struct Storage {
     folder: TempDir,
     database: Option<Arc<Database>>,
 }
 
-/// A store that another process has open as well. Given up first, and what it needs after it.
+/// A store opened by another process. Field order matters: the store is dropped before its runtime.
 pub(crate) struct Looking {
     store: Store,
     runtime: tokio::runtime::Runtime,
 }
 
-/// Runs a test over all ways in turn. Each begins with nothing in the base.
+/// Runs a test over all transports in turn. Each starts with an empty base.
 pub(crate) fn each(test: impl Fn(&mut Corbie)) {
     each_with(&[], test);
 }
@@ -81,7 +81,7 @@ impl Corbie {
         Corbie::beginning(setup, Database::if_wanted().map(Arc::new))
     }
 
-    /// With what another one has left, or still uses.
+    /// On an existing storage, which another program may still use.
     pub(crate) fn over(storage: &Storage, settings: &[(&str, &str)]) -> Corbie {
         Corbie::over_with(storage, setup(settings))
     }
@@ -91,7 +91,7 @@ impl Corbie {
         Corbie::beginning(setup, storage.database.clone())
     }
 
-    /// With a database that others use, and nothing else of theirs. The setup names it already.
+    /// On a database shared with other programs, but with separate files. The setup already contains its URL.
     pub(crate) fn on(database: &Arc<Database>, setup: Setup) -> Corbie {
         Corbie::beginning(setup, Some(database.clone()))
     }
@@ -107,7 +107,7 @@ impl Corbie {
         self.files.path()
     }
 
-    /// Writes a file and gives its path.
+    /// Writes a file and returns its path.
     pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
         let path = self.folder().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -115,7 +115,7 @@ impl Corbie {
         shown(&path)
     }
 
-    /// A request over the way that is on, with the whole answer.
+    /// A request over the current transport, with the full reply.
     #[track_caller]
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
@@ -135,7 +135,7 @@ impl Corbie {
         }
     }
 
-    /// What a tool answers, whole.
+    /// The full result of a tool.
     #[track_caller]
     pub(crate) fn result(&mut self, tool: &str, arguments: &Value) -> Value {
         match self.way {
@@ -153,7 +153,8 @@ impl Corbie {
         }
     }
 
-    /// What a tool says. Whatever it is, it is one text that is an object, and `isError` says the same as `success`.
+    /// The decoded result of a tool. It must be a single text with a JSON object, and `isError` must agree with
+    /// `success`.
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.result(tool, &arguments);
@@ -169,7 +170,7 @@ impl Corbie {
         said
     }
 
-    /// A call that must fail in this way; what it says is given back.
+    /// A call that must fail with this error; returns the result.
     #[track_caller]
     pub(crate) fn refused(&mut self, tool: &str, arguments: Value, error: &str) -> Value {
         let said = self.call(tool, arguments.clone());
@@ -177,7 +178,7 @@ impl Corbie {
         said
     }
 
-    /// A call with an argument that is wrong.
+    /// A call with an invalid argument.
     #[track_caller]
     pub(crate) fn invalid(&mut self, tool: &str, arguments: Value, parameter: &str) {
         let said = self.refused(tool, arguments.clone(), "invalid_parameter");
@@ -199,7 +200,7 @@ impl Corbie {
         added
     }
 
-    /// Begins a task.
+    /// Starts a task.
     #[track_caller]
     pub(crate) fn begin(&mut self, path: &str) -> String {
         let begun = self.call("knowledge-add", json!({ "file_path": path }));
@@ -211,7 +212,7 @@ impl Corbie {
         self.call("knowledge-task-status", json!({ "task_id": id }))
     }
 
-    /// Waits until a task has ended, and gives what is told of it.
+    /// Waits until a task has ended and returns its status.
     #[track_caller]
     pub(crate) fn ended(&mut self, id: &str) -> Value {
         wait_for("the end of a task", || {
@@ -237,17 +238,17 @@ impl Corbie {
         self.call("knowledge-status", json!({}))
     }
 
-    /// The storage of the program, where no setting says another.
+    /// Storage path reported by the program.
     pub(crate) fn storage(&mut self) -> PathBuf {
         PathBuf::from(self.status()["knowledge_base"]["storage_path"].as_str().unwrap())
     }
 
-    /// Its database, where it is in one.
+    /// Its database, if it uses one.
     pub(crate) fn database(&self) -> Option<&Database> {
         self.database.as_deref()
     }
 
-    /// Its store, as another process has it.
+    /// Its store, opened by another process.
     pub(crate) fn look(&mut self) -> Looking {
         let folder = self.storage();
         Looking::at(&folder, self.database.as_deref())
@@ -259,12 +260,12 @@ impl Storage {
         Storage { folder: tempfile::tempdir().unwrap(), database: Database::if_wanted().map(Arc::new) }
     }
 
-    /// The folder, which is used whatever the store.
+    /// The folder, used with every backend.
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// The store, as another process has it.
+    /// The store, opened by another process.
     pub(crate) fn look(&self) -> Looking {
         Looking::at(self.path(), self.database.as_deref())
     }
@@ -272,7 +273,7 @@ impl Storage {
 
 impl Looking {
     fn at(folder: &Path, database: Option<&Database>) -> Looking {
-        // With a thread that works while nobody asks: a store may have to say now and then that it is there.
+        // A worker thread runs even when no call is pending: the store may have to send heartbeats.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let store = match database {
             Some(database) => runtime.block_on(Store::connect(&database.url(), Options::default())).unwrap(),
@@ -286,7 +287,7 @@ impl Looking {
     }
 }
 
-/// Has the program use a database, if there is one.
+/// Configures the program to use a database, if there is one.
 pub(crate) fn in_database(setup: Setup, database: Option<&Database>) -> Setup {
     match database {
         Some(database) => setup.variable("CORBIE_KNOWLEDGE__STORE", database.url()),
@@ -294,13 +295,13 @@ pub(crate) fn in_database(setup: Setup, database: Option<&Database>) -> Setup {
     }
 }
 
-/// A program that serves stdio and a port, and has a storage of its own.
+/// A program that serves stdio and a port, with its own storage.
 pub(crate) fn setup(settings: &[(&str, &str)]) -> Setup {
     let setup = process::corbie("serve --stdio --port 0");
     settings.iter().fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_KNOWLEDGE__{name}"), value))
 }
 
-/// What the one text of a tool's result says.
+/// Decodes the single text of a tool result.
 #[track_caller]
 pub(crate) fn said(result: &Value) -> Value {
     let content = result["content"].as_array().unwrap_or_else(|| panic!("no content in {result}"));
@@ -311,7 +312,7 @@ pub(crate) fn said(result: &Value) -> Value {
     said
 }
 
-/// A document that takes long enough to be seen at work, and that nobody waits for.
+/// A document that takes long enough to be observed while it is processed; tests do not wait for it.
 pub(crate) fn long_text() -> String {
     let sentence = |number: usize| format!("Entry {number} tells of the {number}th crow that came to the farm. ");
     (0..20_000).map(sentence).collect()
@@ -321,18 +322,18 @@ pub(crate) fn shown(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
-/// Whether a value is a UUID of version 4 in its usual form.
+/// Whether a value is a version 4 UUID in canonical form.
 pub(crate) fn is_uuid(value: &Value) -> bool {
     let parsed = value.as_str().map(|text| (text, uuid::Uuid::parse_str(text)));
     matches!(parsed, Some((text, Ok(id))) if id.get_version_num() == 4 && id.hyphenated().to_string() == text)
 }
 
-/// Whether a value is a time such as `2025-10-26T10:00:00Z`.
+/// Whether a value is a timestamp such as `2025-10-26T10:00:00Z`.
 pub(crate) fn is_time(value: &Value) -> bool {
     value.as_str().is_some_and(|time| time.ends_with('Z') && humantime::parse_rfc3339(time).is_ok())
 }
 
-/// The names of an object's members, sorted.
+/// The keys of an object, sorted.
 #[track_caller]
 pub(crate) fn members(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
@@ -340,7 +341,7 @@ pub(crate) fn members(value: &Value) -> Vec<&str> {
     names
 }
 
-/// Waits for what cannot be seen: that nothing happens.
+/// Waits to verify that no event occurs.
 pub(crate) fn pause(milliseconds: u64) {
     let until = Instant::now() + Duration::from_millis(milliseconds);
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {

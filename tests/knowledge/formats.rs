@@ -1,4 +1,4 @@
-//! What is read of documents of every format: text, pictures of text, pages, cells and headings.
+//! Text extraction from documents of every format: text, scanned text, pages, cells and headings.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn k44_a_file_is_read_as_what_it_is() {
     });
 }
 
-// === pictures of text ===
+// === scanned text ===
 
 #[test]
 fn k22_k33_k35_little_text_is_looked_at_and_so_is_what_is_asked_for() {
@@ -90,7 +90,7 @@ fn k22_k33_k35_little_text_is_looked_at_and_so_is_what_is_asked_for() {
     assert_eq!(corbie.add("scan.pdf", pdf(&[On::Scan(SAYS)]))["processing_method"], "ocr");
     let found = corbie.search("seventeen crows on the frozen fence");
     assert_eq!(found["results"][0]["filename"], "scan.pdf", "{found}");
-    // The picture in a letter is read where it stands.
+    // The picture in a letter is read in place.
     corbie.add("letter.docx", docx(&png(&drawn("The badger dug a tunnel below the cellar wall"))));
     let found = corbie.search("badger tunnel below the cellar");
     assert_eq!(found["results"][0]["filename"], "letter.docx", "{found}");

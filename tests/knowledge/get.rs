@@ -1,4 +1,4 @@
-//! `knowledge-get`: the text of a document, some pages at a time.
+//! `knowledge-get`: the text of a document, page by page.
 
 use serde_json::{Value, json};
 
@@ -51,7 +51,7 @@ fn a_long_page_is_read_piece_by_piece_whatever_its_letters() {
     });
 }
 
-/// What stands at the place of a chunk, in the pages of the same reply.
+/// The text at the offsets of a chunk, in the pages of the same reply.
 fn passage(got: &Value, chunk: &Value) -> String {
     let pages = got["pages"].as_array().unwrap();
     let page = pages.iter().find(|page| page["page"] == chunk["page"]).unwrap_or_else(|| panic!("no page of {chunk}"));

@@ -1,4 +1,4 @@
-//! `router.grounding`: what the documents know has a say in where a prompt goes, if the operator wants it.
+//! `router.grounding`: the knowledge base influences routing, if enabled.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ const BEES: &str = "Bees gather nectar from flowers and turn it into honey.";
 const KNOWN: &str = "what do bees make of the nectar they gather";
 const UNKNOWN: &str = "which interest rate did the central bank announce";
 
-/// A program whose documents know about bees, with settings of `router.grounding`.
+/// A program with a document about bees and settings of `router.grounding`.
 fn corbie(upstream: &Upstream, settings: &[(&str, &str)]) -> Corbie {
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-large, models: {tiny: {}, mighty: {}, echo-large: {}}}",
@@ -37,7 +37,7 @@ fn first(explained: &Value) -> (&str, &str) {
     (first["model"].as_str().unwrap(), first["why"].as_str().unwrap())
 }
 
-/// What the provider was last sent.
+/// The last request sent to the provider.
 fn sent(upstream: &Upstream) -> Value {
     upstream.requests().into_iter().rfind(|request| request["method"] == "POST").unwrap()["body"].clone()
 }
@@ -68,7 +68,7 @@ fn the_model_is_given_the_passages_it_is_to_answer_from() {
     for part in ["number=\\\"1\\\" source=\\\"bees.txt\\\"", BEES, "never instructions to you"] {
         assert!(told.contains(part), "no {part:?} in {told}");
     }
-    // The prompt itself is the last that is said.
+    // The prompt itself is the last message.
     assert_eq!(body["messages"].as_array().unwrap().last().unwrap()["content"], KNOWN);
     let answer = corbie.request("completion/complete", json!({ "prompt": UNKNOWN }));
     assert_eq!(answer["result"]["model"], "mighty", "{answer}");

@@ -20,7 +20,7 @@ fn counts(imported: &Value) -> [u64; 5] {
     ["files_total", "added", "updated", "unchanged", "failed"].map(|name| imported[name].as_u64().unwrap())
 }
 
-/// What became of a file, by the end of its path.
+/// Result for a file, by a suffix of its path.
 fn of<'a>(imported: &'a Value, name: &str) -> &'a Value {
     let files = imported["files"].as_array().unwrap();
     let ends = |file: &&Value| file["file_path"].as_str().is_some_and(|path| path.ends_with(name));
@@ -69,7 +69,7 @@ fn k25_k111_an_import_tells_how_long_it_takes_and_how_many_files_it_has() {
         .map(|number| corbie.file(&format!("folder/{number}.txt"), format!("{number} {}", long_text())))
         .collect();
     let seconds = |begun: &Value| begun["estimated_time_seconds"].as_u64().unwrap_or_else(|| panic!("{begun}"));
-    // Nobody has looked into the folder yet.
+    // The folder has not been scanned yet.
     let begun = corbie.call(IMPORT, json!({ "paths": [corbie.folder().join("folder")] }));
     assert!((1..10).contains(&seconds(&begun)), "{begun}");
     let task = begun["task_id"].as_str().unwrap();
@@ -77,9 +77,9 @@ fn k25_k111_an_import_tells_how_long_it_takes_and_how_many_files_it_has() {
         let told = corbie.task(task);
         (told["total_steps"] == 4).then_some(told)
     });
-    // A megabyte of text takes twenty seconds by the first guess, and two are read at a time.
+    // The initial estimate for a megabyte of text is twenty seconds, and two files are processed at a time.
     assert!(told["estimated_remaining_seconds"].as_f64().unwrap() > 20.0, "{told}");
-    // Files that are named are looked at, and what waits before them counts.
+    // Named files are included in the estimate immediately, as is the queue before them.
     let named = corbie.call(IMPORT, json!({ "paths": paths }));
     assert!(seconds(&named) > 40, "{named}");
 }
@@ -184,7 +184,7 @@ fn s11_folders_that_loop_are_entered_once() {
     assert_eq!(counts(&imported), [1, 1, 0, 0, 0], "{imported}");
 }
 
-/// Two such names would be one if they were shown as text.
+/// Two such names would collide if they were shown as text.
 #[cfg(target_os = "linux")]
 #[test]
 fn k31_files_whose_names_are_no_text_are_told_and_not_added() {

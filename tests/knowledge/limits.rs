@@ -1,4 +1,4 @@
-//! What must not get in: paths that lead astray, files that are none, and arguments of absurd sizes (S-11).
+//! Input limits: path traversal, special files and oversized arguments (S-11).
 
 use serde_json::{Value, json};
 
@@ -33,7 +33,7 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
         "allowed/up/outside.txt",
         "allowed/../outside.txt",
         "allowed-not/near.txt",
-        // Whether it is there is nobody's business.
+        // The reply must not reveal whether the file exists.
         "missing.txt",
         "allowed/up/missing.txt",
     ] {
@@ -43,7 +43,7 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
     corbie.refused(ADD, json!({ "file_path": "/etc/passwd.txt" }), "path_not_allowed");
     corbie.refused(ADD, json!({ "file_path": allowed.join("missing.txt") }), "file_not_found");
     corbie.refused(ADD, json!({ "file_path": root.path().join("outside.xyz") }), "unsupported_format");
-    // A link from outside to a file that is allowed means that file.
+    // A link from outside to an allowed file resolves to that file.
     assert_eq!(corbie.add_path(&shown(&root.path().join("inward.txt")), json!({}))["success"], true);
     let imported = corbie.call("knowledge-import", json!({ "paths": [allowed], "async": false }));
     assert_eq!(imported["skipped_by_kind"], json!({ "links that leave the folder": 2 }), "{imported}");
@@ -132,7 +132,7 @@ fn s11_a_file_that_changes_while_it_is_read_is_one_or_the_other() {
     stop.send(()).unwrap();
     writer.join().unwrap();
     corbie.add_path(&path, json!({}));
-    // A try that met the file while it was empty has failed, and is listed as such.
+    // An attempt that read the file while it was empty has failed and is listed as failed.
     let shown = corbie.show();
     let documents = shown["documents"].as_array().unwrap();
     let whole = documents.iter().filter(|document| document["processing_status"] == "completed").count();
@@ -150,7 +150,7 @@ fn s10_metadata_that_is_absurd_is_refused() {
         for metadata in [json!({ "long": "x".repeat(1 << 20) }), deep] {
             corbie.invalid(ADD, json!({ "file_path": path, "metadata": metadata }), "metadata");
         }
-        // A message as large as this is not even read.
+        // A message of this size is not even read.
         let huge =
             json!({ "name": ADD, "arguments": { "file_path": path, "metadata": { "long": "x".repeat(10 << 20) } } });
         if corbie.way == Way::Rest {
@@ -191,7 +191,7 @@ fn z10_k50_queries_and_filters_of_any_letters() {
     });
 }
 
-// === a listener that others can reach ===
+// === publicly reachable listener ===
 
 const TOKEN: &str = "8a46fd6fc3d79d419361a7043d0365b6dfeb6b92";
 

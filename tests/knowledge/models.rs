@@ -1,4 +1,4 @@
-//! Models that one instance has found are asked for by every instance that shares the database.
+//! Models discovered by one instance are usable on every instance that shares the database.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use crate::fixture::{Corbie, Storage, setup};
 use crate::http::Client;
 use crate::process::{skip, wait_for};
 
-/// An instance that hears nothing looks again after 30 seconds.
+/// Without a notification an instance polls after 30 seconds.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A server of this machine that has a model from some moment on.
+/// A local model server whose model appears at some time.
 struct Local {
     port: u16,
     has_model: Arc<AtomicBool>,
@@ -34,11 +34,11 @@ impl Local {
             };
             let told = json!({ "object": "list", "data": models }).to_string();
             let head = format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", told.len());
-            // Whoever has gone meanwhile is not answered.
+            // The client may have disconnected.
             let _ = connection.read(&mut [0; 4096]);
             let _ = connection.write_all(format!("{head}{told}").as_bytes());
         };
-        // Each on a thread of its own: some connections are made and say nothing.
+        // One thread per connection: some connections send no data.
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let answer = answer.clone();

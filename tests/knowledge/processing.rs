@@ -1,4 +1,4 @@
-//! What becomes of documents that are added: the same again, many at a time, long ones, and what stays behind.
+//! Document processing: duplicates, concurrency, long documents and leftovers.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::made;
 
 const ADD: &str = "knowledge-add";
 
-// === processes that read ===
+// === worker processes ===
 
 #[cfg(target_os = "linux")]
 #[test]
@@ -27,7 +27,7 @@ fn s12_a_process_that_was_stopped_while_it_waited_for_documents_costs_no_documen
     assert!(left < idle.len(), "what did not answer is gone");
 }
 
-/// The processes that a program has started.
+/// Child processes of a program.
 #[cfg(target_os = "linux")]
 fn workers(of: u32) -> Vec<u32> {
     let threads = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
@@ -35,7 +35,7 @@ fn workers(of: u32) -> Vec<u32> {
     lists.flat_map(|list| list.split_whitespace().map(|id| id.parse().unwrap()).collect::<Vec<u32>>()).collect()
 }
 
-// === the same again ===
+// === duplicates ===
 
 #[test]
 fn k36_the_same_content_is_there_once_and_what_is_said_of_it_is_renewed() {
@@ -102,7 +102,7 @@ fn k36_k43_what_two_files_say_stays_when_one_of_them_changes() {
         let (document, name) = (&found["results"][0]["document_id"], &found["results"][0]["filename"]);
         assert_eq!((document, name), (&crows["document_id"], &json!("copy.txt")), "{found}");
         assert_eq!(found["results"][0]["metadata"]["author"], "Ann", "{found}");
-        // Then the other one changes as well, and nobody says it any more.
+        // Now the other file changes too, and no file has this content any more.
         corbie.file("copy.txt", "Bees gather nectar and make honey.");
         let bees = corbie.add_path(&copy, json!({}));
         assert_eq!(bees["document_id"], crows["document_id"]);
@@ -136,7 +136,7 @@ fn k36_a_text_has_nothing_to_look_at_however_often_it_is_forced() {
     assert_eq!((&again["duplicate"], again.get("updated")), (&json!(true), None), "{again}");
 }
 
-// === how much at a time ===
+// === concurrency ===
 
 #[test]
 fn k39_so_many_are_processed_at_a_time_and_the_rest_wait() {
@@ -199,7 +199,7 @@ fn z17_others_are_answered_while_somebody_waits_for_a_document() {
     corbie.refused(ADD, json!({ "file_path": "/test/doc.xyz" }), "unsupported_format");
 }
 
-// === what stays behind ===
+// === leftovers ===
 
 #[test]
 fn k38_no_temporary_files_stay_whatever_comes_of_a_document() {
@@ -219,7 +219,7 @@ fn k38_no_temporary_files_stay_whatever_comes_of_a_document() {
 
 #[test]
 fn k40_a_text_without_a_space_is_cut_and_none_of_it_is_lost() {
-    /// Bytes of 500 tokens that are as long as tokens may be.
+    /// Bytes of 500 tokens of maximum length.
     const MOST: usize = 500 * 64;
     let mut corbie = Corbie::start();
     let text = format!("Herons wait. {}", "x".repeat(400_000));

@@ -1,4 +1,4 @@
-//! Progress that is told while a document is processed, on every stream that stays open.
+//! Progress notifications while a document is processed, on every open stream.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::made;
 use crate::process::{call, request, wait_for};
 use crate::websocket::{Frame, WebSocket};
 
-/// Enough pages to be told of.
+/// Enough pages for progress notifications.
 fn pages() -> Vec<u8> {
     let texts: Vec<String> =
         (0..10).map(|page| format!("Page number {page} is about the crows of the harbour town.")).collect();
@@ -25,7 +25,7 @@ fn is_progress(message: &Value) -> bool {
     message["method"] == "notifications/progress"
 }
 
-/// What is told of one token: it only grows, and ends with the whole.
+/// Progress of one token increases monotonically and ends at the total.
 #[track_caller]
 fn check(told: &[Value], token: &Value) {
     assert!(!told.is_empty(), "nothing was told");
@@ -67,7 +67,7 @@ fn k116_x09_the_token_of_the_client_goes_before_the_task_id() {
     assert_eq!(answer["result"]["isError"], false, "{answer}");
     let told: Vec<Value> = corbie.heard.drain(..).filter(is_progress).collect();
     check(&told, &json!("mine"));
-    // And where the call was answered long before.
+    // The same for a call that was answered long before.
     let path = corbie.file("more.pdf", made::pages(&["One page of text about herons.", "And another one."]));
     let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path } });
     params["_meta"] = json!({ "progressToken": 7 });
@@ -148,7 +148,7 @@ fn k116_x09_over_http_on_the_event_stream_of_the_session() {
 fn k116_pages_are_counted_while_they_are_read() {
     let mut corbie = Corbie::start();
     corbie.running.ask(&initialize());
-    // Looking at a page takes a while, so that there is something to tell.
+    // OCR of a page is slow enough for progress notifications.
     use crate::pictures::{On, SAYS, pdf};
     let path = corbie.file("scan.pdf", pdf(&[On::Scan(SAYS), On::Scan(SAYS), On::Scan(SAYS)]));
     let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path, "async": false } });

@@ -1,4 +1,4 @@
-//! What a caller may send, over several programs that share a database (S-09, A-13).
+//! Rate limits per caller across programs that share a database (S-09, A-13).
 
 use std::time::{Duration, Instant};
 
@@ -9,20 +9,20 @@ use crate::fixture::{Corbie, Storage, pause, setup, shown};
 use crate::http::Client;
 use crate::process::{corbie, request, skip, wait_for};
 
-/// Two programs on one database that ask for tokens, and two who have one.
+/// Two programs on one database that require tokens, and two token holders.
 struct Two {
     programs: [Corbie; 2],
     ann: Caller,
     ben: Caller,
-    /// Programs forget tokens whose file goes.
+    /// Keeps the token file, as programs drop the tokens of a deleted file.
     _files: (Storage, TempDir),
 }
 
 impl Two {
-    /// None where there is no database to share.
+    /// `None` without a shared database.
     fn start(per_second: u32, burst: u32) -> Option<Two> {
         let (storage, tokens) = (Storage::new(), tempfile::tempdir().unwrap());
-        // Before the programs start: a token that is not known yet is a guess.
+        // Before the programs start: an unknown token would count as a guess.
         let (ann, ben) = (Caller::new("ann", &tokens), Caller::new("ben", &tokens));
         let limit = json!({ "per_second": per_second, "burst": burst }).to_string();
         let start = || {
@@ -52,7 +52,7 @@ impl Two {
 struct Caller(String);
 
 impl Caller {
-    /// The holder of a new token.
+    /// Creates a token and returns its holder.
     fn new(name: &str, folder: &TempDir) -> Caller {
         let create = corbie(&format!("tokens create {name}")).variable("XDG_DATA_HOME", shown(folder.path()));
         let ended = create.run("");
@@ -65,7 +65,7 @@ impl Caller {
         client.call("POST", "/mcp", &[("Authorization", &self.0)], &ping).status
     }
 
-    /// How many of so many that are sent at once are served.
+    /// How many of this many back-to-back requests are served.
     fn served(&self, client: Client, sent: usize) -> usize {
         (0..sent).filter(|_| self.send(client) == 200).count()
     }
@@ -82,7 +82,8 @@ fn s09_a13_who_takes_turns_between_instances_has_one_allowance() {
         pause(5);
     }
     let allowance = f64::from(BURST) + f64::from(PER_SECOND) * begun.elapsed().as_secs_f64();
-    // Each instance may let a burst through before it hears of the other: one burst more than with one of them.
+    // Each instance may admit a burst before it learns of the usage on the other: one burst more than with a single
+    // instance.
     let most = allowance + f64::from(BURST);
     assert!(served as f64 <= most, "{served} were served, more than {most}; each alone would have served {allowance}");
     let least = 0.7 * allowance;
@@ -117,13 +118,13 @@ fn s09_a13_while_the_database_is_away_each_instance_goes_on_and_tells_it_later()
     }
     assert!(begun.elapsed() < Duration::from_secs(10), "nobody waits for the database: {:?}", begun.elapsed());
     drop(held);
-    // Who kept to its limit meanwhile pays for nothing twice.
+    // A caller within its limit is not charged twice.
     pause(1500);
     for client in [one, next] {
         let statuses: Vec<u16> = (0..5).map(|_| two.ben.send(client)).collect();
         assert_eq!(statuses, [200; 5]);
     }
-    // By itself each would have some again by now, but all that was spent is known to both.
+    // Each instance alone would have tokens in the bucket by now, but both know the total usage.
     wait_for("what was spent to be known", || {
         pause(2000);
         [one, next].iter().all(|client| caller.send(*client) == 429).then_some(())

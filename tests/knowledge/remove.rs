@@ -1,4 +1,4 @@
-//! `knowledge-remove`: nothing without a confirmation, and then everything.
+//! `knowledge-remove`: confirmation, and complete removal.
 
 use serde_json::json;
 
@@ -41,7 +41,7 @@ fn k71_k74_a_removed_document_is_gone_from_everywhere() {
         assert!(!found.to_string().contains("crows.txt"), "{found}");
         corbie.refused("knowledge-get", json!({ "document_id": id }), "document_not_found");
         corbie.refused(REMOVE, json!({ "document_id": id, "confirm": true }), "document_not_found");
-        // What was removed can be added again, as another document.
+        // A removed document can be added again, with a new id.
         let again = corbie.add("crows.txt", CROWS);
         assert_ne!(again["document_id"], *id);
     });
@@ -131,7 +131,7 @@ fn x16_x17_x31_who_is_not_trusted_may_add_and_not_remove() {
     assert_eq!(corbie.show()["total_count"], 1);
 }
 
-/// What is left in the files of the index.
+/// Leftovers in the files of the index.
 mod embedded {
     use std::path::Path;
 
@@ -141,12 +141,12 @@ mod embedded {
     use crate::fixture::{CROWS, Corbie};
     use crate::process::wait_for;
 
-    /// Whether any file below a folder has a word in it.
+    /// Whether any file below a folder contains a word.
     fn has(folder: &Path, word: &str) -> bool {
         let Ok(entries) = std::fs::read_dir(folder) else { return false };
         entries.flatten().any(|entry| match entry.path() {
             path if path.is_dir() => has(&path, word),
-            // One that is being replaced may be gone by now.
+            // The file may have been replaced meanwhile.
             path => {
                 std::fs::read(path).is_ok_and(|bytes| bytes.windows(word.len()).any(|some| some == word.as_bytes()))
             }

@@ -1,4 +1,4 @@
-//! Documents and passages as MCP resources, and the prompt that brings them.
+//! Documents and passages as MCP resources, and the prompt that includes them.
 
 use serde_json::{Value, json};
 

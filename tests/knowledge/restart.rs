@@ -1,4 +1,4 @@
-//! What is kept: over an end in good order, and over one that comes at any moment.
+//! Persistence across orderly shutdowns and crashes.
 
 use serde_json::json;
 
@@ -9,13 +9,13 @@ fn over(storage: &Storage) -> Corbie {
     Corbie::over(storage, &[("MAX_CONCURRENT_TASKS", "1")])
 }
 
-/// How often a task was begun.
+/// How often a task was started.
 fn attempts(storage: &Storage, task: &str) -> u32 {
     let id = task.parse().unwrap();
     storage.look().ask(async |store| store.task(id).await.unwrap().unwrap().attempts)
 }
 
-/// Ends it in good order.
+/// Shuts the program down in an orderly way.
 fn end(mut corbie: Corbie) {
     corbie.running.close_stdin();
     corbie.running.signal_to_end();
@@ -37,7 +37,7 @@ fn k08_z12_what_was_added_stays_and_what_was_removed_stays_away() {
     let found = corbie.search("nectar and honey of bees");
     assert!(!found.to_string().contains("bees.txt"), "{found}");
     corbie.refused("knowledge-get", json!({ "document_id": bees["document_id"] }), "document_not_found");
-    // Dropped without warning, and everything is there still.
+    // Killed without warning; all documents are still present.
     corbie.call("knowledge-remove", json!({ "document_id": crows["document_id"], "confirm": true }));
     let wasps = corbie.add("wasps.txt", "Wasps build nests of paper that they chew from wood.");
     drop(corbie);
@@ -55,7 +55,7 @@ fn k08_a09_tasks_of_a_killed_process_are_resumed() {
     let (long, short) = (first.file("long.txt", long_text()), first.file("short.txt", CROWS));
     let (running, queued) = (first.begin(&long), first.begin(&short));
     wait_for("the first to run", || (first.task(&running)["status"] == "running").then_some(()));
-    // The files must stay, and the process must not: its end is one that nothing can be done about.
+    // The files must remain and the process must not: SIGKILL leaves it no time to clean up.
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
     std::fs::write(&long, "Only this is left of a long text about herons.").unwrap();
@@ -92,7 +92,7 @@ fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
     let mut corbie = over(&storage);
     let task = corbie.begin(&shown(&path));
     for times in 1..=3 {
-        // Until a dead process is missed, its task is told to run.
+        // Until the death of a process is detected, its task is reported as running.
         wait_for("it to run here", || {
             let runs = corbie.task(&task)["status"] == "running";
             (runs && attempts(&storage, &task) == times).then_some(())
@@ -112,7 +112,7 @@ fn a09_a_task_that_ends_the_program_again_and_again_is_given_up() {
 fn k43_an_import_that_is_resumed_tells_what_it_added_and_not_what_it_found() {
     let storage = Storage::new();
     let mut first = over(&storage);
-    // One that is there, one that has changed, one that is new, and one that takes so long that the program ends.
+    // An unchanged file, a changed one, a new one, and a long one during which the program is killed.
     first.file("folder/1.txt", CROWS);
     first.file("folder/2.txt", "Bees gather nectar and make honey.");
     let paths = json!({ "paths": [first.folder().join("folder")] });

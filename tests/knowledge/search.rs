@@ -1,4 +1,4 @@
-//! `knowledge-search`: what it takes, what it answers, and how well it finds.
+//! `knowledge-search`: arguments, replies and search quality.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::made;
 
 const SEARCH: &str = "knowledge-search";
 
-/// Three texts about things that have nothing to do with each other.
+/// Three texts about unrelated topics.
 const TOPICS: [(&str, &str); 3] = [
     ("bees.txt", "Bees gather nectar from flowers and turn it into honey, which the hive eats during the winter."),
     ("engine.txt", "If the car does not start, check the battery terminals for corrosion and tighten the clamps."),
@@ -40,7 +40,7 @@ fn k04_k05_k50_a_query_is_needed_and_has_1_to_500_characters() {
             corbie.invalid(SEARCH, json!({ "query": wrong }), "query");
         }
         corbie.search(&"a".repeat(500));
-        // Characters are counted, and not bytes.
+        // Characters are counted, not bytes.
         corbie.search(&"🐦".repeat(500));
         corbie.invalid(SEARCH, json!({ "query": "🐦".repeat(501) }), "query");
     });
@@ -70,7 +70,7 @@ fn k05_k51_k52_numbers_stay_in_their_ranges() {
         for (name, right) in [
             ("top_k", json!(1)),
             ("top_k", json!(50)),
-            // A whole number, whatever it is written like.
+            // An integer in any notation.
             ("top_k", json!(5.0)),
             ("min_relevance", json!(1)),
             ("filters", json!({})),
@@ -241,7 +241,7 @@ fn k53_k60_filters_narrow_before_the_best_are_taken() {
             assert_eq!(found["success"], true, "{found}");
             names(&found).into_iter().map(str::to_owned).collect::<Vec<_>>()
         };
-        // Alone it would come last.
+        // Without the filter it would be ranked last.
         for filters in [
             json!({ "author": "Bob" }),
             json!({ "format": "md" }),

@@ -1,4 +1,4 @@
-//! An answer that was given before is not given again once others have changed what it came from (A-13).
+//! Cached results are invalidated when another instance changes the taxonomy (A-13).
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -10,12 +10,12 @@ use crate::database::Database;
 use crate::fixture::{Corbie, said, shown};
 use crate::process::{corbie, skip, wait_for};
 
-/// A second is what is promised; the rest is for slow machines.
+/// The guarantee is one second; the remainder is slack for slow machines.
 const SOON: Duration = Duration::from_secs(3);
 
 const TEXT: &str = "What does the raven say?";
 
-/// A taxonomy of two categories, each with a word for it.
+/// A taxonomy of two categories with one word each.
 fn taxonomy(birds: &str, ships: &str) -> String {
     format!(
         "categories:\n  - name: birds\n    description: Feathers\n    words: [{birds}]\n  \
@@ -29,7 +29,7 @@ fn start(database: &Arc<Database>, folder: &TempDir) -> Corbie {
     let setup = corbie("serve --stdio --port 0")
         .variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(&folder.path().join("storage")))
         .variable("CORBIE_CLASSIFICATION__TAXONOMY", shown(&file))
-        // Others take more than words for a reason.
+        // Other methods use more than words.
         .variable("CORBIE_CLASSIFICATION__METHOD", "rules");
     let started = Corbie::on(database, setup);
     let noted = || Some(std::fs::read_dir(folder.path().join("storage/shared")).ok()?.flatten());
@@ -50,8 +50,8 @@ fn a13_a_text_is_classified_anew_once_another_instance_has_saved_a_taxonomy() {
     };
     let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
     let mut one = start(&database, &folders[0]);
-    // Instances look at the sum of all versions now and then. It stays the same from here on, so that all they hear is what
-    // they are told.
+    // Instances poll the sum of all versions. A trigger keeps the sum constant from here on, so that only notifications
+    // reveal a change.
     database.ask(
         "INSERT INTO corbie.files (name, version, content, places, host) VALUES ('ballast', 1000, '', '{}', 'here'); \
          CREATE FUNCTION public.balance() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \

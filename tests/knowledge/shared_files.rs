@@ -1,4 +1,4 @@
-//! Files that instances on one database share, each machine with its own copy (A-13).
+//! Files shared by instances on one database, with a copy on each machine (A-13).
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::database::Database;
 use crate::fixture::{Corbie, in_database, pause, said, shown};
 use crate::process::{self, Setup, skip, wait_for};
 
-/// What one machine has: a storage, a taxonomy and tokens of its own.
+/// One machine with its own storage, taxonomy and tokens.
 struct Machine {
     folder: TempDir,
     database: Arc<Database>,
@@ -20,7 +20,7 @@ const BILLS: &str = "categories:\n  - name: bills\n    description: Money\n    w
 const BIRDS: &str = "categories:\n  - name: birds\n    description: Feathers\n    words: [raven]\n";
 const BOATS: &str = "categories:\n  - name: boats\n    description: Sails\n    words: [mast]\n";
 
-/// A database, if tests use one: files are shared through nothing else.
+/// A database, if the tests use one: files are shared only through PostgreSQL.
 fn database() -> Option<Arc<Database>> {
     let database = Database::if_wanted().map(Arc::new);
     if database.is_none() {
@@ -48,19 +48,19 @@ impl Machine {
         std::fs::read_to_string(self.taxonomy()).unwrap()
     }
 
-    /// What it has noted of a kind of file.
+    /// The recorded sync state of a kind of file.
     fn notes(&self, kind: &str) -> Vec<PathBuf> {
         let Ok(notes) = std::fs::read_dir(self.folder.path().join("storage/shared")) else { return Vec::new() };
         let is_of = |path: &PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with(kind);
         notes.map(|note| note.unwrap().path()).filter(is_of).collect()
     }
 
-    /// Whether it has found out what all use.
+    /// Whether it has synchronized with the database.
     fn has_agreed(&self) -> bool {
         !self.notes("taxonomy-").is_empty()
     }
 
-    /// Whether what it said is kept beside.
+    /// Whether a backup has this text.
     fn keeps(&self, text: &str) -> bool {
         let path = |number| self.folder.path().join(format!("taxonomy.yaml.bak-{number}"));
         (1..9).any(|number| std::fs::read_to_string(path(number)).is_ok_and(|kept| kept == text))
@@ -79,7 +79,7 @@ impl Machine {
         Corbie::on(&self.database, self.setup("serve --stdio --port 0"))
     }
 
-    /// One that asks its callers for a token. The operator's own keeps it from refusing to start.
+    /// Starts an instance that requires tokens. The operator's token prevents it from refusing to start.
     fn start_guarded(&self) -> Corbie {
         let setup = self.setup("serve --stdio --port 0").variable("CORBIE_SERVER__AUTH", "bearer");
         Corbie::on(&self.database, setup.variable("MCP_API_KEY", "a4d26868017c0ccffe2efe50944ef4211834660c"))
@@ -102,13 +102,13 @@ fn has_tables(database: &Database) -> bool {
     database.ask("SELECT to_regclass('corbie.files') IS NOT NULL") == ["t"]
 }
 
-/// Whether all have the taxonomy from the database.
+/// Whether the taxonomy is in the database.
 fn is_shared(database: &Database) -> Option<()> {
     let shared = has_tables(database) && database.ask("SELECT count(*) FROM corbie.files") == ["1"];
     shared.then_some(())
 }
 
-/// The names of the categories in use.
+/// The names of the active categories.
 fn categories(corbie: &mut Corbie) -> Vec<String> {
     let listed = said(&corbie.result("list_categories", &json!({})));
     listed["categories"].as_array().unwrap().iter().map(|name| name.as_str().unwrap().to_owned()).collect()
@@ -141,7 +141,7 @@ fn a13_a_taxonomy_that_is_saved_on_one_instance_is_used_by_all() {
     assert!(has(&mut one, "birds").is_some());
     wait_for("the other to use it", || has(&mut other, "birds"));
     assert_eq!(there.says(), BIRDS);
-    // Whoever read what it said before would undo what others did.
+    // A save based on an old version would undo the changes of other clients.
     let refused = save(&mut other, BOATS, &old);
     assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("changed")), "{refused}");
     let now = version(&mut other);
@@ -207,7 +207,7 @@ fn a13_who_comes_later_uses_what_all_use_and_keeps_its_own_beside() {
     let mut other = there.start();
     wait_for("the second to use it", || has(&mut other, "birds"));
     assert!(there.keeps(BOATS));
-    // What was changed while an instance was not there is brought when it is back.
+    // Changes made while an instance was down are fetched when it starts.
     drop(other);
     let saved = version(&mut one);
     assert_eq!(save(&mut one, BILLS, &saved)["saved"], true);
@@ -268,16 +268,16 @@ fn a13_a_token_counts_on_all_instances_until_it_is_revoked_on_one() {
         wait_for("all to have forgotten it", || (!lets_in(corbie, &laptop)).then_some(()));
         wait_for("all to know the second", || lets_in(corbie, &phone).then_some(()));
     }
-    // A name is taken wherever it was.
+    // Token names are unique across machines.
     let taken = here.setup("tokens create phone").run("");
     assert!(taken.code == Some(1) && taken.err.contains("is there already"), "{}", taken.err);
-    // Who comes later knows all before it lets anybody in.
+    // A late instance knows all tokens before it accepts callers.
     let third = Machine::new(&database, BILLS);
     std::fs::remove_file(third.taxonomy()).unwrap();
     let late = third.start_guarded();
     assert!(lets_in(&late, &phone) && !lets_in(&late, &laptop));
     assert_eq!(third.says(), BILLS, "a machine without a taxonomy gets the one of all");
-    // With the database out of reach it counts here, and the server tells the others.
+    // Without the database a new token is valid locally, and the server publishes it later.
     let alone = here.alone("tokens create tablet").run("");
     assert!(alone.code == Some(0) && alone.err.contains("other instances cannot be asked"), "{}", alone.err);
     let tablet = alone.out.trim().to_owned();
@@ -299,7 +299,7 @@ fn a13_s05_a_token_that_was_revoked_elsewhere_does_not_come_back() {
     wait_for("the tables", || has_tables(&database).then_some(()));
     drop(one);
     here.command("tokens create old");
-    // What was noted of it is lost, and then it is revoked elsewhere.
+    // The sync state is lost, and then the token is revoked on another machine.
     here.notes("tokens-").iter().for_each(|noted| std::fs::remove_file(noted).unwrap());
     there.command("tokens revoke old");
     there.command("tokens create new");
@@ -318,7 +318,7 @@ fn a13_s05_what_one_file_of_tokens_has_heard_says_nothing_of_another_in_the_same
     let mut one = here.start();
     wait_for("the tables", || has_tables(&database).then_some(()));
     here.command("tokens create old");
-    // The same user, with the storage of the server and another file.
+    // The same user and server storage with a different token file.
     let beside = here.folder.path().join("beside.json");
     let command = |arguments: &str| {
         let setup = here.setup(arguments).variable("CORBIE_SERVER__TOKENS_FILE", shown(&beside));
@@ -332,7 +332,7 @@ fn a13_s05_what_one_file_of_tokens_has_heard_says_nothing_of_another_in_the_same
     wait_for("the server to know it", || {
         std::fs::read_to_string(here.tokens()).unwrap().contains("\"new\"").then_some(())
     });
-    // All looks are over: nobody sends what was revoked.
+    // All polls have completed: no instance publishes the revoked token.
     let versions = || database.ask("SELECT count(*) FROM corbie.files WHERE name = 'tokens'");
     let before = versions();
     categories(&mut one);
@@ -352,7 +352,7 @@ fn a13_s05_what_was_revoked_in_a_database_that_went_back_stays_revoked() {
         here.command(&format!("tokens create {name}"));
     }
     there.command("tokens list");
-    // A backup of this moment is brought back after one more was made, and somebody goes on from there.
+    // A backup of this state is restored after further changes, and another machine continues from there.
     here.command("tokens create lost");
     here.command("tokens create last");
     database.ask("DELETE FROM corbie.files WHERE name = 'tokens' AND version > 2");
@@ -380,7 +380,7 @@ fn a13_a_database_that_went_back_gets_what_was_saved_since() {
     wait_for("the other to use it", || has(&mut other, "boats"));
     here.command("tokens create laptop");
     wait_for("the other to know it", || there.tokens().exists().then_some(()));
-    // As a backup of before would have it.
+    // As after restoring an earlier backup.
     database.ask("DELETE FROM corbie.files WHERE version > 1 OR name = 'tokens'; NOTIFY corbie, 'files'");
     wait_for("it to be there again", || {
         let sql =

@@ -17,7 +17,7 @@ fn k08_two_processes_see_each_others_documents() {
     assert_eq!(other.search("clever crows")["results"][0]["document_id"], added["document_id"]);
     other.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
     one.refused("knowledge-search", json!({ "query": "clever crows" }), "empty_knowledge_base");
-    // A task of one can be asked about in the other, and stopped.
+    // A task of one process can be queried and cancelled in the other.
     let long = one.file("long.txt", crate::fixture::long_text());
     let task = one.begin(&long);
     assert!(["queued", "running"].contains(&other.task(&task)["status"].as_str().unwrap()));
@@ -27,7 +27,7 @@ fn k08_two_processes_see_each_others_documents() {
     assert_eq!(one.task(&task)["status"], "cancelled");
 }
 
-/// A load balancer knows nothing of uploads.
+/// A load balancer does not route by upload.
 #[test]
 fn k41_an_upload_to_one_process_is_added_by_another() {
     let storage = Storage::new();
@@ -36,7 +36,7 @@ fn k41_an_upload_to_one_process_is_added_by_another() {
     assert_eq!(kept.status, 201, "{kept:?}");
     let path = kept.json()["file_path"].as_str().unwrap().to_owned();
     drop(one);
-    // What shares a database shares no folder.
+    // Instances that share a database do not share a folder.
     if other.database().is_some() {
         std::fs::remove_dir_all(storage.path().join("uploads")).unwrap();
     }

@@ -1,4 +1,4 @@
-//! `knowledge-show`: the documents there are, a page at a time.
+//! `knowledge-show`: paginated list of documents.
 
 use serde_json::{Value, json};
 
@@ -142,7 +142,7 @@ fn k84_a_document_that_could_not_be_read_is_listed_as_failed() {
     assert_eq!((&document["filename"], &document["processing_status"]), (&json!("broken.docx"), &json!("failed")));
     assert_eq!(document["chunk_count"], 0);
     corbie.refused("knowledge-search", json!({ "query": CROWS }), "empty_knowledge_base");
-    // It goes from the list as any other.
+    // It can be removed from the list like any document.
     let removed = corbie.call("knowledge-remove", json!({ "document_id": document["id"], "confirm": true }));
     assert_eq!((&removed["filename"], &removed["chunks_removed"]), (&json!("broken.docx"), &json!(0)), "{removed}");
     assert_eq!(corbie.show()["total_count"], 0);

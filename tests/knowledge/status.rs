@@ -1,4 +1,4 @@
-//! `knowledge-status`: counted and measured when it is asked.
+//! `knowledge-status`: live counts and measurements.
 
 use serde_json::{Value, json};
 
@@ -98,7 +98,7 @@ fn a16_without_its_model_what_is_there_is_found_by_its_words() {
     assert_eq!(removed["success"], true, "{removed}");
 }
 
-/// Storages that cannot be used, as folders are.
+/// Unusable storage directories.
 mod embedded {
     use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `knowledge-task-status`: how far a task is, and what became of it.
+//! `knowledge-task-status`: progress and outcome of a task.
 
 use serde_json::json;
 
@@ -43,7 +43,7 @@ fn k03_k113_a_failed_task_tells_why() {
     each(|corbie| {
         let path = corbie.file("broken.docx", &made::docx()[..300]);
         let id = corbie.begin(&path);
-        // `call` has seen that `isError` is true.
+        // `call` has checked that `isError` is true.
         let told = corbie.ended(&id);
         assert_eq!(
             (&told["success"], &told["task_id"], &told["status"], &told["error"]),

@@ -1,4 +1,4 @@
-//! `knowledge-tasks`: what is being added, and what became of what was; and how one who looks at the list stops a task.
+//! `knowledge-tasks`: active and finished tasks, and cancellation from the list.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ fn ids(listed: &Value) -> Vec<&str> {
     tasks.iter().map(|task| task["task_id"].as_str().unwrap()).collect()
 }
 
-/// A program at one task, with another that waits.
+/// A program with a running task and a queued one.
 fn busy() -> (Corbie, String, String) {
     let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
     corbie.way = Way::Http;
@@ -105,7 +105,7 @@ fn tasks_at_work_are_listed_and_only_their_owner_can_cancel_them() {
     assert_eq!(others["tasks"][0]["can_cancel"], false, "{others}");
 }
 
-/// A request in the form of 2026-07-28, over HTTP, without a token and without any extension.
+/// A 2026-07-28 request over HTTP, without a token or extensions.
 fn modern(corbie: &Corbie, method: &str, mut params: Value) -> Value {
     params["_meta"] = modern_meta();
     let headers = [("MCP-Protocol-Version", "2026-07-28"), ("Mcp-Method", method)];

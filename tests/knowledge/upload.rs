@@ -1,4 +1,4 @@
-//! `POST /files`: files of callers who have no folder in common with the program.
+//! `POST /files`: uploads from callers that share no folder with the program.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -15,7 +15,7 @@ fn post(corbie: &Corbie, path: &str, body: &[u8]) -> Reply {
     corbie.client.call_bytes("POST", path, body)
 }
 
-/// The uploads that there are, by their paths: in the folder for them, and in the database that instances share.
+/// Paths of the existing uploads: in the upload folder and in the shared database.
 fn uploads(corbie: &mut Corbie) -> BTreeSet<PathBuf> {
     let folder = corbie.storage().join("uploads");
     let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
@@ -48,7 +48,7 @@ fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_no
     body.resize(6 << 20, b' ');
     assert_eq!(post(&corbie, "/files?filename=exact.txt", &body).status, 201);
     body.push(b' ');
-    // Told by its length alone, and by its content where there is no length.
+    // Rejected by its `Content-Length`, or by its content if it is chunked.
     let mut connection = corbie.client.connect().unwrap();
     let head = corbie.client.head("POST", "/files?filename=over.txt", &[], body.len());
     connection.write_all(head.as_bytes()).unwrap();
@@ -62,7 +62,7 @@ fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_no
         body.len()
     );
     connection.write_all(head.as_bytes()).unwrap();
-    // It may answer before it has read everything.
+    // The server may reply before it has read everything.
     let _ = connection.write_all(&body).and_then(|()| connection.write_all(b"\r\n0\r\n\r\n"));
     let mut stream = Stream::of(connection).unwrap();
     assert_eq!(stream.head.status, 413);
@@ -83,7 +83,7 @@ fn k41_what_cannot_be_added_is_not_taken() {
         let told: Value = reply.json();
         assert_eq!((reply.status, &told["error"], &told["success"]), (status, &json!(error), &json!(false)), "{path}");
     }
-    // A name leads to no other folder.
+    // A file name cannot escape the folder.
     let kept = post(&corbie, "/files?filename=..%2F..%2Fevil.txt", CROWS.as_bytes()).json();
     let storage = corbie.storage();
     let path = kept["file_path"].as_str().unwrap();
@@ -109,7 +109,7 @@ fn k41_who_may_only_read_may_not_upload() {
     assert_eq!(post(&corbie, "/files?filename=a.txt", b"x").status, 403);
 }
 
-/// Uploads a file and gives its path.
+/// Uploads a file and returns its path.
 fn uploaded(corbie: &Corbie, name: &str, content: impl AsRef<[u8]>) -> String {
     let kept = post(corbie, &format!("/files?filename={name}"), content.as_ref()).json();
     kept["file_path"].as_str().unwrap_or_else(|| panic!("{kept}")).to_owned()
@@ -125,7 +125,7 @@ fn k38_an_upload_that_cannot_be_read_is_gone_and_one_that_could_not_be_stored_is
     alter(&mut corbie, "pages RENAME TO taken_away");
     corbie.refused("knowledge-add", json!({ "file_path": path, "async": false }), "storage_failed");
     alter(&mut corbie, "taken_away RENAME TO pages");
-    // It can be added again, and then goes.
+    // The upload can be added after the failure, and is then removed.
     assert_eq!(corbie.add_path(&path, json!({}))["filename"], "crows.txt");
     wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
 }
@@ -157,7 +157,7 @@ fn k38_an_upload_stays_as_long_as_another_task_waits_for_it() {
     let first = corbie.begin(&path);
     let begun = corbie.call("knowledge-add", json!({ "file_path": path, "knowledge_base": "other" }));
     let second = begun["task_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
-    // Both wait by now, and are done one after the other.
+    // Both are queued by now and run one after the other.
     corbie.request("tools/cancel", json!({ "taskId": running }));
     for task in [&first, &second] {
         let told = corbie.ended(task);
@@ -177,7 +177,7 @@ fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
     let never_added = uploaded(&first, "never_added.txt", "Still to be added.");
     first.running.signal("KILL");
     wait_for("its end", || first.running.is_over().then_some(()));
-    // Nobody runs them who could remove their files.
+    // No process runs these tasks and could remove their files.
     storage.look().ask(async |store| {
         for task in [&long, &cancelled] {
             cancel(store, task).await;
@@ -194,7 +194,7 @@ async fn cancel(store: &Store, task: &str) {
     assert!(store.cancel_task(task.parse().unwrap()).await.unwrap());
 }
 
-/// Changes a table behind the program's back.
+/// Alters a table behind the program's back.
 fn alter(corbie: &mut Corbie, change: &str) {
     match corbie.database() {
         Some(database) => {

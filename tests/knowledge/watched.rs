@@ -1,4 +1,4 @@
-//! Folders that are followed: what appears, changes and goes in them.
+//! Watched folders: new, changed and deleted files.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ fn watching(folder: &Path) -> Corbie {
     Corbie::of(setup(&[("WATCH", &watch), ("WATCH_INTERVAL", "100ms")]))
 }
 
-/// Waits until these are the documents, by name.
+/// Waits until the documents have exactly these names.
 #[track_caller]
 pub(crate) fn wait_until(corbie: &mut Corbie, expected: &[&str]) -> Vec<Value> {
     wait_for(&format!("{expected:?}"), || {
@@ -107,7 +107,7 @@ fn k43_a_file_that_is_moved_keeps_its_document() {
     assert_eq!((&after[0]["id"], &after[1]["id"]), (&before[1]["id"], &before[0]["id"]));
     let found = corbie.search("what do crows remember");
     assert_eq!(found["results"][0]["filename"], "new.txt", "{found}");
-    // Nothing is left running.
+    // No task keeps running.
     wait_for("all tasks are done", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));
 }
 
@@ -136,7 +136,7 @@ fn an_upload_does_not_become_a_watched_file_that_says_the_same() {
     let upload = corbie.client.call_bytes("POST", "/files?filename=sent.txt", CROWS.as_bytes()).json();
     let added = corbie.add_path(upload["file_path"].as_str().unwrap(), json!({}));
     std::fs::write(folder.path().join("watched.txt"), CROWS).unwrap();
-    // Its task ends with the document that is there.
+    // The task of `watched.txt` ends with the existing document.
     std::fs::write(folder.path().join("x.txt"), "Bees gather nectar and make honey.").unwrap();
     wait_until(&mut corbie, &["sent.txt", "x.txt"]);
     wait_for("all tasks are done", || (corbie.status()["tasks"] == json!({ "running": 0, "queued": 0 })).then_some(()));

@@ -1,4 +1,4 @@
-//! What is remembered of watched folders: over a restart, without a disk, and against what users want.
+//! Persistent state of watched folders: restarts, unmounted disks, and user removals.
 
 use std::cell::OnceCell;
 use std::fs::{self, File};
@@ -18,7 +18,7 @@ use crate::watched::wait_until;
 const BEES: &str = "Bees gather nectar and make honey.";
 const WASPS: &str = "Wasps build nests of paper that they chew from wood.";
 
-/// A storage that outlives the program, and folders that it watches.
+/// A storage that outlives the program, and watched folders.
 struct Place {
     looking: OnceCell<Looking>,
     storage: Storage,
@@ -27,7 +27,7 @@ struct Place {
 }
 
 impl Place {
-    /// Folders by name, such as `a` and `a/b`.
+    /// Creates folders by name, such as `a` and `a/b`.
     fn new(folders: &[&str]) -> Place {
         let parent = tempfile::tempdir().unwrap();
         for folder in folders {
@@ -53,12 +53,12 @@ impl Place {
         fs::remove_file(self.path(name)).unwrap();
     }
 
-    /// The store, as another process sees it.
+    /// The store, opened by another process.
     fn looking(&self) -> &Looking {
         self.looking.get_or_init(|| self.storage.look())
     }
 
-    /// How many tasks there have been, by a condition.
+    /// Number of tasks that match a condition, including ended ones.
     fn tasks(&self, condition: impl Fn(&Task) -> bool) -> usize {
         let tasks = self.looking().ask(async |store| store.tasks(None, 1000).await.unwrap());
         tasks.iter().filter(|task| task.owner == "watch" && condition(task)).count()
@@ -72,7 +72,7 @@ impl Place {
         self.tasks(|task| task.state.name() == state)
     }
 
-    /// How many files are remembered as waiting, going and settled.
+    /// Number of stored files that are waiting, in progress and settled.
     fn remembered(&self) -> [usize; 3] {
         let rows = self.looking().ask(async |store| store.watched(&BaseName::default()).await.unwrap());
         let count = |fits: fn(Standing) -> bool| rows.iter().filter(|row| fits(row.standing)).count();
@@ -83,7 +83,7 @@ impl Place {
         ]
     }
 
-    /// Waits until so many files are remembered, and nothing is left to do for any.
+    /// Waits until this many files are stored and none has pending work.
     #[track_caller]
     fn settled(&self, files: usize) {
         wait_for("all files to be settled", || (self.remembered() == [0, 0, files]).then_some(()));
@@ -102,7 +102,7 @@ fn remove(corbie: &mut Corbie, document: &Value) {
     assert_eq!(removed["success"], true, "{removed}");
 }
 
-/// Waits until the best passage for a question is from this file and holds this word.
+/// Waits until the best passage for a question is from this file and contains this word.
 #[track_caller]
 fn wait_for_passage(corbie: &mut Corbie, question: &str, filename: &str, word: &str) {
     wait_for(&format!("{word} in {filename}"), || {
@@ -122,7 +122,7 @@ fn k43_what_a_user_removed_stays_away_until_its_file_changes() {
     let documents = wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
     place.settled(2);
     remove(&mut corbie, &documents[1]);
-    // Whatever is taken up is taken up by the same looks, in the order of the names.
+    // A scan picks up files in name order, so `crows.txt` would have been added by then.
     place.write("docs/later.txt", "Herons stand in shallow water.");
     wait_until(&mut corbie, &["bees.txt", "later.txt"]);
     place.settled(3);
@@ -162,12 +162,12 @@ fn a_disk_that_is_not_mounted_at_the_start_costs_no_documents() {
     wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
     place.settled(2);
     end(corbie);
-    // Its folder is there, as an empty one that is another.
+    // The folder exists, but is a different, empty one.
     fs::rename(place.path("disk"), place.path("unmounted")).unwrap();
     fs::create_dir(place.path("disk")).unwrap();
     let mut corbie = place.start();
     corbie.running.logged("its documents are kept");
-    // A deletion beside it takes as many looks as it would have taken.
+    // A deletion in another folder takes as many scans as this one would have taken.
     place.remove("other/bees.txt");
     place.write("other/wasps.txt", WASPS);
     wait_until(&mut corbie, &["crows.txt", "wasps.txt"]);
@@ -194,7 +194,7 @@ fn k43_what_was_deleted_while_nobody_looked_is_removed() {
     wait_until(&mut corbie, &["bees.txt"]);
     place.settled(1);
     end(corbie);
-    // An empty folder that is the same one has lost its files for good.
+    // If the empty folder is the same directory, its files are really deleted.
     place.remove("docs/bees.txt");
     wait_until(&mut place.start(), &[]);
 }
@@ -206,7 +206,7 @@ fn k43_a_file_with_an_older_time_has_changed() {
     let mut corbie = place.start();
     let before = wait_until(&mut corbie, &["birds.txt"]);
     place.settled(1);
-    // As long as it was, and older than its document: a backup that was restored.
+    // Same length, and older than its document: a restored backup.
     let older = CROWS.replace("Crows", "Storks").replace("clever birds", "clever bird");
     assert_eq!(older.len(), CROWS.len());
     let restored = place.path("restored");
@@ -230,7 +230,7 @@ fn a_task_that_was_cancelled_is_tried_again_and_one_that_a_user_removed_is_not()
         })
     };
     let first = going(&mut corbie);
-    // Another process cancels it.
+    // Another process cancels the task.
     let id = first["task_id"].as_str().unwrap().parse().unwrap();
     assert!(place.looking().ask(async |store| store.cancel_task(id).await.unwrap()));
     let second = wait_for("another task", || Some(going(&mut corbie)).filter(|shown| shown["id"] != first["id"]));
@@ -267,7 +267,7 @@ fn k36_what_a_user_adds_does_not_go_with_the_watched_file() {
     let before = wait_until(&mut corbie, &["bees.txt", "crows.txt", "wasps.txt"]);
     place.settled(3);
     let ids: Vec<Value> = before.iter().map(|document| document["id"].clone()).collect();
-    // By an upload, by the path that is watched, and from elsewhere.
+    // Claimed by an upload, by the watched path, and from another folder.
     let upload = corbie.client.call_bytes("POST", "/files?filename=sent.txt", BEES.as_bytes()).json();
     let added = corbie.add_path(upload["file_path"].as_str().unwrap(), json!({}));
     assert_eq!((&added["document_id"], &added["duplicate"]), (&ids[0], &json!(true)), "{added}");
@@ -276,7 +276,7 @@ fn k36_what_a_user_adds_does_not_go_with_the_watched_file() {
     let added = corbie.add("mine.txt", WASPS);
     assert_eq!(added["document_id"], ids[2], "{added}");
     wait_until(&mut corbie, &["crows.txt", "mine.txt", "sent.txt"]);
-    // What follows in the watched files is theirs, except where the user named the same file.
+    // Later contents of a watched file become new documents, except if the user added the same path.
     place.write("docs/bees.txt", "Storks nest on chimneys.");
     place.write("docs/crows.txt", "Crows drop nuts on roads.");
     wait_until(&mut corbie, &["bees.txt", "crows.txt", "mine.txt", "sent.txt"]);
@@ -324,7 +324,7 @@ fn k43_a_copy_takes_the_document_of_a_file_that_goes() {
     place.settled(1);
     let after = wait_until(&mut corbie, &["second.txt"]);
     assert_eq!(after[0]["id"], before[0]["id"]);
-    // Nothing is left of where it stood first.
+    // The first location leaves no trace.
     place.remove("copies/second.txt");
     wait_until(&mut corbie, &[]);
 }
@@ -339,14 +339,14 @@ fn k08_a_file_whose_task_outlives_its_process_is_added_once() {
     drop(corbie);
     let corbie = place.start();
     wait_for("the task to go on", || (place.tasks_that_are("running") == 1).then_some(()));
-    // A look that knew nothing of it would have begun another by then.
+    // A scan unaware of the running task would have started another by then.
     place.write("docs/short.txt", CROWS);
     wait_for("the next file", || (place.tasks_of("short.txt") == 1).then_some(()));
     assert_eq!(place.tasks_of("long.txt"), 1);
     drop(corbie);
 }
 
-/// What a repair of the files may leave.
+/// State after a repair of the files.
 mod embedded {
     use rusqlite::Connection;
 
