@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! Who may call the real program, and what they may do: tokens, what they are narrowed to, trust, and asking a person.
+//! Access control of the real program: tokens, token restrictions, trust levels, and user confirmation.
 
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]

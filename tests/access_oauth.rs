@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! Tokens of an authorization server, with the real program: an issuer of the test publishes keys, the test signs, and
-//! callers come over HTTP.
+//! OAuth access tokens with the real program: a test issuer publishes keys, the test signs tokens, and callers use
+//! HTTP.
 
 #[path = "access_oauth/fixture.rs"]
 mod fixture;

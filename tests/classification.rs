@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! Classification through the same dispatch as any client's: lists, verdicts, methods, reloads, hostile input.
+//! Classification through the regular tool dispatch: listings, results, methods, reloads, hostile input.
 
 #[path = "classification/evaluation.rs"]
 mod evaluation;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The program as its users meet it: a process with arguments, variables, streams, ports, signals and an exit code.
+//! The command line interface: arguments, environment variables, streams, ports, signals and exit codes.
 
 #[path = "cli/access.rs"]
 mod access;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The configuration as an operator meets it: files, variables and flags in, settings or mistakes out.
+//! Configuration loading: files, variables and flags in, settings or diagnostics out.
 
 #[path = "config/approval.rs"]
 mod approval;
@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use corbie::config::{ApprovalFile, Config, ConfigError, Loaded, Sources, approved_place, content_hash};
 use serde_json::Value;
 
-/// A machine with a project folder, a user's and a system's configuration folder, all empty.
+/// A machine with empty project, user and system configuration folders.
 struct Machine {
     root: tempfile::TempDir,
     sources: Sources,
@@ -86,7 +86,7 @@ impl Machine {
         self
     }
 
-    /// As `--config` would.
+    /// Like `--config`.
     fn config(mut self, path: &str) -> Self {
         self.sources.file = Some(PathBuf::from(path));
         self
@@ -107,7 +107,7 @@ impl Machine {
         warnings.iter().map(|warning| self.relative(&warning.to_string())).collect()
     }
 
-    /// Every mistake, one line each, with paths as seen from the root of the machine.
+    /// Every diagnostic, one line each, with paths relative to the root of the machine.
     #[track_caller]
     fn mistakes(&self) -> Vec<String> {
         let error = self.try_load().expect_err("a bad configuration");

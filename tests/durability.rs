@@ -1,12 +1,12 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The program is killed at random moments while it adds, changes, removes and clears, and started again: what it had
-//! acknowledged is there whole, what it had removed stays gone, nothing is half there, and its index is what a new one
-//! would be.
+//! Crash recovery: the program is killed at random times while it adds, changes, removes and clears, and restarted.
+//! Every acknowledged document is complete, removed documents stay removed, no document is partial, and the index
+//! equals a rebuilt one.
 //!
-//! Beside that: many clients at once, and disks that are full or cannot be written.
+//! Also: concurrent clients, and full or read-only disks.
 //!
-//! `CORBIE_DURABILITY_ROUNDS=300 cargo nextest run -p corbie --test durability` takes longer than the rounds that always
-//! run; `CORBIE_DURABILITY_SEED` plays a run again.
+//! `CORBIE_DURABILITY_ROUNDS=300 cargo nextest run -p corbie --test durability` runs more rounds than the default;
+//! `CORBIE_DURABILITY_SEED` repeats a run.
 
 #[path = "durability/bookkeeping.rs"]
 mod bookkeeping;

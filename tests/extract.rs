@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! `corbie extract` as its users meet it: files of every format, files that are broken, and files that mean harm.
+//! `corbie extract`: files of every format, broken files and malicious files.
 
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/ooxml/archive.rs"]

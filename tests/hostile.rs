@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! What hostile clients do, as data: every exchange of `hostile/exchanges/` is played against the real program, which
-//! must answer as the exchange says, go on serving others, and keep nothing of it.
+//! Hostile clients as data: every exchange of `hostile/exchanges/` is replayed against the real program, which must
+//! respond as specified, continue to serve other clients, and retain no state.
 
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/ooxml/archive.rs"]
@@ -34,7 +34,7 @@ mod traps;
 
 use std::collections::HashSet;
 
-/// One test a file, so that they run side by side; and a list of them all.
+/// One test per file, so that they run in parallel, and a list of all files.
 macro_rules! corpus {
     ($($(#[$only:meta])? $test:ident = $file:literal,)*) => {
         const FILES: &[(&str, &str)] = &[$(($file, include_str!(concat!("hostile/exchanges/", $file)))),*];
@@ -58,7 +58,7 @@ corpus! {
     s10_slow_clients = "slow.txt",
     s07_hosts_and_origins = "names.txt",
     s10_paths_and_methods = "paths.txt",
-    // Its traps are files of Linux: links, pipes, devices, and what the system tells of a process.
+    // Uses Linux files: links, pipes, devices and `/proc`.
     #[cfg(target_os = "linux")]
     s11_s12_files_and_resources = "files.txt",
     s05_s09_guessed_tokens = "tokens.txt",

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The thread that owns the models: order, fairness, bounds, cancellation, and what happens when a model is broken.
+//! The inference thread that owns the models: order, fairness, bounds, cancellation, and broken models.
 
 #[path = "../crates/infer/tests/support/mod.rs"]
 mod small_model;
@@ -120,8 +120,8 @@ async fn a_text_the_model_fails_on_fails_its_caller_and_no_other() {
     table.write(folder.path());
     let embedding = EmbeddingModel { path: Some(folder.path().into()), ..EmbeddingModel::default() };
     let inference = Inference::new(Settings { embedding, ..Settings::default() });
-    // Long lists, so that the two are in the same batch by then, and the text is in neither the first batch nor the
-    // first piece of its list.
+    // Long lists, so that both share a batch by then, and the bad text is in neither the first batch nor the first part
+    // of its list.
     let mut bad = vec!["one".to_owned(); 100];
     bad[90] = "two".into();
     let good = vec!["three".to_owned(); 100];
@@ -145,8 +145,7 @@ async fn a_model_that_cannot_be_loaded_says_why_and_works_once_it_is_mended() {
     assert_eq!(inference.loaded().unwrap().id, mended[0].model);
 }
 
-/// A model that does not come back from its first uses, until the sender is dropped. How often it was used, and a word
-/// whenever it is.
+/// A model that hangs on its first uses until the sender is dropped, with a use counter and a notification per use.
 struct Hanging {
     open: Open,
     used: Arc<AtomicUsize>,
@@ -161,7 +160,7 @@ fn hanging(times: usize) -> Hanging {
     let open: Open = Arc::new(move |settings| {
         if counted.fetch_add(1, Ordering::SeqCst) < times {
             let _ = tell.send(());
-            // Nothing is ever sent.
+            // No message is ever sent.
             let _ = held.lock().unwrap().recv();
         }
         inference::open(settings)

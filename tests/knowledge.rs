@@ -1,9 +1,8 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The knowledge tools as clients meet them: the real program, called over stdio, JSON-RPC and REST. A file for each tool
-//! (V-01).
+//! The knowledge tools of the real program over stdio, JSON-RPC and REST. One file per tool (V-01).
 //!
-//! On PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test knowledge`. Modules called
-//! `embedded` hold what is true of the embedded store only, and are left out by name there.
+//! On PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test knowledge`. Modules
+//! named `embedded` are specific to the embedded store and excluded by name there.
 
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/ooxml/archive.rs"]

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The limits of the settings, kept by the real program: places among those worked on, memory for bodies, rates and
-//! uploads. How they work in detail is tested in the library.
+//! Configured limits of the real program: concurrency, body memory, rates and uploads. The details are tested in the
+//! library.
 
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
@@ -23,7 +23,7 @@ use crate::upstream::Peer;
 
 const CHAT: &str = "/v1/chat/completions";
 
-/// A provider that says one word and goes on when it is left, or at the end of the test.
+/// A provider that streams one word and then stalls until the client disconnects or the test ends.
 fn endless() -> Peer {
     Peer::start(|request, connection| {
         if request.head.starts_with("GET") {
@@ -61,7 +61,7 @@ fn question(text: &str) -> Value {
     json!({ "model": "house/any", "stream": true, "messages": [{ "role": "user", "content": text }] })
 }
 
-/// A stream that has begun.
+/// A stream that has started.
 fn begun(client: &Client, body: &Value) -> Stream {
     let mut stream = client.open("POST", CHAT, &[], &body.to_string()).unwrap();
     assert_eq!(stream.head.status, 200, "{:?}", stream.head);
@@ -91,7 +91,7 @@ fn s09_a_stream_keeps_its_place_until_its_end() {
     assert_refused(&client.post("/v1/embeddings", &embeddings), 429, "rate_limit_error", "the server is busy");
     let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
     assert_eq!((tool.status, &tool.json()["error"]["code"]), (429, &json!(-32002)));
-    // What only looks something up needs no place.
+    // Lookups need no permit.
     assert_eq!(client.post("/mcp", &request(1, "ping", json!({}))).status, 200);
     assert_eq!(client.get("/v1/models").status, 200);
     assert_eq!(client.get("/health").status, 200);

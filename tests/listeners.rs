@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 #![cfg(unix)]
-//! The real program over HTTPS and over a socket file, met by clients that others wrote.
+//! The real program over HTTPS and Unix sockets, with third-party clients.
 
 #[path = "listeners/bounds.rs"]
 mod bounds;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! `corbie knowledge migrate`: everything there and back, whatever happens in between. From a file into another one, and
-//! into PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test migrate`.
+//! `corbie knowledge migrate`: lossless round trips, including interruptions. From one file into another, and into
+//! PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test migrate`.
 
 #[path = "postgres/database.rs"]
 mod database;
@@ -23,7 +23,7 @@ use fixture::{Home, base, document, folder, home, metadata, named, open, put, ta
 /// All pages of a document.
 const ALL: Wanted = Wanted { from: 0, pages: u32::MAX, bytes: usize::MAX };
 
-/// A store of a few hundred documents of all kinds, with what is remembered beside them.
+/// A store of a few hundred documents of all kinds, with the other stored state.
 async fn filled(documents: u32) -> TempDir {
     let home = folder();
     let store = open(home.path());
@@ -86,7 +86,7 @@ fn corbie(from: &str, to: &str) -> Command {
     command
 }
 
-/// What was told, and the exit code.
+/// The JSON output and the exit code.
 fn told(output: &Output) -> (Value, Option<i32>) {
     let err = String::from_utf8_lossy(&output.stderr);
     let told = serde_json::from_slice(&output.stdout);
@@ -113,7 +113,7 @@ fn shown(text: &str) -> String {
     text.replace('\0', "\u{fffd}")
 }
 
-/// Whether a store has all that another has, as callers meet it.
+/// Asserts that two stores have the same contents, as visible to callers.
 async fn assert_same(one: &Store, other: &Store) {
     assert_eq!(one.bases().await.unwrap(), other.bases().await.unwrap());
     for base in one.bases().await.unwrap() {
@@ -134,7 +134,7 @@ async fn assert_same(one: &Store, other: &Store) {
     assert_eq!(tasks[0], tasks[1]);
 }
 
-/// Whether documents of files are the same, but for keys. Vectors may have been rounded.
+/// Asserts that the documents of two files are equal except for keys. Vectors may have been rounded.
 async fn assert_same_documents(one: &sqlite::Store, other: &sqlite::Store) {
     let live = [one.live().await.unwrap().documents, other.live().await.unwrap().documents];
     assert_eq!(live[0].len(), live[1].len());
@@ -232,7 +232,7 @@ async fn a13_a_move_that_is_interrupted_says_how_to_go_on() {
     assert_eq!(moved(&at(&first), &at_home(&there))["documents_passed_over"], done);
 }
 
-/// Waits until some documents are in the place a program moves to.
+/// Waits until the target of a migration contains some documents.
 fn wait_for_some(child: &mut Child, home: Option<&Home>, folder: &Path) {
     let size = |folder: &Path| {
         let size = |name: &str| std::fs::metadata(folder.join(name)).map_or(0, |found| found.len());

@@ -1,6 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! OpenAI's API as callers see it: the real program, plain HTTP written by hand, and the fake upstream of all three
-//! wire formats behind it.
+//! The OpenAI-compatible API: the real program, hand-written HTTP, and the mock upstream of all three wire formats.
 
 #[path = "openai_api/access.rs"]
 mod access;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! What a collector is told: the real program, and a server that takes OTLP over HTTP.
+//! OTLP export: the real program and a mock collector over HTTP.
 //!
 //! Only with `--features otlp`: `cargo nextest run --features otlp --test otlp`.
 

@@ -1,11 +1,11 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The protocols of other companies, played from files: what we send for a chat, and what we make of an answer.
+//! Golden tests of the provider protocols: requests that we send for a chat, and responses that we parse.
 //!
 //! In the folder of a protocol, `<case>.chat.json` becomes `<case>.request.json`, `<case>.response.json` becomes
 //! `<case>.completion.json`, `<case>.stream.txt` becomes `<case>.deltas.json`, and a request in this protocol,
-//! `<case>.caller.json`, is understood as `<case>.typed.json`. For OpenAI, `<case>.rendered.json` is what a caller gets,
-//! made of a response or of another protocol's answer in `<case>.foreign.json`. `CORBIE_BLESS=1` rewrites what we make;
-//! read the difference before you keep it.
+//! `<case>.caller.json`, is parsed as `<case>.typed.json`. For OpenAI, `<case>.rendered.json` is the response to a
+//! caller, made from a response or from that of another protocol in `<case>.foreign.json`. `CORBIE_BLESS=1` rewrites
+//! the expected files; review the diff before you commit it.
 
 #[path = "providers/anthropic/mod.rs"]
 mod anthropic;

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The client that sends requests to providers, against peers that behave and peers that do not.
+//! The HTTP client for providers, against well-behaved and misbehaving peers.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A peer that reads a request and then does what it is told; gives its port.
+/// A peer that reads a request and then runs a function; returns its port.
 async fn peer<Then: Future<Output = ()> + Send>(then: impl Fn(TcpStream) -> Then + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -31,7 +31,7 @@ async fn peer<Then: Future<Output = ()> + Send>(then: impl Fn(TcpStream) -> Then
     port
 }
 
-/// A peer that answers with these bytes and closes.
+/// A peer that responds with these bytes and closes.
 async fn answering(answer: &'static str) -> u16 {
     peer(move |mut stream| async move {
         let _ = stream.write_all(answer.as_bytes()).await;
@@ -72,11 +72,11 @@ async fn p16_what_goes_wrong_on_the_way_is_told_apart() {
     assert_eq!(failure(&format!("http://127.0.0.1:{lying}/"), PATIENCE).await, Error::Network(NetworkFault::Closed));
 }
 
-/// A name that the system makes an address of by itself, as it would make one of a name that somebody else answers for.
+/// Host names that the resolver turns into addresses without DNS, as it would for a name controlled by an attacker.
 #[tokio::test]
 async fn p21_what_is_connected_to_is_judged_and_not_what_the_url_says() {
     let port = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    // Linux takes the first of these for this machine, so the listener would answer.
+    // Linux maps the first of these to the local machine, so the listener would respond.
     let plain = ["0", "0x0", "169.254.43518", "0xa9fea9fe"].map(|host| ("http", host));
     let both = ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "[fe80::1]"].map(|host| [("http", host), ("https", host)]);
     for (scheme, host) in plain.into_iter().chain(both.into_iter().flatten()) {
@@ -145,7 +145,7 @@ async fn connections_are_used_again() {
     accepted.await.unwrap();
 }
 
-/// A caller is given signs of life meanwhile, so the wait for the next word is begun again and again.
+/// The caller receives keep-alives meanwhile, so the wait for the next event restarts repeatedly.
 #[tokio::test]
 async fn silence_counts_from_the_last_word_however_often_somebody_looks() {
     let port = peer(|mut stream| async move {

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The router with real sockets: prompts in, the fake upstream of all three wire formats and its faults at the far end.
+//! The router with real sockets: prompts in, and the mock upstream of all three wire formats with its faults as the
+//! provider.
 
 #[path = "route/bad_input.rs"]
 mod bad_input;

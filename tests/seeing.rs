@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! What the operator sees of the real program: its metrics, its dashboard, its audit log, and traces that go on.
+//! Observability of the real program: metrics, dashboard, audit log and trace propagation.
 
 #[cfg(unix)]
 #[path = "seeing/audit.rs"]

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The store of the knowledge base, as those who use it meet it. What every store promises is tested on the embedded one,
-//! and on PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test store`.
+//! The knowledge base store through its public API. The common guarantees of all backends are tested on the embedded
+//! one, and on PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test store`.
 
 #[path = "store/again.rs"]
 mod again;

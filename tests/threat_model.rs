@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! Keeps `docs/security.md` true: every test it names is there, and every mitigation names one.
+//! Keeps `docs/security.md` accurate: every test it names exists, and every mitigation names one.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::path::Path;
 /// The last column of tables in which each row is a mitigation.
 const PROOF: &str = "proved by";
 
-/// What is wrong with a page, a line each. `read` gives the text of a file of the project, if there is one.
+/// Problems of a page, one line each. `read` returns the text of a file of the project, if it exists.
 fn problems(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let (mut problems, mut rows, mut proves, mut in_table) = (Vec::new(), 0, false, false);
     for (number, line) in (1..).zip(page.lines()) {
@@ -38,14 +38,14 @@ fn problems(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     problems
 }
 
-/// The tests that a line names, as `path/of/file.rs::name_of_test` between backticks.
+/// The tests that a line names, as `path/of/file.rs::name_of_test` in backticks.
 fn named(line: &str) -> Vec<(&str, &str)> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter_map(|quoted| quoted.split_once("::")).filter(|(path, _)| path.ends_with(".rs")).collect()
 }
 
-/// Whether a text has a test of this name: a function that is marked as one, or an entry of a list that a macro makes
-/// tests of.
+/// Whether a text contains a test of this name: a function with a test attribute, or an entry of a list from which a
+/// macro generates tests.
 fn has_test(text: &str, name: &str) -> bool {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     let begins = |line: &str, before: &str, after: &str| {

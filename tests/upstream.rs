@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
-//! The router's client for external classification servers: against corbie itself, and against servers made by hand
-//! that are slow, down, wrong or guarded.
+//! The router's client for external classification servers: against corbie itself, and against hand-written servers
+//! that are slow, down, wrong or require authentication.
 
 #[path = "upstream/answers.rs"]
 mod answers;
@@ -21,10 +21,10 @@ use corbie::config::{Config, Sources};
 use corbie::providers::client::Client;
 use corbie::upstream::{RemoteClassifier, Settings, State};
 
-/// How long anything may take before a test gives up; far more than it needs.
+/// Test timeout; far longer than any operation needs.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The client that this configuration asks for.
+/// A client with this configuration.
 #[track_caller]
 fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
     RemoteClassifier::new(settings(yaml, variables), Client::new())
@@ -46,13 +46,13 @@ fn settings(yaml: &str, variables: &[(&str, &str)]) -> Settings {
     config.external_classifier().expect("settings that fit together").expect("a server")
 }
 
-/// The client of the server at this URL, with more keys of `mcp_server`.
+/// A client of the server at this URL, with more keys of `mcp_server`.
 #[track_caller]
 fn client_of(url: &str, more: &str) -> RemoteClassifier {
     client(&format!("classification: {{type: mcp, mcp_server: {{url: '{url}', {more}}}}}"), &[])
 }
 
-/// The settings of the server at this URL.
+/// Settings of the server at this URL.
 #[track_caller]
 fn settings_of(url: &str) -> Settings {
     settings(&format!("classification: {{type: mcp, mcp_server: {{url: '{url}'}}}}"), &[])
@@ -65,7 +65,7 @@ async fn reached(remote: &RemoteClassifier, wanted: impl Fn(&State) -> bool) -> 
     state.expect("a client that lives").clone()
 }
 
-/// Lets time pass without waiting for it.
+/// Advances the clock without waiting.
 async fn pass(time: Duration) {
     tokio::time::pause();
     tokio::time::advance(time).await;
