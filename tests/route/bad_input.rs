@@ -1,4 +1,4 @@
-//! P-07, P-13, X-03: what is asked wrongly is told so, and nobody is asked.
+//! P-07, P-13, X-03: invalid requests are rejected without calling a provider.
 
 use corbie_mcp::Era;
 use serde_json::{Value, json};
@@ -68,14 +68,14 @@ async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
     assert!(error.message.contains("did you mean `echo-small`"), "{error:?}");
     assert_eq!(error.data.unwrap()["details"]["near"][0], "echo-small");
     assert!(upstream.asked("ecko-smal").is_empty(), "nobody is asked for it");
-    // A name that is like nothing gets no suggestion, and a very long one does not come back whole.
+    // A name similar to no model gets no suggestion, and a very long name is truncated in the message.
     let error = complete(&app, json!({ "prompt": "Hello", "model": "z".repeat(5000) })).await.unwrap_err();
     let message = error.to_string();
     assert!(!message.contains("did you mean") && message.len() < 400, "{message}");
     assert!(message.contains("models/list"), "{message}");
 }
 
-/// Records, logs and suggestions hold names, so a name has an end.
+/// Records, logs and suggestions contain model names, so their length is bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn p13_a_name_of_megabytes_is_no_model_and_is_kept_nowhere() {
     let upstream = Upstream::start();
@@ -93,7 +93,7 @@ async fn p13_a_name_of_megabytes_is_no_model_and_is_kept_nowhere() {
     assert!(kept.len() < 4000, "{} bytes", kept.len());
 }
 
-/// Google has the model in the path, where a name could lead elsewhere.
+/// Google has the model in the path, so a crafted name could change the path.
 #[tokio::test(flavor = "multi_thread")]
 async fn p12_a_models_name_stays_one_part_of_the_path() {
     let upstream = Upstream::start();
@@ -110,7 +110,7 @@ async fn p12_a_models_name_stays_one_part_of_the_path() {
     }
 }
 
-/// The standard's own completion has the same method; its params tell it apart.
+/// MCP's own completion has the same method; the params distinguish it.
 #[tokio::test(flavor = "multi_thread")]
 async fn p20_x03_an_argument_is_completed_and_nobody_is_asked() {
     let upstream = Upstream::start();
@@ -150,7 +150,7 @@ async fn p19_the_tool_refuses_what_the_method_refuses() {
     assert_eq!(unknown["error"]["details"]["code"], -32003, "{unknown}");
 }
 
-/// Five megabytes are more than a message may have by default, and no problem where the operator says so.
+/// Five megabytes exceed the default message limit and pass with a higher limit.
 #[test]
 fn p07_a_prompt_of_five_megabytes_meets_the_limit_or_reaches_the_provider() {
     let upstream = Upstream::start();

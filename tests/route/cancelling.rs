@@ -1,4 +1,4 @@
-//! P-18: who stops waiting stops the provider too.
+//! P-18: cancellation by the caller also cancels the provider request.
 
 use std::io::{Read, Write};
 use std::sync::mpsc;
@@ -15,11 +15,11 @@ const PATIENCE: Duration = Duration::from_secs(20);
 #[derive(Debug, PartialEq)]
 enum Seen {
     Asked,
-    /// The other side closed the connection before it had an answer.
+    /// The client closed the connection before the response.
     Left,
 }
 
-/// A provider that never answers, and tells when it is asked and when it is left.
+/// A provider that never responds and reports when a request arrives and when the client disconnects.
 fn silent() -> (Peer, mpsc::Receiver<Seen>) {
     let (tell, told) = mpsc::channel();
     let peer = Peer::start(move |_, connection| {
@@ -94,14 +94,14 @@ fn p18_the_tool_is_cancelled_like_the_method() {
     assert_eq!(told.recv_timeout(PATIENCE), Ok(Seen::Left));
 }
 
-/// Between two tries nobody is connected, and the next one is not made.
+/// Between two attempts there is no connection, and the next attempt is not made.
 #[tokio::test(flavor = "multi_thread")]
 async fn p18_a_caller_who_leaves_while_a_retry_is_waited_for_is_not_retried_for() {
     let upstream = Upstream::start();
     let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
     let waiting = app.router.ask(ask(Some("openai/status-429"), "Hello"));
     assert!(tokio::time::timeout(Duration::from_millis(700), waiting).await.is_err());
-    // Longer than what was left of the first wait.
+    // Longer than the remaining backoff.
     tokio::time::sleep(Duration::from_millis(700)).await;
     assert_eq!(upstream.asked("status-429").len(), 1);
     assert_eq!(json!(app.router.records().newest(1)[0].outcome), "cancelled");

@@ -1,4 +1,4 @@
-//! P-21: the way to a provider: its address, headers, a proxy in between, and whose certificates are believed.
+//! P-21: connections to providers: address, headers, proxy and trusted certificates.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -61,7 +61,7 @@ async fn p21_every_wire_format_takes_an_address_and_headers() {
     }
 }
 
-/// A proxy that is asked for a tunnel and answers at its far end by itself, if the credentials are right.
+/// A proxy that accepts a tunnel with the right credentials and responds itself in place of the target.
 fn proxy(wants: Option<String>) -> Peer {
     Peer::start(move |request, connection| {
         if !request.head.starts_with("CONNECT") {
@@ -77,7 +77,7 @@ fn proxy(wants: Option<String>) -> Peer {
 async fn p21_a_proxy_is_asked_for_a_tunnel_and_is_shown_its_credentials_and_no_others() {
     let proxy = proxy(basic("me:secret"));
     let app = app(json!({ "providers": { "far": {
-        // Only the proxy can find it.
+        // Only the proxy can resolve it.
         "base_url": "http://far.invalid/v1",
         "api_key": "key-of-far",
         "proxy": format!("http://me:secret@127.0.0.1:{}", proxy.port),
@@ -107,7 +107,7 @@ async fn p21_a_proxy_that_refuses_is_a_network_error() {
     assert!(proxy.seen().iter().all(|request| request.head.starts_with("CONNECT")));
 }
 
-/// A TLS server whose certificate nobody has signed but itself; tells how each handshake ended.
+/// A TLS server with a self-signed certificate; reports the outcome of each handshake.
 fn self_signed() -> (u16, mpsc::Receiver<Result<usize, String>>) {
     let certificate = CertificateDer::from(include_bytes!("self_signed.der").to_vec());
     let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(include_bytes!("self_signed_key.der").to_vec()));
@@ -147,7 +147,7 @@ async fn s08_p21_certificates_are_verified_and_nothing_is_sent_to_a_stranger() {
     }
 }
 
-/// A proxy that leads every tunnel to one port of this machine.
+/// A proxy that forwards every tunnel to one local port.
 fn leading_to(port: u16) -> Peer {
     Peer::start(move |_, connection| {
         let (Ok(mut far), Ok(mut back)) = (TcpStream::connect(("127.0.0.1", port)), connection.try_clone()) else {

@@ -1,4 +1,4 @@
-//! P-21: where the program connects to, and where it does not.
+//! P-21: egress policy: allowed and forbidden destinations.
 
 use axum::http::Request;
 use corbie::providers::client::Client;
@@ -50,7 +50,7 @@ fn p21_the_operator_can_allow_an_address_and_a_block_that_is_none_is_a_mistake()
     }
 }
 
-/// A proxy sees whom it connects to; a number that is forbidden does not get as far.
+/// The proxy would see the destination; a forbidden address is rejected before the proxy is contacted.
 #[tokio::test(flavor = "multi_thread")]
 async fn p21_no_proxy_is_asked_for_the_metadata_of_a_cloud() {
     let proxy = Peer::start(|_, connection| write_json(connection, &json!({})));
@@ -69,7 +69,7 @@ async fn p21_no_proxy_is_asked_for_the_metadata_of_a_cloud() {
     assert!(proxy.seen().is_empty());
 }
 
-/// Whoever sets a variable of the process must not read what it sends.
+/// An environment variable must not be able to redirect the traffic of the process.
 #[test]
 fn p21_variables_for_proxies_are_not_read() {
     let (upstream, proxy) = (Upstream::start(), Peer::answering(|_| listing(&["m"])));

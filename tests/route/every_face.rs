@@ -1,5 +1,6 @@
-//! S-01, S-03, V-12: the same marks over every face of a server that asks for a token: MCP, REST style, OpenAI's API with
-//! and without streams, resources, figures, and a log as JSON. What a caller gets wrong is not repeated either.
+//! S-01, S-03, V-12: no secret leaks over any interface of a server with authentication: MCP, REST style, the
+//! OpenAI-compatible API with and without streams, resources, metrics, and a JSON log. Wrong credentials are not echoed
+//! either.
 
 use std::path::Path;
 
@@ -14,10 +15,10 @@ const MARK: &str = "sk-marker";
 /// What callers have to show.
 const TOKEN: &str = "sk-0282d9b79f42c74c1550b20ff2dd16aafc3fe5d8";
 
-/// Failures of every kind, by the names of models.
+/// Failures of every kind, by model name.
 const FAULTS: [&str; 8] = ["leak", "leak-403", "leak-429", "leak-500", "status-403", "html", "error-mid", "stall"];
 
-/// A classification server that repeats the header it was shown, and refuses.
+/// A classification server that echoes the received header and rejects the request.
 fn telltale() -> Peer {
     Peer::start(|request, connection| {
         let body = format!("who is this? {}", request.head);
@@ -30,7 +31,7 @@ fn guarded(upstream: &Upstream, classifier: &Peer) -> Setup {
     let mut providers = json!({ "detect_ports": [] });
     for format in FORMATS {
         let base = upstream.base(format);
-        // Each its own, so that nobody is left alone after too many failures.
+        // One provider per fault, so that no circuit breaker opens.
         for fault in FAULTS {
             let base_url = format!("{base}?key={MARK}-query");
             providers[format!("{format}-{fault}")] = json!({
@@ -58,7 +59,7 @@ fn guarded(upstream: &Upstream, classifier: &Peer) -> Setup {
         .variable("CLASSIFIER_KEY", format!("{MARK}-classifier"))
 }
 
-/// What callers who know the token are told, whatever they ask for.
+/// Responses to authenticated callers for requests of every kind.
 fn ask_everything(client: &Client) -> Vec<String> {
     let headers = [("Authorization", format!("Bearer {TOKEN}")), ("Content-Type", "application/json".to_owned())];
     let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
@@ -85,7 +86,7 @@ fn ask_everything(client: &Client) -> Vec<String> {
             .collect();
         told.extend(asking.into_iter().flat_map(|one| one.join().unwrap()));
     });
-    // Nobody names a model, so the classification server is asked first.
+    // Without a model, the classification server is called first.
     told.push(post("/mcp/completion/complete", json!({ "prompt": "hello" })));
     for path in ["/metrics", "/health", "/ready", "/v1/models", "/nowhere"] {
         told.push(client.call("GET", path, &headers, "").body);
@@ -93,7 +94,7 @@ fn ask_everything(client: &Client) -> Vec<String> {
     told
 }
 
-/// What callers are told who show something wrong, or show it in the wrong place.
+/// Responses to callers with wrong or misplaced credentials.
 fn get_it_wrong(client: &Client) -> Vec<String> {
     let wrong = format!("Bearer {MARK}-wrong");
     let basic = format!("Basic {MARK}-basic");
@@ -112,7 +113,7 @@ fn get_it_wrong(client: &Client) -> Vec<String> {
     told
 }
 
-/// Every resource and every tool that only looks.
+/// Every resource and every read-only tool.
 fn look_around(server: &mut Running) -> Vec<String> {
     let mut told = Vec::new();
     for tool in ["list_models", "list_providers", "list_categories", "inspect_server", "list_registered_tools"] {
@@ -127,7 +128,7 @@ fn look_around(server: &mut Running) -> Vec<String> {
     told
 }
 
-/// S-03: what an error has no business to tell.
+/// S-03: internals that an error must not reveal.
 fn is_inside(text: &str, folder: &Path) -> bool {
     let folder = folder.display().to_string();
     ["panicked", "stack backtrace", ".rs:", "RUST_BACKTRACE", "billing.py", folder.as_str()]
@@ -149,7 +150,7 @@ fn v12_s01_s03_no_face_tells_a_secret_or_what_is_inside_whatever_goes_wrong() {
     let ended = server.end();
     let written = ended.err.clone();
 
-    // The test is worth something: every secret that has a way out was sent, and every failure was met.
+    // Guards against a vacuous test: every secret was sent and every fault occurred.
     let sent = Value::from(upstream.requests()).to_string();
     for secret in ["openai", "anthropic", "google", "gateway", "query"] {
         assert!(sent.contains(&format!("{MARK}-{secret}")), "{secret} was not sent");
@@ -169,7 +170,7 @@ fn v12_s01_s03_no_face_tells_a_secret_or_what_is_inside_whatever_goes_wrong() {
     }
 }
 
-/// The port that a log as JSON names.
+/// The port from a JSON log.
 fn json_port(server: &mut Running) -> u16 {
     let line = server.logged("listening");
     let line: Value = serde_json::from_str(&line).unwrap();
@@ -177,7 +178,7 @@ fn json_port(server: &mut Running) -> u16 {
     url.split(':').nth(2).and_then(|rest| rest.split('/').next()).and_then(|port| port.parse().ok()).unwrap()
 }
 
-/// S-02: keys come from variables and files, and never from the command line, which everybody on the machine can read.
+/// S-02: keys come from variables and files, never from the command line, which every user of the machine can read.
 #[test]
 fn s02_no_flag_takes_a_key() {
     for command in ["--help", "serve --help", "ask --help", "providers --help", "config --help"] {

@@ -1,4 +1,4 @@
-//! P-17, P-18: who is asked next, who is not, and who is left alone.
+//! P-17, P-18: failover order, exclusions and circuit breaker.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::fixture::{app, app_with_categories, ask, call, complete, last_decision, request};
 use crate::upstream::{FORMATS, Peer, Request, Upstream, listing, write_json};
 
-/// Who was asked for an answer, in order, as `name key model`.
+/// The received completion requests in order, as `name key model`.
 type Log = Arc<Mutex<Vec<String>>>;
 
-/// A server that lists one model and answers with a status.
+/// A server that lists one model and responds with a status.
 fn house(name: &'static str, model: &'static str, status: u16, log: &Log) -> Peer {
     let log = log.clone();
     Peer::start(move |request, connection| {
@@ -55,7 +55,7 @@ fn compatible(peer: &Peer, keys: &[&str]) -> Value {
     json!({ "type": "openai-compatible", "base_url": format!("http://127.0.0.1:{}/v1", peer.port), "api_keys": keys })
 }
 
-/// Two that have the model of a category, one that has its fallback, and one that answers.
+/// Two providers with the model of a category, a third with its fallback, and a fourth that succeeds.
 struct Street {
     log: Log,
     peers: [Peer; 4],
@@ -99,7 +99,7 @@ async fn p17_the_other_key_the_same_model_elsewhere_the_fallbacks_and_then_the_d
     request(&app, "models/list", json!({})).await.unwrap();
     let answered = complete(&app, json!({ "prompt": "INV-12 is wrong" })).await.unwrap();
     assert_eq!(answered["provider"], "d-last");
-    // Failures of the other side are not tried again: everybody is asked once.
+    // Provider failures are not retried: each provider is called once.
     assert_eq!(
         street.take(),
         [
@@ -133,7 +133,7 @@ async fn p17_a_model_that_the_caller_names_is_not_replaced_unless_the_operator_s
     let error = complete(&app, pinned.clone()).await.unwrap_err().to_object(Era::Legacy);
     assert_eq!((error.code, &error.data.unwrap()["details"]["asked"]), (-32004, &json!(3)));
     assert_eq!(street.take(), ["first k1 billing-model", "first k2 billing-model", "second k3 billing-model"]);
-    // With the provider named too, nobody else is asked.
+    // With the provider in the name too, no other provider is called.
     complete(&app, json!({ "prompt": "INV-12", "model": "b-second/billing-model" })).await.unwrap_err();
     assert_eq!(street.take(), ["second k3 billing-model"]);
 
@@ -208,7 +208,7 @@ async fn p14_a_provider_that_recovers_is_asked_again_after_a_second() {
     assert_eq!(answered["_meta"]["corbie/decision"]["attempts"][0]["requests"], 2);
 }
 
-/// What came of a stream: its text, and the kind of its failure.
+/// Outcome of a stream: its text and the kind of its failure.
 async fn streamed(app: &corbie::app::App, model: &str) -> Result<(String, Option<String>, String), String> {
     let opened = app.router.stream(ask(Some(model), "Hello, world!")).await;
     let mut answering = opened.map_err(|error| error.kind().to_owned())?;
@@ -254,7 +254,7 @@ async fn p17_a_stream_that_fails_later_says_so_in_the_stream_and_is_never_taken_
             "defaults": { "model": "spare/mock" },
             "router": { "replace_pinned": true },
         }));
-        // How many events there are before the answer is whole differs.
+        // The number of events before the answer is complete depends on the format.
         let pieces = if format == "google" { 2 } else { 4 };
         let (cut, end) = (format!("cut-{pieces}"), format!("end-{pieces}"));
         let cases = [

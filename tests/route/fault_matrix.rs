@@ -1,6 +1,6 @@
-//! P-14…P-17: every way in which a provider fails, in every wire format, and what is made of it.
+//! P-14…P-17: every provider failure in every wire format, and the resulting error, retries and failover.
 //!
-//! The waits before retries are real, 1, 2 and 4 seconds, so all cases run at the same time.
+//! The backoff delays are real, 1, 2 and 4 seconds, so all cases run concurrently.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use crate::fixture::{app, complete};
 use crate::upstream::{FORMATS, Upstream};
 
-/// What a caller is told of a failure, and what was done about it before.
+/// The expected error of a failure, and the retries and failover before it.
 #[derive(Debug, Clone, Copy)]
 struct Told {
     code: Code,
     error_type: &'static str,
     /// One word for all wire formats, or one for each.
     kind: [&'static str; 3],
-    /// Four where it is tried again.
+    /// Four if it is retried.
     requests: usize,
-    /// Somebody else is asked.
+    /// Another provider is tried.
     fails_over: bool,
 }
 
@@ -47,7 +47,7 @@ const UNREADABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", 
 const NETWORK: Told = again(Code::Network, "NetworkError", "network");
 const TIMEOUT: Told = again(Code::Timeout, "TimeoutError", "timeout");
 
-/// By the upstream's name for the fault.
+/// By the fault name of the mock upstream.
 const FAULTS: [(&str, Told); 32] = [
     ("status-401", AUTHENTICATION),
     ("status-403", AUTHENTICATION),
@@ -59,7 +59,7 @@ const FAULTS: [(&str, Told); 32] = [
     ("status-429-ms-1500", LIMITED),
     ("status-429-date", LIMITED),
     ("status-429-retryinfo", LIMITED),
-    // Longer than the time there is: nobody waits for it.
+    // The requested delay exceeds the timeout, so the router does not wait.
     ("status-429-after-90", Told { requests: 1, ..LIMITED }),
     ("quota", SPENT),
     ("status-500", UNAVAILABLE),
@@ -84,26 +84,26 @@ const FAULTS: [(&str, Told); 32] = [
     ("error-mid", UNAVAILABLE),
 ];
 
-/// By what is at the address.
+/// By the kind of address.
 const PLACES: [(&str, Told); 3] = [("unknown-name", NETWORK), ("refused", NETWORK), ("no-tls", NETWORK)];
 
-/// What is seen of one case.
+/// Observed outcome of one case.
 #[derive(Debug)]
 struct Seen {
     error: Option<ErrorObject>,
     modern: Option<ErrorObject>,
-    /// As the decision tells it.
+    /// From the decision record.
     attempts: Vec<Value>,
     provider: Value,
     seconds: f64,
 }
 
-/// Faults that only the clock ends.
+/// Faults that end only by timeout.
 fn is_silent(fault: &str) -> bool {
     matches!(fault, "stall" | "stall-mid" | "endless")
 }
 
-/// Each case has a provider of its own, `FORMAT-FAULT`, so none of them rests because of another.
+/// Each case has its own provider, `FORMAT-FAULT`, so that no circuit breaker affects another case.
 fn settings(upstreams: &BTreeMap<&str, Upstream>) -> Value {
     let mut providers = json!({ "backup": { "type": "mock" } });
     let refusing = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -146,7 +146,7 @@ fn cases() -> impl Iterator<Item = (usize, &'static str, &'static str, Told)> {
         .flat_map(move |(place, format)| all().map(move |(f, told)| (place, format, f, told)))
 }
 
-/// The upstreams keep a hundred requests each, which is enough for the faults of one format.
+/// Each upstream keeps a hundred requests, enough for the faults of one format.
 fn upstreams() -> BTreeMap<&'static str, Upstream> {
     FORMATS.into_iter().map(|format| (format, Upstream::start())).collect()
 }
@@ -186,14 +186,14 @@ async fn p17_somebody_else_is_asked_after_the_retries_unless_the_request_is_at_f
         let case = format!("{format} {fault}: {seen:#?}");
         assert_eq!(seen.error.is_none(), told.fails_over, "{case}");
         assert_eq!(seen.attempts.len(), if told.fails_over { 2 } else { 1 }, "{case}");
-        // Whoever was given all its time for nothing is not given it again while somebody else can be asked.
+        // A provider that used up its whole timeout is not retried while another provider is available.
         let requests = if is_silent(fault) { 1 } else { told.requests };
         assert_eq!(seen.attempts[0]["requests"], requests, "{case}");
         assert_eq!(seen.provider, if told.fails_over { json!("backup") } else { Value::Null }, "{case}");
     }
 }
 
-/// A key is refused in more ways than a status: Google calls a wrong one a bad argument.
+/// Not only a status rejects a key: Google reports a wrong one as a bad argument.
 #[tokio::test(flavor = "multi_thread")]
 async fn p15_p16_a_key_that_is_refused_is_told_and_the_next_one_is_tried() {
     let upstream = Upstream::start();
@@ -217,7 +217,7 @@ async fn p15_p16_a_key_that_is_refused_is_told_and_the_next_one_is_tried() {
     }
 }
 
-/// 1, 2 and 4 seconds, and longer where the provider asks for it.
+/// 1, 2 and 4 seconds, or longer if the provider requests it.
 fn least_wait(format: &str, fault: &str) -> f64 {
     match (format, fault) {
         (_, "status-429-after-2") | ("google", "status-429-retryinfo") => 8.0,
@@ -226,7 +226,7 @@ fn least_wait(format: &str, fault: &str) -> f64 {
     }
 }
 
-/// E-17: the reader's next step.
+/// E-17: the message contains an actionable step.
 fn says_what_to_do(message: &str) -> bool {
     ["try again", "check ", "use another", "show those", "add credit"].iter().any(|advice| message.contains(advice))
 }

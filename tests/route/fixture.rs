@@ -1,4 +1,4 @@
-//! A program in this process, with settings of a test.
+//! In-process program with the settings of a test.
 
 use corbie::app::{self, App};
 use corbie::config::{Config, Sources};
@@ -8,7 +8,7 @@ use corbie::route::Ask;
 use corbie_mcp::{Error, TrustLevel};
 use serde_json::{Value, json};
 
-/// Three categories that words tell apart for certain, with models that a test serves or not.
+/// Three categories with `certain` words, with models that a test may serve.
 pub(crate) const TAXONOMY: &str = r"
 routing: {}
 model: plain-model
@@ -34,7 +34,7 @@ categories:
     examples: [hello there, thank you so much, who am i talking to]
 ";
 
-/// Settings as a file would have them. No local servers are looked for unless a test says so.
+/// Settings as in a configuration file. Local server detection is off unless a test enables it.
 pub(crate) fn settings(mut settings: Value) -> Value {
     if settings["providers"]["detect_ports"].is_null() {
         settings["providers"]["detect_ports"] = json!([]);
@@ -53,7 +53,7 @@ pub(crate) fn app(values: Value) -> App {
     app::build(&config(values)).unwrap()
 }
 
-/// One whose prompts are sorted by [`TAXONOMY`].
+/// An app that classifies prompts by [`TAXONOMY`].
 pub(crate) fn app_with_categories(values: Value) -> App {
     app_with_taxonomy(values, TAXONOMY)
 }
@@ -63,7 +63,7 @@ pub(crate) fn app_with_taxonomy(mut values: Value, taxonomy: &str) -> App {
     let file = folder.path().join("taxonomy.yaml");
     std::fs::write(&file, taxonomy).unwrap();
     values["classification"] = json!({ "taxonomy": file, "watch": false });
-    // Everything is read when it is built.
+    // All files are read during the build.
     app(values)
 }
 
@@ -75,13 +75,13 @@ pub(crate) async fn complete(app: &App, params: Value) -> Result<Value, Error> {
     request(app, "completion/complete", params).await
 }
 
-/// What a tool says, as JSON.
+/// The JSON result of a tool.
 pub(crate) async fn call(app: &App, tool: &str, arguments: Value) -> Value {
     let called = request(app, "tools/call", json!({ "name": tool, "arguments": arguments })).await.unwrap();
     serde_json::from_str(called["content"][0]["text"].as_str().unwrap()).unwrap_or_else(|_| panic!("{called}"))
 }
 
-/// The newest decision, as the resource tells it.
+/// The newest decision of the resource.
 pub(crate) async fn last_decision(app: &App) -> Value {
     let read = request(app, "resources/read", json!({ "uri": "corbie://decisions" })).await.unwrap();
     let told: Value = serde_json::from_str(read["contents"][0]["text"].as_str().unwrap()).unwrap();

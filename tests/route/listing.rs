@@ -1,4 +1,4 @@
-//! P-05, P-06, P-19: the models there are, and who is told when they change.
+//! P-05, P-06, P-19: the list of models, and notifications when it changes.
 
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -33,7 +33,7 @@ async fn p05_all_models_are_listed_and_one_failing_provider_is_told_apart() {
     let listed = request(&app, "models/list", json!({})).await.unwrap();
     let models = listed["models"].as_array().unwrap();
     let of = |provider: &str| models.iter().filter(|model| model["provider"] == provider).count();
-    // Anthropic's and Google's lists come in pages, and all of them are read.
+    // The lists of Anthropic and Google are paginated, and all pages are read.
     assert_eq!(FORMATS.map(of), [3, 3, 3], "{listed}");
     assert_eq!((of("mock"), of("broken"), of("locked")), (2, 0, 0));
     for model in models {
@@ -43,7 +43,7 @@ async fn p05_all_models_are_listed_and_one_failing_provider_is_told_apart() {
     let failed: Vec<_> =
         listed["failed"].as_array().unwrap().iter().map(|one| (&one["provider"], &one["kind"])).collect();
     assert_eq!(json!(failed), json!([["broken", "network"], ["locked", "authentication"]]));
-    // The tools tell the same.
+    // The tools return the same.
     assert_eq!(call(&app, "list_models", json!({})).await, listed);
     let told = call(&app, "list_providers", json!({})).await;
     let status = |name: &str| {
@@ -53,13 +53,13 @@ async fn p05_all_models_are_listed_and_one_failing_provider_is_told_apart() {
         [status("broken"), status("locked"), status("openai"), status("mock")],
         ["failing", "failing", "up", "up"]
     );
-    // Nobody is asked again so soon.
+    // The lists are cached.
     let asked = upstream.requests().len();
     request(&app, "models/list", json!({})).await.unwrap();
     assert_eq!(upstream.requests().len(), asked);
 }
 
-/// A legacy client of a server in this process that follows its models.
+/// A legacy client of an in-process server that subscribes to the models.
 struct Client {
     writer: WriteHalf<DuplexStream>,
     reader: BufReader<ReadHalf<DuplexStream>>,
@@ -101,7 +101,7 @@ async fn p06_a_client_is_told_when_a_providers_models_become_others() {
     app.router.pool().list(Duration::ZERO).await;
     let changed = client.receive().await;
     assert_eq!(changed, json!({ "jsonrpc": "2.0", "method": "notifications/models/list_changed", "params": {} }));
-    // The same again is no change: the next that comes is the answer.
+    // An unchanged list causes no notification: the next message is the reply.
     app.router.pool().list(Duration::ZERO).await;
     client.send(&message(2, "models/list", json!({}))).await;
     assert_eq!(client.receive().await["result"]["models"][0]["id"], "one");
@@ -110,7 +110,7 @@ async fn p06_a_client_is_told_when_a_providers_models_become_others() {
     assert_eq!(client.receive().await["method"], "notifications/models/list_changed");
 }
 
-/// Half a minute later, also where the models of others were listed just before.
+/// Half a minute later, even if the models of other providers were listed just before.
 #[tokio::test]
 async fn p06_a_local_server_that_appears_is_found_and_told_of() {
     let port = free_port();

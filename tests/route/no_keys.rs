@@ -1,4 +1,4 @@
-//! without keys most of corbie works, and what does not says what is missing.
+//! without keys most features work, and the remaining ones report the missing key.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! P-01, P-11, P-12, X-41: which model answers, what it is told, and what is told about it.
+//! P-01, P-11, P-12, X-41: model selection, request parameters, and the reported decision.
 
 use corbie::app::App;
 use corbie_mcp::Era;
@@ -8,7 +8,7 @@ use crate::fixture::{TAXONOMY, app, app_with_categories, app_with_taxonomy, call
 use crate::process::{corbie, request as message};
 use crate::upstream::{FORMATS, Peer, Upstream, listing};
 
-/// The house has the models of the categories, whether it lists them or not.
+/// A provider with the models of the categories, listed or not.
 fn house(upstream: &Upstream) -> Value {
     let models = json!({ "billing-model": {}, "delivery-model": {}, "general-model": {} });
     json!({
@@ -84,12 +84,12 @@ async fn p11_p13_where_nobody_names_a_model_the_operator_is_told_to() {
     let upstream = Upstream::start();
     let of =
         |kind: &str| app(json!({ "providers": { "main": upstream.provider(kind) }, "router": { "enabled": false } }));
-    // A server that has several models does not say which of them is meant.
+    // With several models and no default, the choice is ambiguous.
     let error = complete(&of("openai-compatible"), json!({ "prompt": "Hello" })).await.unwrap_err();
     let error = error.to_object(Era::Legacy);
     assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
     assert!(error.message.contains("DEFAULT_MODEL"), "{}", error.message);
-    // Of a company, it is a small one.
+    // For a known company it is a small model.
     let answered = complete(&of("openai"), json!({ "prompt": "Hello" })).await.unwrap();
     assert_eq!(answered["model"], "gpt-5.4-mini");
 }
@@ -163,7 +163,7 @@ async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
             _ => assert!(on.is_object() && on != off, "{on} {off}"),
         }
     }
-    // A model of which nothing is known is told nothing, as it may refuse the word.
+    // An unknown model gets no reasoning parameter, as it may reject it.
     let app = app_with_categories(house(&upstream));
     upstream.forget();
     complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
@@ -206,14 +206,14 @@ async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
     assert_eq!(explained["candidates"][0]["price"]["output"], 8.0, "{explained}");
     assert_eq!(explained["system_prompt"], "You know all about bills.");
     assert_eq!(explained["use_reasoning"], true);
-    // What is then done is what was explained.
+    // The actual routing matches the explanation.
     let decision =
         complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap()["_meta"]["corbie/decision"].clone();
     assert_eq!(decision["candidates"], json!(["house/billing-model", "house/clerk-model", "house/default-model"]));
     assert_eq!(decision["classified"]["category"], explained["category"]);
 }
 
-/// No list tells that the model is missing, but the provider does when it is asked.
+/// No list shows that the model is missing, but the provider reports it when called.
 #[tokio::test(flavor = "multi_thread")]
 async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
     let upstream = Upstream::start();
@@ -232,7 +232,7 @@ async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
     let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
     assert_eq!((error.code, &error.data.unwrap()["kind"]), (-32005, &json!("no_model")));
     assert!(error.message.contains("house/status-404"), "{}", error.message);
-    // The next one asks for the models there are; of several, none is the provider's own default.
+    // The next prompt fetches the model list; with several models the provider has no default.
     let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
     assert_eq!(error.code, -32005);
 }
@@ -277,7 +277,7 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         .variable("DEFAULT_PROVIDER", "house")
         .variable("DEFAULT_MODEL", "echo-small")
         .start();
-    // From now on it is known what the house has.
+    // From now on the models of the provider are known.
     server.ask(&message(1, "models/list", json!({})));
     for id in 2..4 {
         let answer = server.ask(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));
@@ -289,7 +289,7 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         );
         assert_eq!(decision["unserved"], json!(["billing-model"]), "{answer}");
     }
-    // What the caller names is asked for all the same: a list may be incomplete.
+    // A model named by the caller is requested anyway: a list may be incomplete.
     let named =
         server.ask(&message(4, "completion/complete", json!({ "prompt": "Hello", "model": "house/status-404" })));
     assert_eq!(named["error"]["code"], -32003, "{named}");
@@ -299,7 +299,7 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
     let warnings: Vec<_> = warnings.collect();
     assert_eq!(warnings.len(), 1, "{}", ended.err);
     assert!(warnings[0].contains("WARN") && warnings[0].contains("billing-model"), "{warnings:?}");
-    // The category's own prompt still goes with it.
+    // The system prompt of the category is still sent.
     assert_eq!(upstream.asked("echo-small")[0]["body"]["messages"][0]["content"], "You know all about bills.");
 }
 
@@ -319,7 +319,7 @@ fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
     let decision = &answered["_meta"]["corbie/decision"];
     assert_eq!(decision["usage"]["prompt"], answered["usage"]["promptTokens"]);
     assert_eq!(decision["usage"]["completion"], answered["usage"]["completionTokens"]);
-    // Three words are read, and `echo:` makes four that are written.
+    // Three prompt tokens, and `echo:` makes four completion tokens.
     let cost = (3.0 * 1000.0 + 4.0 * 3000.0) / 1e6;
     assert!((decision["cost"].as_f64().unwrap() - cost).abs() < 1e-12, "{decision}");
 

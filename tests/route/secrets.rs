@@ -1,4 +1,4 @@
-//! S-01, S-02, V-12: keys in every place there is for one, every failure there is, and not one of them in any output.
+//! S-01, S-02, V-12: keys in every configurable place, failures of every kind, and no key in any output.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use crate::upstream::{FORMATS, Upstream};
 
 /// Part of every secret but one.
 const MARK: &str = "sk-marker";
-/// A key that looks like one of those words for failures that are passed on.
+/// A key that resembles an error code that corbie passes through.
 const WORD: &str = "correct_horse_battery_staple";
 
 /// A secret for each place: variables, settings, headers, passwords.
@@ -52,7 +52,7 @@ fn with_secrets(arguments: &str, upstream: &Upstream, closed: u16) -> Setup {
         .variable("GATEWAY_KEY", "sk-marker-gateway")
 }
 
-/// Every model that fails, for everybody who can be asked.
+/// Every failing model of every provider.
 fn models() -> Vec<String> {
     let faults = [
         "leak",
@@ -61,7 +61,7 @@ fn models() -> Vec<String> {
         "leak-429",
         "status-401",
         "quota",
-        // Nobody fails five times in a row, or the rest would not be asked.
+        // A success in between, so that no circuit breaker opens after five failures.
         "leak-500",
         "echo-small",
         "reset",
@@ -88,7 +88,7 @@ fn models() -> Vec<String> {
     of_formats.chain(elsewhere.map(str::to_owned)).collect()
 }
 
-/// Everything that can be read from a running server.
+/// Everything readable from a running server.
 fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
     let mut read = Vec::new();
     for (tool, arguments) in [
@@ -125,7 +125,7 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
         let params = json!({ "prompt": "Hello", "model": model });
         read.push(server.ask(&request(1, "completion/complete", params.clone())).to_string());
         read.push(client.post("/mcp/completion/complete", &params).body);
-        // The upstream keeps the last hundred.
+        // The upstream keeps the last hundred requests.
         sent += &Value::from(upstream.requests()).to_string();
     }
     read.extend(look_around(&mut server, &client));
@@ -143,7 +143,7 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
         read.extend([ended.out, ended.err]);
     }
 
-    // The test is worth something: each secret that has a way to the upstream was there, and the log is a full one.
+    // Guards against a vacuous test: each secret that is sent upstream arrived there, and the log has debug output.
     assert!(sent.contains(WORD), "the plain key was not sent");
     for secret in ["openai", "second", "third", "gateway", "anthropic", "google", "query"] {
         assert!(sent.contains(&format!("{MARK}-{secret}")), "{secret} was not sent");
@@ -158,12 +158,12 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
         for secret in ["password", "lost", "proxy"] {
             assert!(!text.contains(&encoded(secret)), "{text}");
         }
-        // What else an upstream says that is nobody's business.
+        // Internal details in upstream errors are not passed on.
         assert!(!text.contains("billing.py"), "{text}");
     }
 }
 
-/// What people ask is theirs: not even the most talkative log repeats it, and no record of a decision.
+/// Prompts are private: neither the most verbose log nor a decision record contains them.
 #[test]
 fn s01_no_prompt_and_no_answer_is_logged_or_kept() {
     let upstream = Upstream::start();

@@ -1,4 +1,4 @@
-//! V-07: spec 002's examples and error codes with the real program and the mock provider, over every way in.
+//! V-07: examples and error codes of spec 002 with the real program and the mock provider, over every transport.
 
 use serde_json::{Value, json};
 
@@ -6,14 +6,14 @@ use crate::http::Client;
 use crate::process::{Setup, corbie, modern_meta, request};
 use crate::upstream::Upstream;
 
-/// No retry fits into the time there is, so failures that would be tried again are told at once.
+/// No retry fits into the timeout, so transient failures are reported immediately.
 const MOCK: &str = "providers: {detect_ports: [], mock: {type: mock}}\nrouter: {timeout: 500ms}\n";
 
 fn mock(arguments: &str) -> Setup {
     corbie(arguments).file("corbie.yaml", MOCK)
 }
 
-/// A failure that the mock is asked for, and what a caller is told: number, type, kind and status of the REST style.
+/// A failure requested from the mock, and the expected code, type, kind and REST status.
 const FAILURES: [(&str, i64, &str, &str, u16); 10] = [
     ("authentication", -32001, "AuthenticationError", "authentication", 401),
     ("rate-limited", -32002, "RateLimited", "rate_limited", 429),
@@ -27,7 +27,7 @@ const FAILURES: [(&str, i64, &str, &str, u16); 10] = [
     ("bad-request", -32602, "InvalidParams", "mock_error", 400),
 ];
 
-/// Asked in between, so that the mock does not fail five times in a row and is left alone.
+/// A success in between, so that the circuit breaker does not open after five failures.
 fn good() -> Value {
     json!({ "prompt": "Hello, world!", "model": "mock" })
 }
@@ -47,7 +47,7 @@ fn modern(number: i64) -> i64 {
     if number == -32602 { number } else { number + 1000 }
 }
 
-/// A modern request, posted with the headers that repeat its body.
+/// A modern request with the headers that repeat its body.
 fn post_modern(client: &Client, body: &Value) -> Value {
     let method = body["method"].as_str().unwrap();
     let headers = [
@@ -138,7 +138,7 @@ fn v07_every_code_is_forced_once_over_http_in_both_eras_and_over_rest() {
     }
 }
 
-/// The answers over HTTP and in the modern era say the same as over stdio.
+/// The replies over HTTP and in the modern era equal those over stdio.
 #[test]
 fn v07_the_example_of_spec_002_over_http_and_rest() {
     let mut server = mock("serve --port 0").start();

@@ -1,4 +1,4 @@
-//! P-16, S-01: peers that speak no API at all, or only almost.
+//! P-16, S-01: peers that do not implement the API, or only partly.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::{app, complete};
 use crate::upstream::{FORMATS, Peer, Upstream};
 
-/// A peer that answers every request with these bytes and closes.
+/// A peer that responds to every request with these bytes and closes.
 fn saying(bytes: Vec<u8>) -> Peer {
     Peer::start(move |_, connection| {
         let _ = connection.write_all(&bytes);
@@ -53,7 +53,7 @@ async fn p16_whatever_a_peer_says_is_one_of_the_failures_there_are() {
     }
     let app = app(json!({ "providers": providers }));
     let played = cases.iter().enumerate().flat_map(|case| FORMATS.map(|format| (case, format)));
-    // Some are tried again, so all are asked at the same time.
+    // Some are retried, so all run concurrently.
     join_all(played.map(async |((case, (what, _, code)), format)| {
         let model = format!("{format}-{case}/m");
         let error = complete(&app, json!({ "prompt": "Hello", "model": model })).await;
@@ -63,7 +63,7 @@ async fn p16_whatever_a_peer_says_is_one_of_the_failures_there_are() {
     .await;
 }
 
-/// A key must not follow a redirect to somebody else.
+/// A key must not follow a redirect to another host.
 #[tokio::test(flavor = "multi_thread")]
 async fn s01_p16_no_redirect_is_followed() {
     let elsewhere = Upstream::start();

@@ -1,4 +1,4 @@
-//! The fake upstream as a process, and hand-made peers for what it does not do.
+//! The mock upstream as a process, and hand-written peers for other behavior.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use crate::http::Client;
 use crate::process;
 
-/// The wire formats, by the names of the providers that speak them.
+/// The wire formats, by the names of their providers.
 pub(crate) const FORMATS: [&str; 3] = ["openai", "anthropic", "google"];
 
 pub(crate) const KEY: &str = "test-key";
 
-/// The example `upstream`, on a port of its own.
+/// The example `upstream` on its own port.
 pub(crate) struct Upstream {
     child: Child,
     pub(crate) port: u16,
@@ -33,12 +33,12 @@ impl Upstream {
         Upstream { child, port: port.unwrap_or_else(|| panic!("no port in {line:?}")) }
     }
 
-    /// Settings of a provider of this wire format that is here.
+    /// Settings of a provider of this wire format at the upstream.
     pub(crate) fn provider(&self, format: &str) -> Value {
         self.provider_with(format, json!({}))
     }
 
-    /// The same, with more settings, or others.
+    /// The same, with additional or replaced settings.
     pub(crate) fn provider_with(&self, format: &str, more: Value) -> Value {
         let mut settings = json!({ "type": format, "base_url": self.base(format), "api_key": KEY });
         let more = more.as_object().unwrap().clone();
@@ -58,7 +58,7 @@ impl Upstream {
         self.client().get("/_requests").json().as_array().unwrap().clone()
     }
 
-    /// The requests for answers of a model.
+    /// The completion requests for a model.
     pub(crate) fn asked(&self, model: &str) -> Vec<Value> {
         let is_for = |request: &Value| {
             let path = request["path"].as_str().unwrap();
@@ -83,14 +83,14 @@ impl Drop for Upstream {
     }
 }
 
-/// A request as a hand-made peer reads it: the head as it came, and the body.
+/// A request as read by a hand-written peer: raw head and body.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
-/// A peer that reads requests and does what a test says with each; it ends with the test.
+/// A peer that passes each request to a function of the test; it ends with the test.
 pub(crate) struct Peer {
     pub(crate) port: u16,
     seen: Arc<Mutex<Vec<Request>>>,
@@ -119,7 +119,7 @@ impl Peer {
         Peer { port, seen }
     }
 
-    /// One that answers everything with this JSON.
+    /// A peer that responds to everything with this JSON.
     pub(crate) fn answering(body: impl Fn(&Request) -> Value + Send + Sync + 'static) -> Peer {
         Peer::start(move |request, connection| write_json(connection, &body(request)))
     }
@@ -135,13 +135,13 @@ pub(crate) fn write_json(connection: &mut TcpStream, body: &Value) {
     let _ = connection.write_all(format!("{head}\r\nContent-Length: {}\r\n\r\n{body}", body.len()).as_bytes());
 }
 
-/// The least that an OpenAI-compatible server says.
+/// The minimal model list of an OpenAI-compatible server.
 pub(crate) fn listing(models: &[&str]) -> Value {
     let model = |id: &&str| json!({ "id": id, "object": "model" });
     json!({ "object": "list", "data": models.iter().map(model).collect::<Vec<_>>() })
 }
 
-/// Reads one request; none where the connection ends or what comes is no HTTP.
+/// Reads one request; `None` at the end of the connection or on invalid HTTP.
 fn read(connection: &mut TcpStream) -> Option<Request> {
     let mut head = Vec::new();
     let mut byte = [0];
