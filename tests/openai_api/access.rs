@@ -1,4 +1,4 @@
-//! Who may call, and who may not.
+//! Authentication.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Whole and streamed answers, whatever wire format the provider speaks.
+//! Complete and streamed responses in every wire format.
 
 use serde_json::{Value, json};
 

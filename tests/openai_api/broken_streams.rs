@@ -1,4 +1,4 @@
-//! Streams that break upstream: never taken for an answer that ended.
+//! Streams interrupted upstream: never reported as complete.
 
 use serde_json::json;
 
@@ -7,7 +7,7 @@ use crate::upstream::{FORMATS, Upstream};
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog, and once more over the lazy dog";
 
-/// Some text, one error as the last event, no reason to stop, and no `[DONE]`.
+/// Some text, an error as the last event, no finish reason, and no `[DONE]`.
 #[track_caller]
 fn assert_broken(streamed: &Streamed, what: &str) {
     assert!(!streamed.done, "{what}: {streamed:?}");
@@ -24,7 +24,7 @@ fn assert_broken(streamed: &Streamed, what: &str) {
 fn a_stream_that_is_cut_upstream_ends_with_an_error_and_without_done() {
     let upstream = Upstream::start();
     let face = Face::of_upstream(&upstream);
-    // Anthropic's first two events, and a ping, say nothing.
+    // Anthropic's first two events and a ping carry no text.
     for (format, cut) in FORMATS.iter().zip(["3", "5", "3"]) {
         for fault in [format!("cut-{cut}"), format!("end-{cut}"), "error-mid".into()] {
             let asked = question(&format!("{format}/{fault}"), TEXT);

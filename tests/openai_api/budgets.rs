@@ -1,4 +1,4 @@
-//! What a caller may spend in a day.
+//! Daily budget of a caller.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ fn face() -> Face {
 #[test]
 fn over_budget_is_a_429_that_says_so_and_until_when() {
     let face = face();
-    // Three tokens are read and eight written, each time.
+    // Three prompt tokens and eight completion tokens each time.
     for _ in 0..2 {
         assert_eq!(face.chat(&question("mock", "Hello, world!")).status, 200);
     }

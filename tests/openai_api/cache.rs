@@ -1,4 +1,4 @@
-//! Answers that are given again: to the same request of the same caller, while they are fresh, and to nobody else.
+//! Response cache: identical requests of the same caller, while entries are fresh.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ fn face(upstream: &Upstream, cache: Value) -> Face {
     Face::start(&with(three(upstream), json!({ "router": { "cache": cache } })))
 }
 
-/// `exact` or `semantic` for an answer that was given before, `miss`, or nothing where nothing is kept.
+/// `exact` or `semantic` for a hit, `miss`, or `None` if the cache is off.
 #[track_caller]
 pub(crate) fn found(reply: &Reply) -> Option<&str> {
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -25,7 +25,7 @@ pub(crate) fn found(reply: &Reply) -> Option<&str> {
     }
 }
 
-/// A provider that counts its answers, in words of at least this length, whole or as two events.
+/// A provider that counts its responses, with words of at least this length, complete or as two events.
 fn counting(length: usize) -> Peer {
     let count = AtomicUsize::new(0);
     Peer::start(move |request, connection| {
@@ -47,13 +47,13 @@ fn counting(length: usize) -> Peer {
     })
 }
 
-/// One whose only provider is a peer.
+/// A server with a peer as its only provider.
 fn of_peer(house: &Peer, cache: Value) -> Face {
     let provider = peer("openai-compatible", house);
     Face::start(&json!({ "providers": { "house": provider }, "router": { "cache": cache } }))
 }
 
-/// How many answers a peer has given.
+/// Number of completions served by a peer.
 fn given(house: &Peer) -> usize {
     house.seen().iter().filter(|request| request.head.starts_with("POST")).count()
 }
@@ -201,7 +201,7 @@ fn failures_are_never_kept() {
             assert_eq!(found(&face.chat(&asked)), Some("exact"), "{format}");
         }
     }
-    // Status 200, and no answer.
+    // Status 200 without an answer.
     for model in ["error-mid", "not-json", "empty", "html"] {
         let asked = question(&format!("openai/{model}"), "hello");
         for reply in [face.chat(&asked), face.chat(&asked)] {
@@ -232,7 +232,7 @@ fn a_stream_that_breaks_or_is_left_is_never_kept() {
     assert_eq!(found(&face.stream(&asked).head), Some("exact"), "one that came to its end is");
 }
 
-/// The answers have 100 kB each, and there is room for ten.
+/// The responses have 100 kB each, and the cache holds ten.
 #[test]
 fn answers_make_way_when_the_room_is_used_up() {
     const ANSWERS: usize = 200;
@@ -275,7 +275,7 @@ fn an_answer_that_is_given_again_costs_nothing_and_is_a_decision_of_its_own() {
         "providers": { "mock": { "models": { "mock": { "price": { "input": 1, "output": 1 } } } } },
         "router": { "budget": { "tokens_per_day": 15 }, "cache": { "exact": true } },
     }));
-    // Three tokens are read and eight written; of the next, three and five.
+    // Three prompt tokens and eight completion tokens; then three and five.
     let asked = question("mock", "Hello, world!");
     let first = face.chat(&asked);
     assert!(first.header("x-corbie-cost").is_some(), "{first:?}");

@@ -1,4 +1,4 @@
-//! What compatible servers and careless callers do.
+//! Deviations of compatible servers and lenient clients.
 
 use std::io::Write;
 
@@ -60,7 +60,7 @@ fn no_wait_is_made_up_for_a_provider_that_names_none() {
     settings["router"] = json!({ "timeout": "900ms" });
     let face = Face::start(&settings);
     for format in FORMATS {
-        // Google names one with every exhausted quota.
+        // Google includes a delay with every exhausted quota.
         for model in ["quota", "status-429"].into_iter().skip(usize::from(format == "google")) {
             let reply = face.chat(&question(&format!("{format}/{model}"), "hello"));
             error(&reply, 429);
@@ -73,7 +73,7 @@ fn usage(completion: u64) -> Value {
     json!({ "prompt_tokens": 10, "completion_tokens": completion, "total_tokens": 10 + completion })
 }
 
-/// A server that tells its counts with every chunk, and says at the end that it is the end, or does not.
+/// A server that reports usage with every chunk, with or without a final `[DONE]`.
 fn house(done: bool) -> Peer {
     let chunk = |delta: Value, finish: Value, usage: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });

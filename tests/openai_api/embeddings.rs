@@ -1,4 +1,4 @@
-//! Vectors of the model inside. Those of providers have a file of their own.
+//! Embeddings of the built-in model. Those of providers have a separate file.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use crate::http::Reply;
 
 const DIMENSIONS: usize = 384;
 
-/// The model inside.
+/// The built-in model.
 pub(crate) const INSIDE: &str = "all-MiniLM-L6-v2-int8";
 
 pub(crate) fn embed(face: &Face, body: &Value) -> Reply {
@@ -58,7 +58,7 @@ fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts
     assert_eq!(float, vectors(&base64), "not a bit is lost in either form");
     assert_eq!(plain.len(), 3);
 
-    // Texts that run together may differ in the last bits from the same texts alone.
+    // Texts embedded in one batch may differ in the last bits from the same texts alone.
     let likeness = |one: &[f32], other: &[f32]| one.iter().zip(other).map(|(a, b)| a * b).sum::<f32>();
     for (index, text) in texts.iter().enumerate() {
         let alone = vectors(&embed(&face, &json!({ "model": "auto", "input": text })));

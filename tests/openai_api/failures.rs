@@ -1,4 +1,4 @@
-//! What goes wrong: the status tells SDKs the kind, and the body is OpenAI's.
+//! Errors: the status gives the kind to SDKs, and the body has OpenAI's shape.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fixture::{CHAT, Face, error, question, setup, three, with};
 use crate::upstream::{FORMATS, Upstream};
 
-/// Settings that leave no time for what a provider asks to wait.
+/// Settings with a timeout shorter than the delay requested by a provider.
 fn hasty(upstream: &Upstream) -> Value {
     let mut settings = three(upstream);
     settings["router"] = json!({ "failover": true, "timeout": "1500ms" });
@@ -94,7 +94,7 @@ fn failures_of_providers_have_statuses_that_tell_them_apart() {
 #[test]
 fn an_unknown_model_is_404_with_the_code_that_sdks_know() {
     let upstream = Upstream::start();
-    // Of several providers without a default, none is asked for a name that nobody has.
+    // With several providers and no default, no provider is called for an unknown model.
     let face = Face::of_upstream(&upstream);
     for stream in [false, true] {
         let reply = face.chat(&with(question("no-such-model", "hello"), json!({ "stream": stream })));
@@ -117,7 +117,7 @@ fn a_body_that_cannot_be_read_is_400_and_names_the_member() {
     }
     let reply = face.client.call_bytes("POST", CHAT, b"{\"model\": \"\xff\xfe\"}");
     error(&reply, 400);
-    // What goes on as it came is its provider's to judge.
+    // In passthrough mode the provider validates the request.
     let asked = question("anthropic/echo-small", "hello");
     let cases = [
         ("messages", Value::Null),

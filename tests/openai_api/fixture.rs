@@ -1,4 +1,4 @@
-//! The program with settings of a test, and what its answers must look like.
+//! The program with the settings of a test, and checks of its responses.
 
 use std::io;
 
@@ -10,18 +10,18 @@ use crate::upstream::{FORMATS, Peer, Upstream};
 
 pub(crate) const CHAT: &str = "/v1/chat/completions";
 
-/// A program that serves.
+/// A running server.
 pub(crate) struct Face {
     pub(crate) server: Running,
     pub(crate) client: Client,
 }
 
-/// A streamed answer, read to its end.
+/// A streamed response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Streamed {
     pub(crate) head: Reply,
     pub(crate) chunks: Vec<Value>,
-    /// `[DONE]` came, and came last.
+    /// `[DONE]` was the last event.
     pub(crate) done: bool,
 }
 
@@ -36,7 +36,7 @@ impl Face {
         Face { server, client }
     }
 
-    /// One with a provider of each wire format, all at the fake upstream.
+    /// A server with a provider of each wire format, all at the mock upstream.
     pub(crate) fn of_upstream(upstream: &Upstream) -> Face {
         Face::start(&three(upstream))
     }
@@ -46,7 +46,7 @@ impl Face {
         self.client.post(CHAT, body)
     }
 
-    /// A chat that must be answered.
+    /// A chat that must succeed.
     #[track_caller]
     pub(crate) fn answer(&self, body: &Value) -> Value {
         let reply = self.chat(body);
@@ -54,7 +54,7 @@ impl Face {
         reply.json()
     }
 
-    /// A stream that must begin.
+    /// A stream that must start.
     #[track_caller]
     pub(crate) fn stream(&self, body: &Value) -> Streamed {
         let mut stream = self.open(body).unwrap();
@@ -104,7 +104,7 @@ impl Streamed {
         self.chunks.iter().map(|chunk| &chunk["choices"][0]["delta"])
     }
 
-    /// Why the model stopped, as often as it is said.
+    /// All finish reasons in the stream.
     pub(crate) fn finish_reasons(&self) -> Vec<&str> {
         self.chunks.iter().filter_map(|chunk| chunk["choices"][0]["finish_reason"].as_str()).collect()
     }
@@ -120,25 +120,25 @@ pub(crate) fn setup(arguments: &str, settings: &Value) -> Setup {
     corbie(arguments).file("corbie.json", &settings.to_string())
 }
 
-/// Settings of a provider that is a hand-made peer.
+/// Settings of a provider at a hand-written peer.
 pub(crate) fn peer(format: &str, peer: &Peer) -> Value {
     let path = if format.starts_with("openai") { "/v1" } else { "" };
     json!({ "type": format, "base_url": format!("http://127.0.0.1:{}{path}", peer.port), "api_key": "test-key" })
 }
 
-/// A question of one turn.
+/// A request with a single message.
 pub(crate) fn question(model: &str, text: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
 }
 
-/// The question with more members, or others.
+/// The request with additional or replaced members.
 pub(crate) fn with(mut question: Value, more: Value) -> Value {
     let Value::Object(more) = more else { panic!("{more} is no object") };
     question.as_object_mut().unwrap().extend(more);
     question
 }
 
-/// The error of a reply, which must have this status and OpenAI's shape.
+/// The error of a response, which must have this status and OpenAI's shape.
 #[track_caller]
 pub(crate) fn error(reply: &Reply, status: u16) -> Value {
     assert_eq!(reply.status, status, "{reply:?}");

@@ -1,4 +1,4 @@
-//! Callers that hang up, and a server that is told to end.
+//! Client disconnects and server shutdown.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -16,11 +16,11 @@ const PROMPTLY: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 enum Seen {
     Asked,
-    /// The other side closed the connection.
+    /// The client closed the connection.
     Left(Instant),
 }
 
-/// A provider that says one word every 20 ms, or nothing at all, until it is left.
+/// A provider that sends one word every 20 ms, or no data, until the client disconnects.
 fn endless(speaks: bool) -> (Peer, mpsc::Receiver<Seen>) {
     let (tell, told) = mpsc::channel();
     let peer = Peer::start(move |request, connection| {
@@ -57,7 +57,7 @@ fn face(house: &Peer) -> Face {
     Face::start(&json!({ "providers": { "house": peer("openai-compatible", house) } }))
 }
 
-/// How long it takes until the provider is left; the median of some, as the machine may be busy with other things.
+/// Time until the provider request is cancelled; the median of several runs, as the machine may be busy.
 fn leaving(speaks: bool, mut hangs_up: impl FnMut(&Face, &mpsc::Receiver<Seen>) -> Instant) -> Duration {
     let (house, told) = endless(speaks);
     let face = face(&house);
@@ -79,7 +79,7 @@ fn assert_asked(told: &mpsc::Receiver<Seen>) {
     assert!(matches!(seen, Ok(Seen::Asked)), "{seen:?}");
 }
 
-/// Sends a question, waits until the provider has it, and hangs up.
+/// Sends a request, waits until the provider has it, and disconnects.
 fn hang_up(face: &Face, told: &mpsc::Receiver<Seen>, question: &Value) -> Instant {
     let body = question.to_string();
     let mut connection = face.client.connect().unwrap();
@@ -138,7 +138,7 @@ fn a_stream_under_way_when_the_server_is_told_to_end_comes_to_its_end() {
     assert_eq!(stream.head.status, 200);
     stream.read_chunk().unwrap().unwrap();
     face.server.signal("TERM");
-    // New callers are turned away, one way or the other, while it goes on.
+    // New callers are rejected while the stream continues.
     let late = wait_for("the server to drain", || {
         match face.client.try_call("POST", CHAT, &[], &question("openai/echo-small", "late").to_string()) {
             Ok(reply) if reply.status == 200 => None,

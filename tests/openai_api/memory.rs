@@ -1,6 +1,6 @@
-//! Memory stays where it is, however many requests there were and however they ended.
+//! Memory does not grow with the number of requests, however they end.
 //!
-//! The test sends a few thousand. For a long run, say how many:
+//! The test sends a few thousand. Set the number for a long run:
 //!
 //! ```text
 //! CORBIE_REQUESTS=100000 cargo test --test openai_api memory -- --nocapture
@@ -17,11 +17,11 @@ use crate::http::Client;
 use crate::process::wait_for;
 use crate::upstream::{FORMATS, Upstream};
 
-/// The decisions that are kept and the room for answers are used up by then.
+/// By then the decision log and the cache are full.
 const WARM_UP: usize = 2_000;
 const REQUESTS: usize = 4_000;
 const CALLERS: usize = 4;
-/// What an allocator may keep for later.
+/// Memory that an allocator may retain.
 const MOST_GROWN: u64 = 6 << 20;
 
 #[test]
@@ -29,7 +29,7 @@ fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
     let requests = std::env::var("CORBIE_REQUESTS").ok().and_then(|number| number.parse().ok()).unwrap_or(REQUESTS);
     let upstream = Upstream::start();
     let mut settings = three(&upstream);
-    // What fails again and again is left alone for a while, and the others must not be.
+    // Separate providers for failures, so that an open circuit breaker does not affect the rest.
     for format in FORMATS {
         settings["providers"][format!("broken-{format}")] = upstream.provider(format);
     }
@@ -53,7 +53,7 @@ fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
     assert_eq!((streamed.text().as_str(), streamed.done), ("echo: still there", true));
 }
 
-/// Sends requests, some at once, each with words of its own.
+/// Sends unique requests with some concurrency.
 fn send(client: Client, from: usize, count: usize) {
     let next = AtomicUsize::new(from);
     thread::scope(|scope| {
@@ -71,7 +71,7 @@ fn send(client: Client, from: usize, count: usize) {
     });
 }
 
-/// Each wire format in turn, and each end in turn.
+/// Alternates the wire formats and the outcomes.
 fn one(client: Client, number: usize) {
     let format = FORMATS[number % FORMATS.len()];
     let asked = |model: &str, stream: bool| {
@@ -83,7 +83,7 @@ fn one(client: Client, number: usize) {
         0 => assert_eq!(ask(&format!("{format}/echo-small"), false).status, 200),
         1 => assert!(ask(&format!("{format}/echo-small"), true).body.ends_with("data: [DONE]\n\n")),
         2 => assert_eq!(ask(&format!("{format}/status-400"), false).status, 400),
-        // Broken off, or refused while its provider is left alone.
+        // Interrupted, or rejected while the circuit breaker is open.
         3 => assert!(!ask(&format!("broken-{format}/error-mid"), true).body.contains("[DONE]")),
         _ => hang_up(client, &asked(&format!("{format}/drip-20"), number.is_multiple_of(2))),
     }
@@ -96,7 +96,7 @@ fn hang_up(client: Client, asked: &Value) {
     connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
 }
 
-/// The memory once nobody is waited for: those who hung up are noticed a moment later.
+/// Memory once all requests have ended: disconnects are detected with a delay.
 fn settled(face: &Face) -> u64 {
     wait_for("the last to be done", || {
         let decisions = face.decisions();

@@ -1,4 +1,4 @@
-//! Streams as some servers write them: heartbeats, several answers at once, sounds, events after the end, no stream.
+//! Unusual streams: heartbeats, several choices, audio, events after the end, and responses that are not streams.
 
 use std::io::Write;
 use std::net::Shutdown;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Face, Streamed, error, peer, question, with};
 use crate::upstream::Peer;
 
-/// A server that writes these, one after the other, and closes.
+/// A server that writes these parts in turn, with delays, and closes.
 fn house(kind: &'static str, written: Vec<(String, Duration)>) -> Peer {
     Peer::start(move |_, connection| {
         let head = format!("HTTP/1.1 200 OK\r\nContent-Type: {kind}\r\nConnection: close\r\n\r\n");

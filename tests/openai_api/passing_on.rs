@@ -1,4 +1,4 @@
-//! What corbie does not know goes through as it came, where both sides speak the same protocol.
+//! Passthrough of unknown members when both sides use the same protocol.
 
 use std::io::Write;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fixture::{CHAT, Face, peer, question, with};
 use crate::upstream::{Peer, listing, write_json};
 
-/// An OpenAI-compatible server whose answers say more than anybody asked for.
+/// An OpenAI-compatible server whose responses contain additional members.
 fn talkative() -> Peer {
     Peer::start(|request, connection| {
         let body = if request.head.starts_with("GET") { listing(&["talker"]) } else { answer() };
@@ -41,7 +41,7 @@ fn face(house: &Peer) -> Face {
     Face::start(&json!({ "providers": { "house": peer("openai-compatible", house) } }))
 }
 
-/// The bodies of the chats that came.
+/// The bodies of the received chats.
 fn heard(house: &Peer) -> Vec<Value> {
     let chats = house.seen().into_iter().filter(|request| request.head.starts_with("POST"));
     chats.map(|request| serde_json::from_str(&request.body).unwrap()).collect()
@@ -131,7 +131,7 @@ fn gaps_that_compatible_servers_leave_are_filled_so_that_sdks_can_read_the_answe
     assert_eq!((&call["type"], &call["function"]["arguments"]), (&json!("function"), &json!(r#"{"a":1}"#)));
 }
 
-/// Written as no library writes it: numbers, escapes and spaces must all be the caller's own.
+/// Formatted as no serializer would: numbers, escapes and spaces must reach the provider unchanged.
 const BY_HAND: &str = "{ \"model\" : \"house/talker\",\n  \"seed\": 1e2, \"x\":1.50,\"messages\":[ {\"role\":\"user\",\
     \"content\":\"caf\\u00e9 \\/\"} ],\t\"big\": 123456789012345678901234567890 }\n";
 

@@ -1,4 +1,4 @@
-//! `auto:NAME`: the operator's other ways to route, by their names.
+//! `auto:NAME`: named routing policies of the operator.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ fn face(upstream: &Upstream) -> Face {
     Face::of(program("serve --port 0", upstream))
 }
 
-/// Who answered, the category, and what chose the model.
+/// Provider, category, and the reason for the model.
 #[track_caller]
 fn routed(reply: &Reply) -> (String, Option<&str>, &str) {
     assert_eq!(reply.status, 200, "{reply:?}");
@@ -92,7 +92,7 @@ fn the_list_of_models_has_the_policies() {
     assert_eq!(face.client.get("/v1/models/auto:cheap").json()["owned_by"], "corbie");
 }
 
-/// Whichever policy a caller names, and whatever it says of the category.
+/// Independent of the policy and of its treatment of the category.
 #[test]
 fn no_policy_lets_out_what_must_stay() {
     let upstream = Upstream::start();

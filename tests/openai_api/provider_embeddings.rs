@@ -1,4 +1,4 @@
-//! Vectors of providers.
+//! Embeddings of providers.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,10 @@ use crate::embeddings::{INSIDE, embed, numbers};
 use crate::fixture::{Face, error, peer, setup, three, with};
 use crate::upstream::{Peer, Upstream};
 
-/// The formats that have embeddings.
+/// The formats with embeddings.
 const EMBEDDING: [&str; 2] = ["openai", "google"];
 
-/// One that waits so long for an answer, and for tries after the first, which come a second later.
+/// A server with this timeout, which includes retries; the first comes after a second.
 fn within(upstream: &Upstream, timeout: &str) -> Face {
     let mut settings = three(upstream);
     settings["router"] = json!({ "timeout": timeout });
@@ -94,7 +94,7 @@ fn a_model_is_found_by_its_family_or_by_a_list_and_never_replaced() {
     let mut settings = three(&upstream);
     settings["router"] = json!({ "replace_pinned": true });
     let face = Face::of(setup("serve --port 0", &settings).variable("DEFAULT_MODEL", "openai/echo-small"));
-    // Of those who list the last, the first by name is Anthropic.
+    // Anthropic, the first by name that lists the last model, has no embeddings.
     for (model, provider) in
         [("text-embedding-3-small", "openai"), ("gemini-embedding-001", "google"), ("echo-large", "google")]
     {
@@ -147,7 +147,7 @@ fn failures_are_those_of_chats() {
             ("stall", 504),
         ];
         for (model, status) in cases {
-            // One that kept failing would not be asked any more.
+            // A new server per case: the circuit breaker would open after several failures.
             let face = within(&upstream, "900ms");
             let reply = embed(&face, &json!({ "model": format!("{format}/{model}"), "input": "hello" }));
             error(&reply, status);

@@ -1,4 +1,4 @@
-//! What one provider wants back or kept goes through a caller who speaks another protocol.
+//! Provider-specific data, such as signatures, survives a round trip through a client of another protocol.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -16,8 +16,8 @@ fn tools() -> Value {
     json!([{ "type": "function", "function": { "name": "clock", "parameters": { "type": "object" } } }])
 }
 
-/// An answer as its message, whole or put together from its pieces as SDKs do it: members that they do not know are
-/// taken as they came last.
+/// The message of a response, complete or assembled from a stream like in the SDKs: the last value of an unknown member
+/// wins.
 fn message(face: &Face, asked: &Value, streamed: bool) -> Value {
     if !streamed {
         return face.answer(asked)["choices"][0]["message"].clone();
@@ -58,7 +58,8 @@ fn call(message: &mut Value, piece: &Value) {
     }
 }
 
-/// Plays a call and its result, and a text and the next question; gives the turns of the model in the last request.
+/// Plays a tool call with its result, then a text with the next question; returns the model's turns in the last
+/// request.
 fn played(upstream: &Upstream, format: &str, streamed: bool) -> (Value, Value) {
     let face = Face::of_upstream(upstream);
     let asked = with(

@@ -1,4 +1,4 @@
-//! `auto` chooses, a name is kept, and headers tell what was done.
+//! `auto` routes, a named model is kept, and headers report the decision.
 
 use serde_json::{Value, json};
 
@@ -6,7 +6,7 @@ use crate::fixture::{Face, peer, question, setup, three, with};
 use crate::process::Setup;
 use crate::upstream::{FORMATS, Peer, Upstream, listing, write_json};
 
-/// One category for each wire format, told apart for certain.
+/// One category per wire format, each with `certain` rules.
 const TAXONOMY: &str = r"
 routing: {}
 model: openai/echo-small

@@ -1,7 +1,6 @@
-//! Answers that are given again to a question that means the same, after the same conversation.
+//! Semantic cache: responses for questions with the same meaning, after the same conversation.
 //!
-//! How alike the model inside finds the questions: 0.99 and 0.98 for the two that mean the same, 0.87 for the one that
-//! does not.
+//! Similarities by the built-in model: 0.99 and 0.98 for the two paraphrases, 0.87 for the different question.
 
 use serde_json::{Value, json};
 
@@ -17,12 +16,12 @@ fn face(upstream: &Upstream, cache: Value) -> Face {
     Face::start(&with(three(upstream), json!({ "router": { "cache": cache } })))
 }
 
-/// What found the answers to these, asked one after the other.
+/// The cache results for these requests in order.
 fn finds(face: &Face, asked: &[&Value]) -> Vec<String> {
     asked.iter().map(|asked| found(&face.chat(asked)).unwrap().to_owned()).collect()
 }
 
-/// How many texts were embedded so far.
+/// Number of texts embedded so far.
 fn texts(face: &Face) -> u64 {
     let metrics = face.client.get("/metrics").body;
     let line = metrics.lines().find_map(|line| line.strip_prefix("corbie_inference_texts_total "));
@@ -74,7 +73,7 @@ fn the_same_bytes_mean_the_same_where_only_meanings_count() {
     assert_eq!(texts(&exact), 0, "nothing is embedded");
 }
 
-/// Everything is near enough here but for what must be the same.
+/// With this threshold all questions match, except for the parts that must be equal.
 #[test]
 fn another_number_or_anything_else_that_is_said_is_another_question() {
     let upstream = Upstream::start();
@@ -107,7 +106,7 @@ fn another_number_or_anything_else_that_is_said_is_another_question() {
     assert_eq!(found(&face.chat(&reworded)), Some("miss"), "and nothing else");
 }
 
-/// The model inside finds these 0.97 alike, and more.
+/// The built-in model gives these a similarity of 0.97 or more.
 #[test]
 fn the_same_words_in_another_order_or_with_a_no_are_another_question() {
     let upstream = Upstream::start();
@@ -143,11 +142,11 @@ fn a_caller_may_refuse_an_answer_to_another_question() {
     assert_eq!(texts(&face), 2, "nothing is compared for one that is neither looked for nor kept");
 }
 
-/// An answer that is too old to be given does not stand before one that is not.
+/// An evicted entry does not hide a valid one.
 #[test]
 fn an_answer_that_made_way_hides_no_other() {
     let upstream = Upstream::start();
-    // There is room for one.
+    // The cache holds one entry.
     let face = face(&upstream, json!({ "semantic": true, "max_bytes": "1KiB" }));
     let [first, second, third] = [ASKED, UNLIKE, ALIKE[0]].map(|text| question("openai/echo-small", text));
     assert_eq!(finds(&face, &[&first, &second]), ["miss", "miss"]);
@@ -170,7 +169,7 @@ fn a_question_is_embedded_once_for_the_cache_and_the_classifier() {
         let method = face.decisions()[0]["classified"]["method"].clone();
         assert!(method == "model" || method == "embedding", "the classifier takes a vector: {method}");
         assert_eq!(texts(&face) - before, 1, "semantic {semantic}");
-        // One that is found is not classified.
+        // A cache hit is not classified.
         let alike = face.chat(&question("auto", "tell me about the rivers near the town where I grew up"));
         assert_eq!(found(&alike), semantic.then_some("semantic"));
     }

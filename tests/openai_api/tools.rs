@@ -1,4 +1,4 @@
-//! Tools, there and back.
+//! Tool calls and results.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn tools() -> Value {
     json!([tool("weather", "place"), tool("clock", "zone")])
 }
 
-/// The calls as their names and arguments.
+/// The calls as names and arguments.
 fn told(calls: &Value) -> Vec<(String, Value)> {
     let calls = calls.as_array().unwrap_or_else(|| panic!("no calls: {calls}"));
     let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{value} is no text")).to_owned();
@@ -34,7 +34,7 @@ fn wanted() -> Vec<(String, Value)> {
     vec![("weather".into(), json!({ "place": "Lima" })), ("clock".into(), json!({ "zone": "PET" }))]
 }
 
-/// The calls of a stream, put together as SDKs do it.
+/// The calls of a stream, assembled like in the SDKs.
 fn gathered<'a>(deltas: impl Iterator<Item = &'a Value>) -> Value {
     let mut calls: Vec<Value> = Vec::new();
     for piece in deltas.filter_map(|delta| delta["tool_calls"].as_array()).flatten() {

@@ -1,5 +1,4 @@
-//! Requests for providers of other protocols: what is in them arrives, or the caller hears why not before anything is
-//! sent.
+//! Translation to other protocols: every part of a request arrives, or the request is rejected before it is sent.
 
 use serde_json::{Value, json};
 
@@ -17,13 +16,13 @@ fn file(data: &str) -> Value {
     json!({ "type": "file", "file": { "filename": "a.pdf", "file_data": data } })
 }
 
-/// A question with this part after its text.
+/// A request with this part after its text.
 fn showing(model: &str, part: &Value) -> Value {
     let content = json!([{ "type": "text", "text": "What is it?" }, part]);
     json!({ "model": model, "messages": [{ "role": "user", "content": content }] })
 }
 
-/// Refused whole and in pieces, by this name, and nobody was asked.
+/// The request is rejected, complete and streamed, with this parameter, and no provider is called.
 #[track_caller]
 fn refused(upstream: &Upstream, face: &Face, asked: &Value, parameter: &str, named: &str) {
     for stream in [false, true] {
@@ -114,7 +113,7 @@ fn what_one_provider_cannot_be_told_is_asked_of_the_next_that_has_the_model() {
     assert_eq!(reply.status, 200, "{reply:?}");
     let told = (reply.header("x-corbie-provider"), reply.header("x-corbie-attempts"));
     assert_eq!(told, (Some("openai"), Some("2")));
-    // A question that cannot be said is no fault of the provider's.
+    // An untranslatable request does not count as a provider failure.
     assert_eq!(face.chat(&question("anthropic/echo-small", "hello")).status, 200);
 }
 

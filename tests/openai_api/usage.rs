@@ -1,4 +1,4 @@
-//! Tokens are counted once, and cached ones are told.
+//! Tokens are counted once, and cached tokens are reported.
 
 use std::io::Write;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use crate::fixture::{Face, peer, question, with};
 use crate::upstream::{FORMATS, Peer, write_json};
 
-/// A provider that says `hi`, and that 7 of 10 tokens were cached and 4 written, 1 of them thought.
+/// A provider that answers `hi` and reports 10 prompt tokens, 7 of them cached, and 4 completion tokens, 1 of them
+/// reasoning.
 fn house(format: &'static str) -> Peer {
     Peer::start(move |request, connection| {
         let streams = request.body.contains(r#""stream":true"#) || request.head.contains("streamGenerateContent");
@@ -56,7 +57,7 @@ fn whole(format: &str) -> Value {
         "anthropic" => json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "any", "stop_reason": "end_turn",
             "content": [{ "type": "text", "text": "hi" }],
-            // Anthropic counts what is cached besides the rest.
+            // Anthropic reports cached tokens separately.
             "usage": {
                 "input_tokens": 2, "cache_creation_input_tokens": 1, "cache_read_input_tokens": 7, "output_tokens": 4,
             },
@@ -69,7 +70,7 @@ fn whole(format: &str) -> Value {
     }
 }
 
-/// Anthropic and Google tell the counts more than once, each time all of them so far.
+/// Anthropic and Google report cumulative counts several times.
 fn pieces(format: &str) -> Vec<Value> {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
@@ -104,7 +105,7 @@ fn pieces(format: &str) -> Vec<Value> {
     }
 }
 
-/// The prompt, the part of it that was cached, the answer, and all.
+/// Prompt, cached, completion and total tokens.
 fn counts(usage: &Value) -> [Option<u64>; 4] {
     let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
     [usage["prompt_tokens"].as_u64(), cached, usage["completion_tokens"].as_u64(), usage["total_tokens"].as_u64()]
@@ -127,7 +128,7 @@ fn tokens_are_counted_once_with_the_cached_among_them_in_every_wire_format() {
         assert_eq!(told.len(), 1, "{format}: {streamed:?}");
         assert_eq!(counts(told[0]), wanted, "{format}");
     }
-    // The records have the same counts, whichever way the answer went.
+    // The records have the same counts in every mode.
     let decisions = face.decisions();
     assert_eq!(decisions.len(), 6);
     for decision in &decisions {
