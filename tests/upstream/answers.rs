@@ -1,4 +1,4 @@
-//! What a server answers is used only if it keeps to the rules.
+//! Validation of classification server responses.
 
 use corbie::upstream::{Error, State};
 use serde_json::json;
@@ -35,7 +35,7 @@ async fn c61_an_error_of_the_tool_is_an_error_in_every_form() {
             assert_eq!(error, Error::Tool { tool: "classify_text".into() });
             assert!(!format!("{error:?}").contains("db-7"));
         }
-        // Such errors may be about the text, so they are no reason to leave the server alone.
+        // Such errors may concern the text, so they do not open the circuit breaker.
         assert_eq!(remote.state(), State::Ready { categories: 3 });
         fake.change(Classify::Answers(verdict(0)));
         assert_eq!(remote.classify("hello").await.unwrap().class, 0);

@@ -1,4 +1,4 @@
-//! C-62: time, retries, and what is remembered.
+//! C-62: timeouts, retries and caching.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,7 +26,7 @@ async fn c62_f23_a_slow_server_holds_a_prompt_up_for_twice_its_timeout_at_most()
     assert_eq!(fake.asked(), ["tools/call classify_text"; 2], "three retries were allowed, but not the time for them");
 }
 
-/// A listener that closes every connection, and how many there were.
+/// A listener that closes every connection, and the number of connections.
 async fn hangs_up() -> (String, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/mcp", listener.local_addr().unwrap());
@@ -83,7 +83,7 @@ async fn c62_p21_a_redirect_is_not_followed() {
     assert_eq!(elsewhere.asked(), [""; 0]);
 }
 
-/// The settings refuse such a URL, so it is put in their place here.
+/// The configuration rejects such a URL, so the test bypasses it.
 #[tokio::test]
 async fn c62_p21_a_server_at_a_forbidden_address_is_not_asked_and_not_tried_again() {
     let (url, count) = hangs_up().await;

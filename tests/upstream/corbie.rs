@@ -1,4 +1,4 @@
-//! C-60, X-44: a second corbie is a classification server for the first, over every transport.
+//! C-60, X-44: a second corbie as the classification server of the first, over every transport.
 
 use std::process::Stdio;
 
@@ -10,7 +10,7 @@ use crate::{PATIENCE, client, reached};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_corbie");
 
-/// A corbie that listens; it ends with the test.
+/// A listening corbie; it ends with the test.
 struct Listening {
     _child: Child,
     url: String,
@@ -41,7 +41,7 @@ async fn listening(variables: &[(&str, &str)]) -> Listening {
         panic!("it ended without listening");
     });
     let url = url.await.expect("it listens in time");
-    // What it says later must not make it wait.
+    // Drains the log, so that the process does not block on a full pipe.
     tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
     Listening { _child: child, url, _folder: folder }
 }
@@ -59,7 +59,7 @@ async fn c60_c61_x44_another_corbie_sorts_prompts_over_http_and_streamable_http(
         assert_eq!((verdict.category(), remote.state()), ("math", State::Ready { categories: 5 }));
         assert!(verdict.confidence > 0.5 && !verdict.model.is_empty());
         assert!(verdict.categories.system_prompt("math").is_some());
-        // More than it takes at once: its error, not its end.
+        // A text over its limit is a tool error and does not end the connection.
         let error = remote.classify(&"x ".repeat(40_000)).await.unwrap_err();
         assert_eq!(error, Error::Tool { tool: "classify_text".into() });
     }
@@ -124,7 +124,7 @@ classification:
     remote.classify("hello").await.unwrap();
     let variables = std::fs::read_to_string(file("env")).unwrap();
     assert!(variables.contains("SORTER_KEY=sk-1\n"), "{variables}");
-    // The last four are the shell's.
+    // The last four are set by the shell.
     let expected =
         ["SORTER_KEY", "PATH", "HOME", "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TMPDIR", "PWD", "OLDPWD", "SHLVL", "_"];
     let names = variables.lines().filter_map(|line| line.split('=').next());

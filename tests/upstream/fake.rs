@@ -1,4 +1,4 @@
-//! A classification server made by hand: it does what a test tells it to, and remembers what it was asked.
+//! Mock classification server that follows the test and records its requests.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A server that runs; dropped, it is gone at once.
+/// A running server; dropping it closes it immediately.
 pub(crate) struct Fake {
     address: SocketAddr,
     behaviour: Arc<Behaviour>,
     task: JoinHandle<()>,
 }
 
-/// What it does. Any part can change while it runs.
+/// Behavior of the server. Any part can change while it runs.
 pub(crate) struct Behaviour {
     /// Whether it serves paths below `/mcp`, or only JSON-RPC.
     pub(crate) style: Style,
@@ -27,9 +27,9 @@ pub(crate) struct Behaviour {
     pub(crate) authorization: Option<&'static str>,
     pub(crate) categories: Mutex<Value>,
     pub(crate) classify: Mutex<Classify>,
-    /// The methods it was asked for, with the tool of a call.
+    /// The requested methods, with the tool of a call.
     pub(crate) asked: Mutex<Vec<String>>,
-    /// Of each call of a tool: the trace in its headers, and the `_meta` of the message.
+    /// For each tool call: the trace header and the `_meta` of the message.
     pub(crate) traces: Mutex<Vec<(Option<String>, Value)>>,
 }
 
@@ -37,18 +37,18 @@ pub(crate) struct Behaviour {
 pub(crate) enum Style {
     Rest,
     JsonRpc,
-    /// JSON-RPC whose responses are streams of events.
+    /// JSON-RPC with event streams as responses.
     Events,
 }
 
-/// What happens to a text.
+/// Response to a classification request.
 #[derive(Clone)]
 pub(crate) enum Classify {
-    /// This is the JSON in the first text.
+    /// The JSON in the first text.
     Answers(Value),
-    /// This is the whole result.
+    /// The entire result.
     Results(Value),
-    /// An error of the protocol.
+    /// A protocol error.
     Fails,
     Status(u16),
     Never,
@@ -68,7 +68,7 @@ impl Default for Behaviour {
     }
 }
 
-/// A good answer.
+/// A valid result.
 pub(crate) fn verdict(class: usize) -> Value {
     json!({"class": class, "confidence": 0.9, "model": "acme/lawyer", "use_reasoning": true})
 }
@@ -90,7 +90,7 @@ impl Fake {
         format!("http://{}/mcp", self.address)
     }
 
-    /// Goes away; what comes back later is at the same address.
+    /// Stops the server; a restart uses the same address.
     pub(crate) async fn stop(mut self) -> Stopped {
         self.task.abort();
         let _ = (&mut self.task).await;
@@ -105,13 +105,13 @@ impl Fake {
         *self.behaviour.categories.lock().unwrap() = categories;
     }
 
-    /// The traces that calls of tools were part of, since the last time.
+    /// The traces of tool calls since the last time.
     #[allow(dead_code, reason = "the tests of what the operator sees ask for it")]
     pub(crate) fn traces(&self) -> Vec<(Option<String>, Value)> {
         std::mem::take(&mut *self.behaviour.traces.lock().unwrap())
     }
 
-    /// What it was asked since the last time.
+    /// The requests since the last time.
     pub(crate) fn asked(&self) -> Vec<String> {
         std::mem::take(&mut *self.behaviour.asked.lock().unwrap())
     }
@@ -123,7 +123,7 @@ impl Drop for Fake {
     }
 }
 
-/// A server that is down.
+/// A stopped server.
 pub(crate) struct Stopped(SocketAddr, Arc<Behaviour>);
 
 impl Stopped {
@@ -173,7 +173,7 @@ impl Behaviour {
         ([(header::CONTENT_TYPE, "text/event-stream"), (header::CONNECTION, "close")], events).into_response()
     }
 
-    /// The result of a method; none if it fails.
+    /// The result of a method; `None` if it fails.
     async fn result(&self, method: &str, params: &Value) -> Result<Option<Value>, StatusCode> {
         let tool = params["name"].as_str();
         let asked = tool.map_or_else(|| method.to_owned(), |tool| format!("{method} {tool}"));
@@ -209,7 +209,7 @@ impl Behaviour {
     }
 }
 
-/// Closed after each answer, so that a server that is gone is gone at once.
+/// Closes the connection after each response, so that a stopped server is noticed immediately.
 fn json_response(body: &Value) -> Response {
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CONNECTION, "close")];
     (headers, body.to_string()).into_response()

@@ -1,4 +1,4 @@
-//! C-64: a server that is down or slow is left alone, and comes back by itself.
+//! C-64: the circuit breaker opens for a server that is down or slow, and closes on its own.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -42,7 +42,7 @@ async fn c64_while_it_is_followed_it_comes_back_without_a_prompt() {
     assert!(remote.classify("hello").await.is_err());
     assert!(!remote.state().is_ready());
     let _fake = stopped.start().await;
-    // The follower has to hear of it first.
+    // The background task has to see the state first.
     tokio::task::yield_now().await;
     pass(REST).await;
     reached(&remote, State::is_ready).await;
@@ -106,14 +106,14 @@ async fn c64_a_prompt_that_is_given_up_while_it_tries_does_not_keep_the_server_a
         remote.classify(text).await.unwrap_err();
     }
     pass(REST).await;
-    // Nobody waits for this one.
+    // A cancelled call.
     let given_up = tokio::time::timeout(Duration::from_millis(20), remote.classify("four")).await;
     assert!(given_up.is_err());
     fake.change(Classify::Answers(verdict(0)));
     assert_eq!(remote.classify("five").await.unwrap().class, 0);
 }
 
-/// What was logged.
+/// Captured log.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -129,7 +129,7 @@ impl Write for Log {
 
 #[tokio::test]
 async fn c64_s01_going_down_and_coming_back_are_told_once_and_nothing_secret_is() {
-    // With a single subscriber, a line that another test's thread reaches first is taken for one that nobody reads.
+    // With a single subscriber, a callsite first reached by the thread of another test would be cached as disabled.
     let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
     let log = Log::default();
     let writer = log.clone();

@@ -1,4 +1,4 @@
-//! C-61, X-44: how a conversation begins, in each style.
+//! C-61, X-44: the handshake in each style.
 
 use corbie::upstream::{Error, State};
 
@@ -9,7 +9,7 @@ use crate::{client, client_of, reached};
 async fn c61_x44_a_server_is_greeted_looked_over_and_asked_in_every_style() {
     for (style, transport, greeted) in [
         (Style::Rest, "http", 1),
-        // The greeting is tried in the plain style first; such a server does not see it.
+        // The REST style is tried first for the handshake; such a server does not see that attempt.
         (Style::JsonRpc, "http", 1),
         (Style::JsonRpc, "streamable-http", 1),
         (Style::Events, "http", 1),
