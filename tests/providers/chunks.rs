@@ -1,4 +1,4 @@
-//! Streams come in chunks of any size, cut anywhere: within a line, a word, a letter.
+//! Streams arrive in chunks of any size, split anywhere: within a line, a word or a character.
 
 use std::sync::LazyLock;
 
@@ -7,7 +7,7 @@ use proptest::sample::Index;
 
 use crate::player::{ALL, Played, Player};
 
-/// A stream, and what it is when it comes at once.
+/// A stream and its result when it arrives as a whole.
 struct Stream {
     player: Player,
     bytes: Vec<u8>,
@@ -33,7 +33,7 @@ proptest! {
         let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
         places.extend([0, bytes.len()]);
         places.sort_unstable();
-        // Two cuts in one place make an empty chunk, which may come too.
+        // Two splits in one place make an empty chunk, which may also occur.
         let chunks = places.windows(2).map(|ends| &bytes[ends[0]..ends[1]]);
         prop_assert_eq!(&player.played(chunks), whole);
     }

@@ -1,5 +1,5 @@
-//! A request in OpenAI's format for a provider of another: everything in it is put into the other protocol, or the
-//! request is refused by name. Nothing is left behind without a word.
+//! An OpenAI request for a provider of another protocol: everything in it is translated, or the request is rejected by
+//! name. No part is dropped silently.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::player::{ANTHROPIC, GOOGLE, Player};
 
-/// What a caller's request becomes for a provider.
+/// Translates a caller's request for a provider.
 fn crossed(player: &Player, body: &Value) -> Result<Request, Error> {
     let chat = openai::parse(body.as_object().unwrap().clone()).unwrap();
     player.request(&chat, &player.endpoint(), Refuses::default())
@@ -20,8 +20,8 @@ fn asked(parts: &[Value]) -> Value {
     json!({"model": "any", "messages": [{"role": "user", "content": parts}]})
 }
 
-/// Every kind of part that OpenAI's format has, and some that it has not, each with a mark in it; and whether Anthropic
-/// and Google have a place for it.
+/// Every kind of part in OpenAI's format, and some unknown ones, each with a marker; and whether Anthropic and Google
+/// support it.
 fn kinds(mark: &str) -> Vec<(Value, [bool; 2])> {
     let encoded = STANDARD.encode(mark);
     let url = |media_type: &str| format!("data:{media_type};base64,{encoded}");
@@ -94,7 +94,7 @@ fn what_is_refused_is_named() {
     };
     let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "mp3"}});
     let word = json!({"type": "file", "file": {"file_data": "data:application/msword;base64,AAAA"}});
-    // No text: the byte 255 is never in one.
+    // Not text: UTF-8 never contains the byte 255.
     let broken = json!({"type": "file", "file": {"file_data": "data:text/plain;base64,/w=="}});
     check(ANTHROPIC, sound, Untranslatable::Audio, "`input_audio`");
     check(ANTHROPIC, word, Untranslatable::File("application/msword".into()), "`application/msword`");
@@ -112,7 +112,7 @@ fn what_is_refused_is_named() {
 
 #[test]
 fn what_is_no_part_of_a_list_is_not_left_out_either() {
-    // Instructions that are no text, a sound that is elsewhere, and a content that is none.
+    // Instructions that are not text, audio stored by the provider, and invalid content.
     let image = json!({"type": "image_url", "image_url": {"url": "https://example.org/a.png"}});
     let hello = json!({"role": "user", "content": "Hello"});
     let system = json!({"model": "any", "messages": [{"role": "system", "content": [image]}, hello]});

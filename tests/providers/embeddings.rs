@@ -1,4 +1,4 @@
-//! Wishes for vectors as they are sent, and what is made of answers; played from files.
+//! Golden tests of embedding requests and responses.
 //!
 //! `<case>.embed.json` becomes `<case>.embed_requests.json`, and `<case>.vectors.json` the caller's
 //! `<case>.embedded.json`.
@@ -12,7 +12,7 @@ use crate::player::{GOOGLE, OPENAI, Player, head};
 
 fn embed(body: &[u8]) -> Embed {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
-    // As the router does it: the caller's name for the model may have a provider before it.
+    // Like in the router: the caller's model name may have a provider prefix.
     let model = body["model"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
     Embed { model, body }
 }

@@ -1,4 +1,4 @@
-//! What every protocol promises alike, played from files.
+//! Golden tests that apply to every protocol.
 
 use corbie::providers::chat::Protocol;
 use corbie::providers::{Chat, Refuses};
@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 
 use crate::player::{ALL, Player};
 
-/// What the model of a case refuses. Most cases show the protocol itself, and the model takes everything.
+/// Unsupported parameters of the model of a case. Most cases show the protocol itself, with a model that supports
+/// everything.
 fn refuses(player: &Player, case: &str) -> Refuses {
     match (player.protocol, case) {
         (Protocol::OpenAi, "reasoning_effort") => Refuses {
@@ -68,7 +69,7 @@ fn a_callers_request_is_understood_and_goes_on_as_it_came() {
 
             let mut expected = Value::Object(caller);
             if player.protocol == Protocol::OpenAi && chat.stream {
-                // What was used is always wanted.
+                // Usage is always requested.
                 expected["stream_options"]["include_usage"] = json!(true);
             }
             assert_eq!(player.sent(&chat, Refuses::default()), expected, "{case}");

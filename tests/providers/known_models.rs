@@ -1,4 +1,4 @@
-//! Models that are known are asked in a way that they take.
+//! Requests to known models contain only parameters they support.
 
 use corbie::providers::capabilities;
 use corbie::providers::chat::{Chat, Effort, Message, Reasoning, Role, Tool, ToolChoice};
@@ -27,7 +27,7 @@ fn with_tool(chat: Chat, choice: ToolChoice) -> Chat {
     Chat { tools, tool_choice: Some(choice), ..chat }
 }
 
-/// The members of a body that models differ in.
+/// The members of a body in which models differ.
 fn members(body: &Value, names: &[&str]) -> Value {
     let found = names.iter().filter_map(|name| Some(((*name).to_owned(), body.get(name)?.clone())));
     Value::Object(found.collect())
@@ -95,10 +95,10 @@ fn anthropic_models_think_in_the_way_they_take() {
     check("claude-sonnet-5-5", OFF, json!({"thinking": {"type": "between_tools"}}));
     check("claude-opus-4-8", OFF, json!({}));
     check("claude-haiku-5-5", OFF, json!({"thinking": {"type": "disabled"}}));
-    // Both ways.
+    // Supports both a budget and an effort.
     check("claude-opus-4-6", BUDGET, json!({"thinking": budget(4000)}));
     check("claude-opus-4-6", HIGH, json!({"thinking": adaptive, "output_config": effort("high")}));
-    // A budget only; the first also takes an effort.
+    // A budget only; the first model also accepts an effort.
     check("claude-opus-4-5", HIGH, json!({"thinking": budget(16_384), "output_config": effort("high")}));
     check("claude-opus-4-5", MAX, json!({"thinking": budget(24_576), "output_config": effort("high")}));
     check("claude-haiku-4-5-20251001", HIGH, json!({"thinking": budget(16_384)}));
@@ -116,7 +116,7 @@ fn anthropic_models_that_cannot_be_forced_to_a_tool_are_left_to_choose() {
         choice("claude-opus-5-5"),
         json!({"tool_choice": {"type": "auto"}, "thinking": {"type": "adaptive", "display": "summarized"}})
     );
-    // A model that must call a tool may not think first.
+    // A model with a forced tool call may not think first.
     assert_eq!(choice("claude-opus-5"), json!({"tool_choice": {"type": "tool", "name": "look"}}));
 }
 

@@ -1,4 +1,4 @@
-//! Plays the files of a protocol's folder, and stands in for the network.
+//! Plays the golden files of a protocol's folder in place of the network.
 
 use std::fs;
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ pub(crate) const GOOGLE: Player = Player {
 };
 pub(crate) const ALL: [Player; 3] = [OPENAI, ANTHROPIC, GOOGLE];
 
-/// One protocol: its files, and its adapter.
+/// One protocol: its files and its adapter.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Player {
     pub(crate) protocol: Protocol,
@@ -39,14 +39,14 @@ pub(crate) struct Player {
     key: &'static str,
 }
 
-/// Deltas, and whether the answer came to its end.
+/// Deltas, and whether the response is complete.
 pub(crate) type Played = Result<(Vec<Delta>, bool), Error>;
 
-/// Headers of an answer.
+/// Headers of a response.
 pub(crate) type Headers<'a> = &'a [(&'static str, &'static str)];
 
 impl Player {
-    /// The cases that have a file with this ending, and the bytes of it.
+    /// The cases that have a file with this suffix, and its bytes.
     pub(crate) fn cases(&self, ending: &str) -> Vec<(String, Vec<u8>)> {
         let names = fs::read_dir(self.path("")).unwrap().map(|entry| entry.unwrap().file_name());
         let case = |name: std::ffi::OsString| name.to_str()?.strip_suffix(ending).map(str::to_owned);
@@ -64,7 +64,7 @@ impl Player {
         serde_json::from_str(&self.text(file)).unwrap()
     }
 
-    /// Compares what was made with a file. `CORBIE_BLESS=1` writes the file instead.
+    /// Compares a value with a file. `CORBIE_BLESS=1` writes the file instead.
     pub(crate) fn check(&self, file: &str, made: impl Serialize) {
         let made = serde_json::to_string_pretty(&made).unwrap() + "\n";
         let path = self.path(file);
@@ -92,12 +92,12 @@ impl Player {
         }
     }
 
-    /// The body that is sent for a chat.
+    /// The request body of a chat.
     pub(crate) fn sent(&self, chat: &Chat, refuses: Refuses) -> Value {
         serde_json::from_slice(self.request(chat, &self.endpoint(), refuses).unwrap().body()).unwrap()
     }
 
-    /// A caller's request of this protocol, understood.
+    /// Parses a caller's request of this protocol.
     pub(crate) fn parsed(&self, body: Map<String, Value>) -> Result<Chat, Error> {
         match self.protocol {
             Protocol::OpenAi => openai::parse(body),
@@ -127,7 +127,7 @@ impl Player {
         }
     }
 
-    /// A stream that comes in these pieces.
+    /// Decodes a stream in these chunks.
     pub(crate) fn played<'a>(&self, pieces: impl IntoIterator<Item = &'a [u8]>) -> Played {
         let mut decoder = match self.protocol {
             Protocol::OpenAi => Decoder::OpenAi(openai::Decoder::default()),
@@ -150,7 +150,7 @@ impl Player {
     }
 }
 
-/// When answers come: 2015-10-21 07:28:00, a Wednesday.
+/// Response head; the response time is 2015-10-21 07:28:00, a Wednesday.
 pub(crate) fn head(status: u16, headers: &HeaderMap) -> Head<'_> {
     let at = SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480);
     Head { status: StatusCode::from_u16(status).unwrap(), headers, at }

@@ -1,5 +1,5 @@
-//! An answer of another protocol, written for a caller of OpenAI's, handed back in the next turn and sent again: what
-//! its provider wants back is where it was.
+//! A response of another protocol, rendered for an OpenAI caller, returned in the next turn and sent again: data
+//! required by its provider is in its original position.
 
 use corbie::providers::openai::{self, Encoder};
 use corbie::providers::{Delta, Refuses};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::player::{ANTHROPIC, GOOGLE, Player};
 
-/// The turn of the model as it goes back to its provider.
+/// The model's turn as sent back to its provider.
 fn sent_back(player: &Player, message: &Value) -> Value {
     let body = json!({"model": "any", "messages": [{"role": "user", "content": "Go."}, message]});
     let Value::Object(body) = body else { unreachable!("it is written as an object") };
@@ -16,7 +16,7 @@ fn sent_back(player: &Player, message: &Value) -> Value {
     sent.pointer("/messages/1/content").or(sent.pointer("/contents/1/parts")).unwrap_or(&json!([])).clone()
 }
 
-/// Everything that proves something, in order, and the kind of block it is on.
+/// All signatures in order, with the kind of their block.
 fn proofs(blocks: &Value) -> Vec<(String, String)> {
     let kind = |block: &Map<String, Value>| {
         let named = block.get("type").and_then(Value::as_str);
@@ -37,7 +37,7 @@ fn proofs_of_whole_answers_go_back_on_the_blocks_they_came_with() {
         for (case, body) in player.cases(".response.json") {
             let came: Value = serde_json::from_slice(&body).unwrap();
             let came = came.get("content").or(came.pointer("/candidates/0/content/parts"));
-            // Pictures and tools that ran at the provider have no place in OpenAI's answers, nor has what signs them.
+            // Pictures and server-side tools have no representation in OpenAI's responses, nor have their signatures.
             let Some(came) = came.filter(|_| !["picture_answer", "server_tool"].contains(&&*case)) else { continue };
             let completion = player.answered(200, &[], &body).unwrap();
             let rendered = openai::render(&completion, "any", 5);
@@ -63,11 +63,11 @@ fn thinking_after_a_text_stays_after_it() {
     let completion = ANTHROPIC.answered(200, &[], answer.to_string().as_bytes()).unwrap();
     let message = openai::render(&completion, "any", 5)["choices"][0]["message"].clone();
     assert_eq!(sent_back(&ANTHROPIC, &message), content);
-    // Nobody else is shown it.
+    // No other provider receives it.
     assert!(!sent_back(&GOOGLE, &message).to_string().contains("hidden"));
 }
 
-/// The message that an SDK makes of a stream: lists of unknown members are taken whole.
+/// The message that an SDK assembles from a stream: lists of unknown members are taken as a whole.
 fn gathered(deltas: &[Delta]) -> Value {
     let mut encoder = Encoder::new("any", 5, false);
     let mut out = Vec::new();

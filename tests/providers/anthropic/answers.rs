@@ -1,4 +1,4 @@
-//! Answers, whole and in pieces, and what goes back of them.
+//! Complete and streamed responses, and the parts sent back in later turns.
 
 use corbie::providers::chat::{Chat, Message, Role};
 use corbie::providers::{Error, Refuses};
@@ -9,7 +9,7 @@ use crate::player::ANTHROPIC;
 #[test]
 fn a_stream_that_breaks_off_is_not_complete() {
     for (case, bytes) in ANTHROPIC.cases(".stream.txt") {
-        // The last event ends with an empty line. Without it, the event has not been sent.
+        // The last event ends with an empty line. Without it, the event is incomplete.
         let end = bytes.len() - if bytes.ends_with(b"\r\n") { 2 } else { 1 };
         for cut in 0..end {
             assert!(!ANTHROPIC.played([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
@@ -49,7 +49,7 @@ fn answers_that_are_none_are_unreadable() {
     ] {
         assert!(matches!(ANTHROPIC.answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
     }
-    // Blocks without what they must have are no blocks, and counts that are none count nothing.
+    // Malformed blocks are ignored, and invalid counts count as zero.
     let odd = json!({"content": [1, null, {}, {"type": "text"}, {"type": "tool_use", "id": 1}, {"type": "image", "source": 1}],
         "stop_reason": "end_turn", "usage": {"input_tokens": -1, "output_tokens": "many", "cache_read_input_tokens": u64::MAX}});
     assert_eq!(ANTHROPIC.answered(200, &[], odd.to_string().as_bytes()).unwrap().text(), "");

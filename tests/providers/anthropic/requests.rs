@@ -1,4 +1,4 @@
-//! Chats, and callers' own requests, as they are sent.
+//! Requests made from chats and from callers' own requests.
 
 use corbie::providers::chat::{Chat, Effort, Message, Reasoning, Role};
 use corbie::providers::{Error, Refuses, anthropic};

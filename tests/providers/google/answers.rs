@@ -1,4 +1,4 @@
-//! Answers, whole and in pieces, and what goes back of them.
+//! Complete and streamed responses, and the parts sent back in later turns.
 
 use corbie::providers::chat::{Chat, Message, Part, Role};
 use corbie::providers::{Delta, Refuses};
@@ -16,7 +16,7 @@ fn a_stream_without_a_reason_for_its_end_is_not_complete() {
             assert!(!GOOGLE.played([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
         }
     }
-    // A reason that more text follows was none.
+    // A finish reason followed by more text does not count.
     let event = |reason: &str| format!("data: {{\"candidates\":[{{\"content\":{{}}{reason}}}]}}\n\n");
     let stream = event(",\"finishReason\":\"STOP\"") + &event("");
     assert!(!GOOGLE.played([stream.as_bytes()]).unwrap().1);
@@ -51,7 +51,7 @@ fn an_answer_goes_back_to_the_model_part_by_part_as_it_came() {
             vec![Message::text(Role::User, "Go."), Message { role: Role::Assistant, parts: completion.parts.clone() }];
         let chat = Chat { model: "gemini-2.5-flash".into(), messages, ..Chat::default() };
         let mut went = GOOGLE.sent(&chat, Refuses::default())["contents"][1]["parts"].take();
-        // Where the answer had no ids and no arguments, we have made some.
+        // If the response had no ids or arguments, corbie generated them.
         for (went, came) in went.as_array_mut().unwrap().iter_mut().zip(came.as_array().unwrap()) {
             if let Some(call) = went.get_mut("functionCall").and_then(Value::as_object_mut) {
                 call.retain(|name, _| came["functionCall"].get(name).is_some());

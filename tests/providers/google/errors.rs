@@ -1,4 +1,4 @@
-//! Every way in which there is no answer.
+//! Every kind of failed response.
 
 use std::time::Duration;
 
@@ -70,7 +70,7 @@ fn p16_every_status_is_a_situation() {
         let at_once = GOOGLE.answered(status, &[], body.to_string().as_bytes()).unwrap_err();
         assert_eq!(at_once, expected, "{body}");
         assert!(!format!("{at_once} {at_once:?}").contains("secret"));
-        // What would have been a stream fails as a list, and a stream may fail in its middle.
+        // A failed stream request returns a list, and a stream may fail in the middle.
         assert_eq!(GOOGLE.answered(status, &[], json!([body]).to_string().as_bytes()), Err(expected.clone()), "{body}");
         assert_eq!(GOOGLE.played([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
         // Some gateways report errors as successes.
@@ -183,7 +183,7 @@ fn an_end_as_openai_has_it_is_passed_over() {
     assert_eq!((deltas, complete), (vec![], false));
 }
 
-/// Everything a value may become by giving one of its members another type, or leaving it out.
+/// All variants of a value with one member removed or of another type.
 fn spoiled(value: &Value) -> Vec<Value> {
     let mut all = vec![Value::Null, json!(-1), json!("x"), json!(true), json!([]), json!([{}]), json!({})];
     match value {
@@ -223,7 +223,7 @@ fn no_member_of_another_type_is_fatal() {
     for (_, body) in GOOGLE.cases(".caller.json") {
         for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
             let Value::Object(body) = body else { continue };
-            // What is not changed goes out as it came, however odd it is.
+            // Unmodified requests are sent unchanged, however unusual.
             if let Ok(chat) = GOOGLE.parsed(body.clone()) {
                 assert_eq!(GOOGLE.sent(&chat, Refuses::default()), Value::Object(body));
             }

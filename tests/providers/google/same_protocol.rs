@@ -1,4 +1,4 @@
-//! A caller who speaks this protocol too: what corbie does not know survives, at every level.
+//! Callers of the same protocol: unknown members survive at every level.
 
 use corbie::providers::chat::{Chat, Format, Message, Reasoning, Role, Tool, ToolChoice};
 use corbie::providers::{Error, Refuses, google};

@@ -1,4 +1,4 @@
-//! Addresses, headers, pages of models, and what a model does not take.
+//! URLs, headers, pagination of models, and unsupported parameters.
 
 use corbie::providers::chat::{Chat, Message, Part, Reasoning, Role, ToolChoice};
 use corbie::providers::{Error, Refuses, google};

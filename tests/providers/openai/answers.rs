@@ -1,4 +1,4 @@
-//! Answers that came whole, read and rendered.
+//! Complete responses, parsed and rendered.
 
 use corbie::providers::chat::Stop;
 use corbie::providers::{Completion, Error, openai};

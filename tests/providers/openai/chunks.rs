@@ -1,11 +1,11 @@
-//! Answers in pieces, written for a caller: what our own decoder reads is what was written.
+//! Streams written for a caller: our own decoder reads what the encoder wrote.
 
 use corbie::providers::Delta;
 use corbie::providers::openai::Encoder;
 
 use crate::player::{ALL, OPENAI};
 
-/// Every golden stream of every protocol, written as OpenAI's and read again.
+/// Every golden stream of every protocol, written in OpenAI's format and read again.
 #[test]
 fn what_is_written_for_a_caller_reads_as_what_came() {
     for player in ALL {
@@ -32,14 +32,14 @@ fn an_answer_that_broke_off_has_no_end() {
     assert!(!complete && !String::from_utf8(out).unwrap().contains("[DONE]"));
 }
 
-/// What a caller is told: all but the provider's own name for the model, proofs of thoughts, and words for an end that
-/// OpenAI does not have. Pieces may be cut elsewhere.
+/// The parts visible to a caller: all but the provider's model name, thought signatures, and finish reasons unknown to
+/// OpenAI. Chunk boundaries may differ.
 fn said(deltas: &[Delta]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     let mut usage = None;
     for delta in deltas {
         match delta {
-            // One that has no id gets one.
+            // An empty id is replaced.
             Delta::Started { id, .. } if id.is_empty() => said.push("started chatcmpl-5".into()),
             Delta::Started { id, .. } => said.push(format!("started {id}")),
             Delta::Text { text } | Delta::Reasoning { text } if text.is_empty() => {}

@@ -1,4 +1,4 @@
-//! Failures: statuses, words, waits, and errors inside answers.
+//! Failures: statuses, error types, delays, and errors inside responses.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! OpenAI's protocol, and what compatible servers make of it.
+//! OpenAI's protocol and its variants in compatible servers.
 
 mod answers;
 mod chunks;

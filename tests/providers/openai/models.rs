@@ -50,7 +50,7 @@ fn what_compatible_servers_tell_of_a_model_is_kept() {
         let found = json!(models[0]).get("capabilities").cloned().unwrap_or_default();
         assert_eq!(found, expected, "{model}");
     };
-    // OpenAI, vLLM and Ollama say nothing.
+    // OpenAI, vLLM and Ollama report no capabilities.
     check(json!({"object": "model", "owned_by": "openai"}), Value::Null);
     // OpenRouter.
     check(
@@ -65,7 +65,7 @@ fn what_compatible_servers_tell_of_a_model_is_kept() {
         json!({"capabilities": {"completion_chat": true, "function_calling": true, "vision": false}}),
         json!({"images": false, "tools": true}),
     );
-    // LM Studio and llama.cpp: what is not named may be there.
+    // LM Studio and llama.cpp: an unlisted capability may still exist.
     check(json!({"type": "vlm", "capabilities": ["tool_use"]}), json!({"images": true, "tools": true}));
     check(json!({"capabilities": ["completion", "multimodal"]}), json!({"images": true}));
     for odd in [json!({"capabilities": 7}), json!({"supported_parameters": "tools"}), json!({"architecture": []})] {

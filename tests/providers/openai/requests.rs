@@ -1,4 +1,4 @@
-//! Chats, and callers' own requests, as they are sent.
+//! Requests made from chats and from callers' own requests.
 
 use corbie::providers::chat::{Message, Part, Protocol, Raw, Role};
 use corbie::providers::{Chat, Endpoint, Error, Refuses, openai};
@@ -12,7 +12,7 @@ fn caller() -> Map<String, Value> {
     OPENAI.json("caller.caller.json")
 }
 
-/// With a header of the operator's.
+/// With a header set by the operator.
 fn endpoint() -> Endpoint {
     let mut endpoint = OPENAI.endpoint();
     endpoint.headers.insert("x-team", HeaderValue::from_static("red"));
@@ -86,10 +86,10 @@ proptest! {
         }
         let sent = OPENAI.sent(&chat, Refuses::default());
         let read = openai::parse(sent.as_object().unwrap().clone()).unwrap();
-        // Results that stood apart may stand together now, so their parts are compared and not their turns.
+        // Separate results may have been merged, so the parts are compared, not the turns.
         let parts = |chat: &Chat| chat.messages.iter().flat_map(|turn| turn.parts.clone()).map(unnamed).collect::<Vec<_>>();
         prop_assert_eq!(parts(&read), parts(&chat));
-        // What is not understood survives in every message that came.
+        // Unknown members survive in every original message.
         let came = sent["messages"].as_array().unwrap().iter().filter(|message| message["content"] != "new");
         prop_assert!(came.into_iter().all(|message| message["x_kept"] == true));
     }
@@ -107,7 +107,7 @@ fn any_message() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// The name of a result is known from the call before it, which may have been taken out.
+/// The name of a result is derived from the preceding call, which may have been removed.
 fn unnamed(part: Part) -> Part {
     match part {
         Part::ToolResult { id, content, is_error, .. } => Part::ToolResult { id, name: None, content, is_error },

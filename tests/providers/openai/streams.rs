@@ -1,4 +1,4 @@
-//! Answers that come in pieces.
+//! Streamed responses.
 
 use corbie::providers::openai::Decoder;
 use corbie::providers::{Delta, Error, Event};
