@@ -1,4 +1,4 @@
-//! The program with an issuer, and what callers with tokens are told.
+//! The program with an issuer, and its responses to callers with tokens.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) struct Served {
     pub(crate) callers: Callers,
 }
 
-/// Whoever calls it.
+/// Callers of the program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Callers {
     pub(crate) client: Client,
@@ -55,7 +55,7 @@ impl Callers {
         self.client.call("POST", "/mcp/tools/call", &[("Authorization", &format!("Bearer {token}"))], &body)
     }
 
-    /// How far the holder of a good token is trusted.
+    /// Trust level of a valid token.
     #[track_caller]
     pub(crate) fn trust(&self, token: &str) -> String {
         let reply = self.ask(token);
@@ -63,7 +63,7 @@ impl Callers {
         reply.json()["structuredContent"]["trust"].as_str().unwrap().to_owned()
     }
 
-    /// What the bearer of a token is told that cannot be checked for now: nothing against the token.
+    /// The reply for a token that cannot be verified at present: not an authentication failure.
     #[track_caller]
     pub(crate) fn put_off(&self, token: &str) -> String {
         let reply = self.ask(token);
@@ -72,7 +72,7 @@ impl Callers {
         reply.json()["error"]["message"].as_str().unwrap().to_owned()
     }
 
-    /// What the bearer of a bad token is told, which is nothing of the token.
+    /// The reply for an invalid token, which reveals no details of the token.
     #[track_caller]
     pub(crate) fn refusal(&self, token: &str) -> String {
         let reply = self.ask(token);
@@ -86,7 +86,7 @@ impl Callers {
     }
 }
 
-/// What a good token says.
+/// Claims of a valid token.
 pub(crate) fn claims(issuer: &Issuer) -> Value {
     json!({
         "iss": issuer.url, "aud": RESOURCE, "sub": "alice", "client_id": "app", "scope": "openid corbie:write",
@@ -94,7 +94,7 @@ pub(crate) fn claims(issuer: &Issuer) -> Value {
     })
 }
 
-/// The same with other members; those that are null are taken away.
+/// The same with other members; null removes a member.
 pub(crate) fn claiming(issuer: &Issuer, more: Value) -> Value {
     let mut claims = claims(issuer);
     let members = claims.as_object_mut().unwrap();

@@ -1,4 +1,4 @@
-//! An authorization server as far as a resource server sees it: metadata and keys, which a test may change.
+//! Mock authorization server as seen by a resource server: metadata and keys, which a test may change.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -20,7 +20,7 @@ struct State {
     keys: Vec<Value>,
     is_down: bool,
     metadata: Vec<(String, Value)>,
-    /// What comes in place of keys, byte by byte.
+    /// Raw bytes sent instead of keys.
     odd: Option<String>,
     asked: Vec<String>,
 }
@@ -28,12 +28,12 @@ struct State {
 pub(crate) const KEYS: &str = "/keys";
 
 impl Issuer {
-    /// One whose metadata is where RFC 8414 has it.
+    /// An issuer with its metadata at the RFC 8414 location.
     pub(crate) fn start(keys: &[&Signer]) -> Issuer {
         Issuer::start_at("", "/.well-known/oauth-authorization-server", keys)
     }
 
-    /// One with a path, and metadata in another place.
+    /// An issuer with a path and a different metadata location.
     pub(crate) fn start_at(path: &str, metadata: &str, keys: &[&Signer]) -> Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
@@ -45,7 +45,7 @@ impl Issuer {
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 let state = shared.clone();
-                // Whoever hangs up has lost interest.
+                // Clients may disconnect early.
                 thread::spawn(move || answer(connection, &state));
             }
         });
@@ -54,7 +54,7 @@ impl Issuer {
         issuer
     }
 
-    /// From now on these are all keys there are.
+    /// Replaces all published keys.
     pub(crate) fn publish(&self, keys: &[&Signer]) {
         self.publish_raw(keys.iter().map(|key| key.published()).collect());
     }
@@ -67,12 +67,12 @@ impl Issuer {
         self.state.lock().unwrap().is_down = is_down;
     }
 
-    /// Answers for keys with these bytes.
+    /// Responds to key requests with these bytes.
     pub(crate) fn answer_oddly(&self, bytes: Option<String>) {
         self.state.lock().unwrap().odd = bytes;
     }
 
-    /// How often a path was asked for.
+    /// Number of requests for a path.
     pub(crate) fn asked(&self, path: &str) -> usize {
         self.state.lock().unwrap().asked.iter().filter(|asked| *asked == path).count()
     }

@@ -1,4 +1,4 @@
-//! Where keys come from, and what happens when they change or cannot be had.
+//! JWKS retrieval, key rotation and unavailable keys.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! What clients are told so that they can get a token, or a better one.
+//! Discovery metadata and `WWW-Authenticate` hints for clients.
 
 use serde_json::json;
 
@@ -42,7 +42,7 @@ fn s05_without_an_authorization_server_there_is_no_document() {
     assert_eq!(client.get(WELL_KNOWN).status, 404);
 }
 
-/// MCP clients read this header to ask for more.
+/// MCP clients read this header to request more scopes.
 #[test]
 fn m85_whoever_is_not_trusted_enough_is_told_which_scope_is_missing() {
     let key = Signer::new("one", "ES256");
@@ -66,7 +66,7 @@ fn m85_whoever_is_not_trusted_enough_is_told_which_scope_is_missing() {
     let reply = served.client.call("POST", "/v1/chat/completions", &headers, &chat);
     assert_eq!(reply.status, 403, "{reply:?}");
     assert!(reply.header("www-authenticate").is_some_and(|challenge| challenge.contains("corbie:write")), "{reply:?}");
-    // JSON-RPC says it in the body, where its clients look.
+    // JSON-RPC reports it in the body, as its clients expect.
     let body = call(1, "knowledge-clear", json!({ "confirm": true })).to_string();
     let reply = served.client.call("POST", "/mcp", &headers, &body);
     assert_eq!((reply.status, reply.header("www-authenticate")), (200, None), "{reply:?}");

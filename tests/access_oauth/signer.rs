@@ -1,4 +1,4 @@
-//! Keys of an issuer, and what they sign. Written out, so that a test can also sign what no library would.
+//! Issuer keys and JWT signing. Hand-written, so that a test can also sign tokens no library would.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -11,10 +11,10 @@ use ring::signature::{
 };
 use serde_json::{Value, json};
 
-/// A key with a name.
+/// A key with an id.
 pub(crate) struct Signer {
     pub(crate) id: String,
-    /// What its tokens say they are signed with.
+    /// The `alg` of its tokens.
     pub(crate) algorithm: &'static str,
     pair: Pair,
 }
@@ -28,7 +28,7 @@ enum Pair {
 const RSA: &str = include_str!("rsa-test-key.pem");
 
 impl Signer {
-    /// A new key, but for RSA, where it is always the same.
+    /// A new key; for RSA always the same one.
     pub(crate) fn new(id: &str, algorithm: &'static str) -> Signer {
         let random = SystemRandom::new();
         let curve = match algorithm {
@@ -53,7 +53,7 @@ impl Signer {
         Signer { id: id.into(), algorithm, pair }
     }
 
-    /// The key as its issuer publishes it.
+    /// The key as a JWK.
     pub(crate) fn published(&self) -> Value {
         let mut key = match &self.pair {
             Pair::Rsa(pair) => {
@@ -73,7 +73,7 @@ impl Signer {
         key
     }
 
-    /// What whoever takes a public key for a secret would sign with.
+    /// The HMAC secret of an attacker who uses the public key as a secret.
     pub(crate) fn public_bytes(&self) -> Vec<u8> {
         match &self.pair {
             Pair::Rsa(pair) => pair.public().as_ref().to_vec(),
@@ -86,7 +86,7 @@ impl Signer {
         self.token_with(json!({}), claims)
     }
 
-    /// A token whose head says more, or something else.
+    /// A token with additional or replaced header members.
     pub(crate) fn token_with(&self, more: Value, claims: &Value) -> String {
         let mut head = json!({ "alg": self.algorithm, "typ": "at+jwt", "kid": self.id });
         head.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -123,7 +123,7 @@ impl Signer {
     }
 }
 
-/// A token that a secret signed.
+/// A token signed with a secret.
 pub(crate) fn with_secret(secret: &[u8], id: &str, claims: &Value) -> String {
     let head = json!({ "alg": "HS256", "typ": "at+jwt", "kid": id }).to_string();
     let message = format!("{}.{}", encode(head.as_bytes()), encode(claims.to_string().as_bytes()));
@@ -135,7 +135,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
     URL_SAFE_NO_PAD.encode(bytes)
 }
 
-/// Seconds since 1970, `ahead` of now.
+/// Seconds since the epoch, `ahead` of now.
 pub(crate) fn seconds(ahead: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     i64::try_from(now).unwrap() + ahead

@@ -1,4 +1,4 @@
-//! Which tokens are good.
+//! JWT validation.
 
 use serde_json::{Value, json};
 
@@ -135,7 +135,7 @@ fn s05_a_token_must_be_signed_and_by_the_key_it_names() {
     assert_eq!(served.trust(&good), "VERIFIED");
 }
 
-/// The public key is known to everybody. Taken for a secret, it would let everybody sign.
+/// The public key is public. As an HMAC secret, it would let anyone sign (algorithm confusion).
 #[test]
 fn s05_a_public_key_is_never_taken_for_a_secret() {
     let (curve, rsa) = (Signer::new("curve", "ES256"), Signer::new("rsa", "RS256"));
@@ -149,7 +149,7 @@ fn s05_a_public_key_is_never_taken_for_a_secret() {
             assert_eq!(why, "the token is signed in a way that is not allowed");
         }
     }
-    // Nor is a secret that the issuer publishes by mistake.
+    // The same for a secret that the issuer publishes by mistake.
     let secret = b"everybody knows this";
     issuer.publish_raw(vec![json!({ "kty": "oct", "kid": "shared", "alg": "HS256", "k": encode(secret) })]);
     let why = served.refusal(&with_secret(secret, "shared", &claims(&issuer)));
@@ -186,11 +186,11 @@ fn s05_nothing_in_the_head_of_a_token_is_followed() {
         let token = key.token_with(json!({ "typ": kind }), &claims);
         assert_eq!(served.refusal(&token), "the token is not an access token", "{kind}");
     }
-    // A token in a token.
+    // A nested token.
     let inner = key.token(&claims);
     let nested = key.sign(r#"{"alg":"ES256","kid":"one","cty":"JWT","typ":"JWT"}"#, &inner);
     assert_eq!(served.refusal(&nested), "the token is not a signed token that can be read");
-    // Whoever reads the first and whoever reads the last would see different ones.
+    // With a duplicate claim, parsers disagree on which value counts.
     let twice = format!(
         r#"{{"iss":"{}","iss":"{}","aud":"{RESOURCE}","sub":"a","exp":{}}}"#,
         issuer.url,
