@@ -1,4 +1,4 @@
-//! A collector: takes `POST /v1/traces`, keeps what came, and answers as it is told.
+//! Mock OTLP collector: accepts `POST /v1/traces`, records the requests, and responds with given statuses.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use prost::Message;
 
 use crate::process::{Setup, corbie};
 
-/// In a header that the collector asks for; nothing but that header may hold it.
+/// Value of the collector's API key header; it may appear only in that header.
 pub(crate) const KEY: &str = "collector-key-5d2f19";
 
 pub(crate) struct Collector {
@@ -21,13 +21,13 @@ pub(crate) struct Collector {
 /// One request.
 #[derive(Debug, Clone)]
 pub(crate) struct Received {
-    /// The request line and the headers, in small letters.
+    /// The request line and the headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
 impl Collector {
-    /// One that answers with these statuses, and then always with 200. After an empty one it says nothing at all.
+    /// Responds with these statuses, and then always with 200. An empty status means no response.
     pub(crate) fn start(statuses: &'static [&'static str]) -> Collector {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -42,7 +42,7 @@ impl Collector {
         Collector { port, requests }
     }
 
-    /// A program that tells this collector, and knows no provider but the one that answers by itself.
+    /// A program that exports to this collector and has only the mock provider.
     pub(crate) fn corbie(&self, arguments: &str) -> Setup {
         telling(self.port, corbie(arguments))
     }
@@ -51,13 +51,13 @@ impl Collector {
         self.requests.lock().unwrap().clone()
     }
 
-    /// All spans that came.
+    /// All received spans.
     pub(crate) fn spans(&self) -> Vec<Span> {
         self.requests().iter().flat_map(Received::spans).collect()
     }
 }
 
-/// Tells whatever is at this port.
+/// Exports to this port.
 pub(crate) fn telling(port: u16, setup: Setup) -> Setup {
     setup
         .variable("CORBIE_TELEMETRY__OTLP__ENDPOINT", format!("http://127.0.0.1:{port}"))
@@ -72,7 +72,7 @@ impl Received {
     }
 }
 
-/// The value of an attribute as text; numbers and lists too.
+/// The value of an attribute as text, including numbers and lists.
 pub(crate) fn attribute(span: &Span, key: &str) -> Option<String> {
     let attribute = span.attributes.iter().find(|attribute| attribute.key == key)?;
     shown(attribute.value.as_ref()?.value.as_ref()?)
@@ -91,7 +91,7 @@ fn shown(value: &Value) -> Option<String> {
     }
 }
 
-/// A server that answers requests with JSON, by what stands before their bodies.
+/// A server that responds with JSON, depending on the request head.
 pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -107,7 +107,7 @@ pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> u16
     port
 }
 
-/// Serves one connection, request after request.
+/// Serves one connection.
 fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received>>) {
     let mut reader = BufReader::new(connection.try_clone().unwrap());
     while let Some(received) = receive(&mut reader) {
@@ -128,7 +128,7 @@ fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received
     }
 }
 
-/// The next request; none at the end.
+/// The next request; `None` at the end.
 fn receive(reader: &mut impl BufRead) -> Option<Received> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {

@@ -1,4 +1,4 @@
-//! What spans say, and what they do not.
+//! Contents of spans, and data that must not be in them.
 
 use corbie::telemetry::otlp::message::{ExportTraceServiceRequest, Span, SpanKind, StatusCode};
 use prost::Message;
@@ -8,7 +8,7 @@ use crate::collector::{Collector, KEY, answering, attribute};
 use crate::process::{call, wait_for};
 use crate::upstream::local_server;
 
-/// Whoever finds this in a span has found what was asked.
+/// Marker that reveals prompt text in a span.
 const PROMPT: &str = "my-diary-of-may-the-fourth";
 
 #[track_caller]
@@ -78,7 +78,7 @@ fn s15_a_stream_is_told_when_it_has_ended_and_where_it_came_from() {
     let reply = server.client().post("/v1/chat/completions", &body);
     assert!(reply.status == 200, "{reply:?}");
 
-    // Without an end of the program, as it is when it serves.
+    // While the program keeps running, as in normal operation.
     let is_told = || collector.spans().into_iter().find(|span| span.name == "chat small");
     let chat = wait_for("the span of the stream", is_told);
     let expected = [
@@ -136,7 +136,7 @@ fn s15_whole_answers_and_vectors_are_told_as_their_provider_counts_them() {
     assert!(!String::from_utf8_lossy(&bodies).contains(PROMPT));
 }
 
-/// A provider that counts tokens, and stops for a reason that repeats what it was asked.
+/// A provider that reports token counts and a finish reason that repeats the prompt.
 fn company() -> u16 {
     let choice =
         |reason| json!({ "index": 0, "message": { "role": "assistant", "content": PROMPT }, "finish_reason": reason });
@@ -174,7 +174,7 @@ fn p15_a_try_that_fails_is_told_as_one() {
 #[test]
 fn m98_a_request_is_told_below_its_callers_span_and_has_everything_below_it() {
     let collector = Collector::start(&[]);
-    // Whoever sends a trace along has drawn for it.
+    // An incoming trace context carries its own sampling decision.
     let setup = collector.corbie("serve --port 0").variable("CORBIE_TELEMETRY__OTLP__SAMPLE_RATIO", "0");
     let mut server = setup.start();
     let (trace, parent) = ("4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7");

@@ -1,11 +1,11 @@
-//! Collectors that are busy, refuse, hang or are not there: nobody who calls notices.
+//! Collectors that are busy, reject, hang or are down: callers are not affected.
 
 use serde_json::json;
 
 use crate::collector::{Collector, KEY, telling};
 use crate::process::{Ended, Setup, call, corbie, free_port, wait_for};
 
-/// Asks once, and ends the program.
+/// Makes one call and ends the program.
 #[track_caller]
 fn asked_once(setup: Setup) -> Ended {
     let mut server = setup.start();
