@@ -1,8 +1,8 @@
-//! Memory in which one byte too far is a fault: every allocation ends where a page begins that nobody may touch, and what
-//! was given back cannot be touched either.
+//! Guard-page allocator: every allocation ends at an inaccessible page, and freed memory is inaccessible too. One byte
+//! out of bounds is a fault.
 //!
-//! For tests of functions that read and write memory by address. It sees what no tool sees that knows only some of a
-//! processor's instructions, and costs nothing to have in every run.
+//! For tests of functions that read and write memory by address. It detects errors that are invisible to tools with
+//! limited support for the processor's instructions, and is cheap enough for every run.
 
 #![expect(unsafe_code, reason = "an allocator is made of addresses")]
 
@@ -12,17 +12,17 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system's allocator, but for what is allocated inside [`guarded`].
+/// The system allocator, except for allocations inside [`guarded`].
 struct Guarding;
 
 #[global_allocator]
 static ALLOCATOR: Guarding = Guarding;
 
-/// Addresses, not memory; each is used once. What does not fit any more comes from the system.
+/// Reserved addresses, not memory; each is used once. Allocations that no longer fit use the system allocator.
 const ROOM: usize = 16 << 30;
 const PAGE: usize = 4096;
 
-/// Where the room begins; zero where there is none.
+/// Start of the reserved range; zero if there is none.
 static ROOM_AT: OnceLock<usize> = OnceLock::new();
 static USED: AtomicUsize = AtomicUsize::new(0);
 
@@ -30,7 +30,7 @@ thread_local! {
     static IS_GUARDED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs something whose allocations on this thread end at a page that nobody may touch.
+/// Runs a function whose allocations on this thread end at an inaccessible page.
 pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> T {
     struct Before(bool);
     impl Drop for Before {
@@ -45,13 +45,13 @@ pub(crate) fn guarded<T>(work: impl FnOnce() -> T) -> T {
 fn room() -> usize {
     *ROOM_AT.get_or_init(|| {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-        // SAFETY: this takes addresses that nobody has.
+        // SAFETY: this maps unused addresses.
         let room = unsafe { libc::mmap(ptr::null_mut(), ROOM, libc::PROT_NONE, flags, -1, 0) };
         if room == libc::MAP_FAILED { 0 } else { room as usize }
     })
 }
 
-/// Whether it came from the room.
+/// Whether the address is in the reserved range.
 fn is_ours(address: *mut u8) -> bool {
     let room = ROOM_AT.get().copied().unwrap_or_default();
     room != 0 && (room..room + ROOM).contains(&(address as usize))
@@ -67,26 +67,26 @@ fn allocate(layout: Layout) -> Option<*mut u8> {
         return None;
     }
     let start = room() + offset;
-    // SAFETY: these pages are of the room, and nobody else was given them.
+    // SAFETY: these pages are in the reserved range and were handed out only here.
     let opened = unsafe { libc::mprotect(start as *mut _, length, libc::PROT_READ | libc::PROT_WRITE) };
     (opened == 0).then(|| ((start + length - layout.size()) & !(layout.align() - 1)) as *mut u8)
 }
 
-// SAFETY: what is handed out is of the system, or of pages that are handed out once and are as long as was asked for.
+// SAFETY: each allocation is from the system, or from pages that are handed out once and have the requested size.
 unsafe impl GlobalAlloc for Guarding {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller keeps the system's promises.
+        // SAFETY: the caller upholds the contract of `System`.
         allocate(layout).unwrap_or_else(|| unsafe { System.alloc(layout) })
     }
 
     unsafe fn dealloc(&self, address: *mut u8, layout: Layout) {
         if !is_ours(address) {
-            // SAFETY: it came from the system, with this layout.
+            // SAFETY: it was allocated by the system with this layout.
             return unsafe { System.dealloc(address, layout) };
         }
         let start = (address as usize & !(PAGE - 1)) as *mut _;
         let length = layout.size().next_multiple_of(PAGE);
-        // SAFETY: these pages were handed out for this allocation alone. Their memory goes back, their addresses stay.
+        // SAFETY: these pages belong to this allocation alone. Their memory is released, their addresses stay reserved.
         unsafe {
             libc::madvise(start, length, libc::MADV_DONTNEED);
             libc::mprotect(start, length, libc::PROT_NONE);
@@ -95,10 +95,10 @@ unsafe impl GlobalAlloc for Guarding {
 
     unsafe fn realloc(&self, address: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         if !is_ours(address) && !IS_GUARDED.get() {
-            // SAFETY: the caller keeps the system's promises.
+            // SAFETY: the caller upholds the contract of `System`.
             return unsafe { System.realloc(address, layout, size) };
         }
-        // SAFETY: the caller promises that the size is one that a layout may have, and both are as long as what is copied.
+        // SAFETY: the caller guarantees a valid size, and both allocations are at least as long as the copied range.
         unsafe {
             let new = self.alloc(Layout::from_size_align_unchecked(size, layout.align()));
             if !new.is_null() {
@@ -110,13 +110,13 @@ unsafe impl GlobalAlloc for Guarding {
     }
 }
 
-/// Whether the system may read a byte; a program that tried would be ended.
+/// Whether the kernel can read a byte; a direct access would end the process.
 fn is_readable(address: *const u8) -> bool {
     let (mut ends, read) = ([0; 2], |end: i32, address: *const u8| {
-        // SAFETY: the system looks whether it may read there, and fails if not.
+        // SAFETY: the kernel checks the address and returns an error.
         unsafe { libc::write(end, address.cast(), 1) }
     });
-    // SAFETY: there is room for the two ends.
+    // SAFETY: the array has space for both descriptors.
     assert_eq!(unsafe { libc::pipe(ends.as_mut_ptr()) }, 0);
     let is_readable = read(ends[1], address) == 1;
     for end in ends {
