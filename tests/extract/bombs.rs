@@ -1,4 +1,5 @@
-//! S-12: small files that want to be large, slow or deep. Each ends soon, with words or with a reason, in little memory.
+//! S-12: decompression bombs and other files that expand, take long or nest deeply. Each ends soon, with text or an
+//! error, in little memory.
 
 use std::time::{Duration, Instant};
 
@@ -89,7 +90,7 @@ fn s12_pixel_bomb_a_picture_of_forty_gigabytes() {
     let mut bytes = std::io::Cursor::new(Vec::new());
     bomb.write_to(&mut bytes, image::ImageFormat::Png).unwrap();
     let mut bytes = bytes.into_inner();
-    // What the header says; its check sum is left wrong in one, and mended in the other.
+    // The size in the header; its checksum is left wrong in one case, and corrected in the other.
     bytes[16..20].copy_from_slice(&200_000u32.to_be_bytes());
     bytes[20..24].copy_from_slice(&200_000u32.to_be_bytes());
     assert_ne!(defused("a.png", &bytes), "read");
@@ -116,7 +117,7 @@ fn s12_pdf_bombs_of_pages_forms_and_streams() {
     let mut circle = Builder::new();
     circle.page("BT ET");
     let file = String::from_utf8(circle.build()).unwrap();
-    // A tree of pages that has itself as its child.
+    // A page tree that contains itself.
     defused("circle.pdf", file.replace("/Kids [8 0 R]", "/Kids [2 0 R]").as_bytes());
 
     let mut inflated = Builder::new();
@@ -142,7 +143,7 @@ fn replaced(bytes: &[u8], what: &[u8], by: &[u8]) -> Vec<u8> {
     [&bytes[..at], by, &bytes[at + what.len()..]].concat()
 }
 
-/// As PNG has it.
+/// CRC of a PNG chunk.
 fn checksum(bytes: &[u8]) -> u32 {
     let mut sum = flate2::Crc::new();
     sum.update(bytes);

@@ -1,4 +1,4 @@
-//! Starts `corbie extract` in a folder of its own.
+//! Runs `corbie extract` in its own folder.
 
 use std::io::Write;
 use std::path::Path;
@@ -13,7 +13,7 @@ pub(crate) struct Files {
     variables: Vec<(String, String)>,
 }
 
-/// A command that ran.
+/// A finished command.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
@@ -49,7 +49,7 @@ impl Files {
         self.folder.path()
     }
 
-    /// The command with these arguments, parted by spaces.
+    /// The command with these arguments, separated by spaces.
     pub(crate) fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_corbie"));
         command.arg("extract").args(arguments.split_whitespace()).current_dir(self.folder()).env_clear();
@@ -70,7 +70,7 @@ impl Files {
         Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 
-    /// What `--json` says about one file.
+    /// The `--json` output for one file.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str) -> Value {
         let ended = self.run(&format!("--json {arguments}"));

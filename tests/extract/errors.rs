@@ -1,4 +1,4 @@
-//! Files that cannot be read, and what is said about them.
+//! Unreadable files and their errors.
 
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ fn k44_a_file_is_read_as_what_it_is() {
     is(&json("a.docx", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1 and so on"), "corrupted_file", "older Office");
 }
 
-/// K-38: nothing that was made for a file stays, whatever becomes of it; nothing is made.
+/// K-38: no temporary file remains in any case, since none is created.
 #[test]
 fn k38_no_temporary_file_is_left() {
     let files = Files::of([("a.pdf", &made::pdf() as &[u8]), ("b.docx", b"broken")]);

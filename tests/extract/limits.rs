@@ -1,4 +1,4 @@
-//! Limits that a file cannot pass, and workers that do not outlive anybody.
+//! Resource limits, and workers that must not outlive their parent.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::command::{Files, texts};
 use crate::pdf_builder::{Builder, text};
 
-/// Some pages, and then many that each take as long as a page may: forms that show forms that show forms.
+/// Some pages, and then many pages that each take the maximum time: nested forms.
 fn endless(pages: usize) -> Vec<u8> {
     let mut builder = Builder::new();
     for page in 1..=pages {
@@ -71,7 +71,7 @@ fn s12_a_worker_that_was_killed_fails_one_file_and_is_replaced() {
     assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"worker_crashed".into(), vec!["words"]));
 }
 
-/// One that is stopped takes no time of a processor, so only the clock can tell.
+/// A stopped process uses no CPU time, so only a wall-clock deadline detects it.
 #[cfg(target_os = "linux")]
 #[test]
 fn s12_a_worker_that_is_stopped_is_found_by_its_deadline_and_replaced() {
@@ -86,7 +86,7 @@ fn s12_a_worker_that_is_stopped_is_found_by_its_deadline_and_replaced() {
     assert!(!std::path::Path::new(&format!("/proc/{worker}/stat")).exists(), "nothing of it is left");
 }
 
-/// A page that is larger than what can be said about it is told, and the pages before it are kept.
+/// A page larger than a message is reported, and the pages before it are kept.
 #[test]
 fn s12_a_page_that_is_too_large_is_not_lost_silently() {
     let odd = format!("{}a", "\u{1}".repeat(99)).repeat(250_000);
@@ -124,7 +124,7 @@ fn s12_workers_are_confined_and_end_with_whoever_started_them() {
     waited(gone).expect("the worker to be gone");
 }
 
-/// What comes to be within a few seconds.
+/// Polls for a few seconds.
 fn waited<T>(mut what: impl FnMut() -> Option<T>) -> Option<T> {
     let begun = Instant::now();
     while begun.elapsed() < Duration::from_secs(10) {

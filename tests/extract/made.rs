@@ -22,7 +22,7 @@ pub(crate) fn docx() -> Vec<u8> {
     document(&format!("<w:p><w:r><w:t>{WORDS}</w:t></w:r></w:p>"))
 }
 
-/// With this body.
+/// A document with this body.
 pub(crate) fn document(body: &str) -> Vec<u8> {
     let word = "http://schemas.openxmlformats.org/wordprocessingml/2006/main";
     Archive::of("word/document.xml")

@@ -1,4 +1,4 @@
-//! Pictures of text, and documents that hold them.
+//! Pictures of text, and documents that contain them.
 
 use std::io::Cursor;
 
@@ -9,23 +9,23 @@ use crate::archive::{Archive, HEAD};
 use crate::page::{Page, SANS};
 use crate::pdf_builder::{Builder, lines};
 
-/// What the pictures say.
+/// The text in the pictures.
 pub(crate) const SAYS: &str = "Seventeen crows sat on the frozen fence and waited for the farmer to bring the grain";
-/// Enough text for a page that needs no look.
+/// Enough text for a page to need no OCR.
 pub(crate) const TYPED: [&str; 3] = [
     "The minutes of the meeting were read and found to be correct by all who were there.",
     "It was agreed that the bridge would be painted before the end of the coming summer.",
     "The treasurer said that there was money enough for paint, brushes and a small ladder.",
 ];
 
-/// A page on a file in the making.
+/// A page of a generated file.
 pub(crate) enum On<'a> {
     Text(&'a [&'a str]),
     /// A picture that fills most of the page.
     Scan(&'a str),
     /// Text and a picture below it.
     Both(&'a [&'a str], &'a str),
-    /// A picture over all of the page, and text that nobody sees.
+    /// A picture over the whole page, and invisible text.
     Layer(&'a [&'a str], &'a str),
     Blank,
 }

@@ -1,4 +1,4 @@
-//! Text that is there only as a picture of it.
+//! OCR.
 
 mod made;
 mod pictures;

@@ -1,4 +1,4 @@
-//! Pictures inside documents, and files that are pictures.
+//! Pictures inside documents, and image files.
 
 use serde_json::{Value, json};
 
@@ -72,7 +72,7 @@ fn k32_a_picture_without_words_is_known_by_its_name_and_size() {
 
 #[test]
 fn k32_letters_drawn_as_shapes_are_read() {
-    // H, drawn as strokes; a drawing with letters kept as text has them already.
+    // Letters drawn as strokes; text elements in an SVG need no OCR.
     let strokes = "M60,40 V200 M60,120 H140 M140,40 V200 M180,40 V200 M180,40 H260 M180,120 H240 M180,200 H260 \
                    M300,40 V200 H370 M410,40 V200 H480 M520,40 H600 V200 H520 Z";
     let svg = format!(
@@ -95,7 +95,7 @@ fn k32_what_a_picture_says_about_itself_is_told_once() {
     let mut sum = flate2::Crc::new();
     sum.update(&chunk[4..]);
     chunk.extend(sum.sum().to_be_bytes());
-    // Behind the head, which has 33 bytes.
+    // After the 33 bytes of the header.
     bytes.splice(33..33, chunk);
     let read = json("a.png", &bytes);
     assert_eq!(texts(&read)[0].matches("The lost harbour").count(), 1, "{read}");

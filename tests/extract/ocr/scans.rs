@@ -1,4 +1,4 @@
-//! Which pages are read as pictures, and what becomes of the others.
+//! Which pages are read by OCR, and the treatment of the remaining ones.
 
 use serde_json::{Value, json};
 
@@ -69,7 +69,7 @@ fn k22_all_pages_are_looked_at_where_that_is_forced() {
         let read = read(&[On::Text(&TYPED), On::Layer(&TYPED, SAYS)], flag);
         assert_eq!(read["processing_method"], "ocr", "{read}");
         says(&read, 0, &TYPED.join(" "));
-        // What nobody sees is not there.
+        // Invisible text is ignored.
         says(&read, 1, SAYS);
         assert!(read["pages"][0]["confidence"].is_number());
     }
@@ -162,7 +162,7 @@ fn k33_true_words_are_not_replaced_by_what_is_seen_of_them() {
     assert!(word_f1(&format!("{} {SAYS}", title[0]), texts(&read)[0]) > 0.9, "{read}");
 }
 
-/// Comments lie over a page, and say nothing of what it shows.
+/// Comments lie over a page and are independent of its contents.
 #[test]
 fn k33_a_long_comment_is_no_reason_not_to_look() {
     let bytes = pdf(&[On::Scan(SAYS)]);

@@ -1,4 +1,4 @@
-//! Tesseract instead of what is built in.
+//! Tesseract instead of the built-in OCR.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -13,7 +13,7 @@ fn files(pages: &[On<'_>]) -> Files {
     Files::of([("scan.pdf", &pdf(pages) as &[u8])]).with_ocr("engine", "tesseract")
 }
 
-/// A program that is asked as Tesseract is.
+/// A script with the command line of Tesseract.
 fn stand_in(folder: &Path, script: &str) -> String {
     let program = folder.join("tesseract");
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
@@ -46,7 +46,7 @@ fn k31_pages_with_text_are_kept_where_others_cannot_be_read() {
 fn it_is_told_the_languages_and_its_words_become_the_text() {
     let files = files(&[On::Scan(SAYS), On::Text(&TYPED)]).with_ocr("language", "deu+eng");
     let folder = files.folder().to_owned();
-    // It says what it was told, the head of the picture, and how much of it there was.
+    // Records its arguments, the header of the picture and its size.
     let script = r#"echo "$@" > "$(dirname "$0")/told"
 head -c 18 > "$(dirname "$0")/head"; wc -c > "$(dirname "$0")/rest"
 env | cut -d= -f1 > "$(dirname "$0")/environment"
@@ -96,7 +96,7 @@ fn a_language_cannot_be_a_flag() {
 
 #[test]
 fn looking_at_pages_gives_a_file_more_time_and_no_more_than_they_take() {
-    // Each page takes a second, and all of them longer than a file may take.
+    // Each page takes a second, and all of them exceed the timeout of a file.
     let says = r"sleep 1; printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'";
     let pages: Vec<On<'_>> = (0..6).map(|_| On::Scan(SAYS)).collect();
     let files = files(&pages).variable("PATH", "/usr/bin:/bin").with("timeout", "5s").with_ocr("page_timeout", "20s");

@@ -1,4 +1,4 @@
-//! Pictures that a model of a provider describes, if the operator allows it.
+//! Picture descriptions by a provider's vision model, if the operator allows it.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::command::{Files, texts};
 use crate::made;
 
-/// A provider that sees a lighthouse in everything; each request comes back as well.
+/// A provider that describes everything as a lighthouse, and a channel with its requests.
 fn provider() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
