@@ -1,4 +1,4 @@
-//! Bounds on connections that the library's tests cannot reach: other addresses, other users, further paths (S-10).
+//! Connection limits that the library's tests cannot cover: remote addresses, different users, additional paths (S-10).
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpStream, UdpSocket};
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::http::Client;
 use crate::process::{corbie, skip, wait_for};
 
-/// An address of this machine that is not loopback. Nothing is sent to find it.
+/// A non-loopback address of this machine. No packet is sent to find it.
 fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?;
@@ -112,7 +112,7 @@ fn s10_a_body_that_takes_too_long_is_told_so_on_every_path() {
     }
 }
 
-/// The mode keeps other users out; should somebody loosen it by hand, the program still does.
+/// The file mode keeps different users out; if it is loosened manually, the program still rejects them.
 #[test]
 fn s06_another_user_is_turned_away_from_a_socket_file_for_one() {
     let program = corbie("serve");

@@ -1,11 +1,11 @@
-//! `curl`, which nearly everybody has.
+//! `curl` as an independent client.
 
 use std::process::Command;
 
-/// What it printed, with the status on a line of its own at the end; none on machines without it.
+/// Its output and the status; `None` on machines without it.
 pub(crate) fn curl(arguments: &[&str]) -> Option<(String, u16)> {
     let mut command = Command::new("curl");
-    // Only what the test says counts, not the settings of whoever runs it.
+    // Ignores the user's settings.
     command.args(["-q", "--silent", "--show-error", "--max-time", "30", "--noproxy", "*", "-w", "\n%{http_code}"]);
     let output = command.args(arguments).output().ok()?;
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

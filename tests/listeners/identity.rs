@@ -1,4 +1,4 @@
-//! Certificates for `localhost`, made for one test, and a client that knows them.
+//! Certificates for `localhost`, created per test, and a client that trusts them.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -11,13 +11,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
 use crate::process::PATIENCE;
 
-/// A certificate that nobody has vouched for but itself, and its key.
+/// A self-signed certificate and its key.
 pub(crate) struct Identity {
     pub(crate) chain: String,
     pub(crate) key: String,
 }
 
-/// A connection over TLS.
+/// A TLS connection.
 pub(crate) type Encrypted = StreamOwned<ClientConnection, TcpStream>;
 
 impl Identity {
@@ -26,13 +26,13 @@ impl Identity {
         Identity { chain: made.cert.pem(), key: made.signing_key.serialize_pem() }
     }
 
-    /// Writes `server.pem` and `server.key`, each in one step as careful programs do.
+    /// Writes `server.pem` and `server.key`, each atomically.
     pub(crate) fn write(&self, folder: &Path) {
         write(folder, "server.pem", &self.chain);
         write(folder, "server.key", &self.key);
     }
 
-    /// Shakes hands, if the server has this certificate.
+    /// Performs a handshake, if the server has this certificate.
     pub(crate) fn connect(&self, port: u16) -> io::Result<Encrypted> {
         let mut roots = RootCertStore::empty();
         roots.add(CertificateDer::from_pem_slice(self.chain.as_bytes()).unwrap()).unwrap();
@@ -48,7 +48,7 @@ impl Identity {
     }
 }
 
-/// Replaces a file in one step; only the user can read it.
+/// Replaces a file atomically; only the user can read it.
 pub(crate) fn write(folder: &Path, name: &str, text: &str) {
     use std::os::unix::fs::PermissionsExt;
     let mut file = tempfile::NamedTempFile::new_in(folder).unwrap();
@@ -57,11 +57,11 @@ pub(crate) fn write(folder: &Path, name: &str, text: &str) {
     file.persist(folder.join(name)).unwrap();
 }
 
-/// One request on a connection that goes on; the status line of its answer.
+/// Sends one request on a keep-alive connection and returns the status line.
 pub(crate) fn ask_on(stream: &mut Encrypted) -> String {
     stream.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").unwrap();
     let mut answer = Vec::new();
-    // The answer is the word that ends it.
+    // The response ends with this character.
     while !answer.ends_with(b"}") {
         let mut piece = [0; 1024];
         let length = stream.read(&mut piece).unwrap();

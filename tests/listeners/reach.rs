@@ -1,4 +1,4 @@
-//! Which addresses may be opened without a token, and what is said of those that others can reach (S-06).
+//! Which addresses may be opened without a token, and warnings for publicly reachable ones (S-06).
 
 use crate::identity::Identity;
 use crate::process::{Setup, corbie};
@@ -9,7 +9,7 @@ fn listening_on(address: &str) -> Setup {
 
 #[test]
 fn s06_whatever_others_can_reach_is_refused_without_a_token() {
-    // A name is known to the resolver alone, and counts as outside.
+    // Only the resolver knows the address of a name, so it counts as remote.
     for address in ["0.0.0.0:0", "[::]:0", "[::ffff:0.0.0.0]:0", "localhost.:0", "some.name.example:0", "0:0"] {
         let ended = listening_on(address).run("");
         assert_eq!(ended.code, Some(1), "{address}: {}", ended.err);

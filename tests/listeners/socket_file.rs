@@ -1,4 +1,4 @@
-//! HTTP over a socket in the file system, by the settings.
+//! HTTP over Unix sockets.
 
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixListener;

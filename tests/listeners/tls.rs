@@ -1,4 +1,4 @@
-//! HTTPS by the settings: the pair is read, told when it is wrong, and read again when it changes (S-08).
+//! HTTPS: the certificate and key are loaded, errors are reported, and changes are reloaded (S-08).
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
@@ -16,7 +16,7 @@ fn program() -> Setup {
     corbie("serve --port 0").file("corbie.yaml", SETTINGS)
 }
 
-/// The port, from a line that says `https`.
+/// The port, from a log line with `https`.
 #[track_caller]
 fn port(server: &mut Running) -> u16 {
     let line = server.logged("listening");
@@ -45,7 +45,7 @@ fn s08_curl_speaks_https_with_every_path() {
         assert_eq!(status, 200);
         assert!(answer.to_lowercase().contains("strict-transport-security: max-age="), "{answer}");
     }
-    // Plain HTTP is told what to do.
+    // Plain HTTP gets a hint.
     let plain = Client::v4(port).get("/health");
     assert_eq!(plain.status, 400);
     assert!(plain.body.contains("https"), "{}", plain.body);
@@ -85,7 +85,7 @@ fn s08_a_changed_pair_is_read_again_and_a_wrong_one_is_not_taken() {
     let mut open = first.connect(port).unwrap();
     assert_eq!(ask_on(&mut open), "HTTP/1.1 200 OK");
 
-    // Half of the new pair is none.
+    // A new certificate without its key is rejected.
     write(&folder, "server.pem", &second.chain);
     let refusal = server.logged("the new certificate is refused and the old one stays");
     assert!(refusal.contains("server.key") && refusal.contains("another certificate"), "{refusal}");
@@ -135,7 +135,7 @@ fn s08_a_key_that_everybody_can_read_is_warned_of() {
     assert!(line.contains("WARN") && line.contains("server.key"), "{line}");
 }
 
-/// The kinds of key that other tools write.
+/// The key formats of common tools.
 #[test]
 fn s08_keys_of_every_kind_are_read() {
     let kinds: [&[&str]; 4] = [
