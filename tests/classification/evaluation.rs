@@ -1,4 +1,4 @@
-//! How good the categories are, measured through a tool.
+//! Evaluation of the categories through a tool.
 
 use corbie::app::{self, App};
 use corbie::config::classification::Method;
@@ -49,14 +49,14 @@ async fn without_texts_the_examples_are_judged_by_what_was_learned_without_them(
     let (app, _folder) = small(Method::Hybrid);
     let found = evaluate(&app, json!({})).await;
     assert_eq!((&found["count"], &found["of"], &found["held_out"]), (&json!(24), &json!(24), &json!(true)));
-    // Who has learned them knows them all; who has not cannot.
+    // With training data the accuracy would be 1; held out, it cannot be.
     let accuracy = found["accuracy"].as_f64().unwrap();
     assert!((0.3..1.0).contains(&accuracy), "{found}");
     assert!(!found["mistakes"].as_array().unwrap().is_empty());
     let rows = found["confusion"].as_array().unwrap();
     let right: u64 = rows.iter().enumerate().map(|(place, row)| row[place].as_u64().unwrap()).sum();
     assert!((right as f64 / 24.0 - accuracy).abs() < 1e-9, "{found}");
-    // Rules learn nothing from examples, so there is nothing to hold out.
+    // Rules do not learn from examples, so no example is held out.
     let (rules, _folder) = small(Method::Rules);
     let found = evaluate(&rules, json!({})).await;
     assert_eq!((&found["count"], &found["held_out"]), (&json!(24), &json!(false)));

@@ -1,4 +1,4 @@
-//! A server in this process, and a small taxonomy.
+//! In-process server and a small taxonomy.
 
 use std::path::Path;
 

@@ -6,7 +6,7 @@ use tempfile::TempDir;
 
 use crate::fixture::{app, call, classify, told, with_taxonomy};
 
-/// A failure in the dialect of classification: nothing but `error`.
+/// A failure in the format of the classification tools: a single `error` member.
 #[track_caller]
 fn failure(result: &Value, contains: &str) {
     assert_eq!(result["isError"], true, "{result}");

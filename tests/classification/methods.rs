@@ -81,7 +81,7 @@ async fn c54_t41_without_the_embedding_model_rules_decide_and_health_says_so() {
     assert!(impaired.unwrap().contains("only rules are used"));
 }
 
-/// A model whose labels are the categories, whatever order it has them in.
+/// A model whose labels are the categories, in any order.
 #[tokio::test]
 async fn c51_a_fine_tuned_model_from_a_folder_decides() {
     let folder = TempDir::new().unwrap();
@@ -124,7 +124,7 @@ async fn what_was_trained_is_loaded_and_not_learned_again() {
     let app = app::build(&config).unwrap();
     assert_eq!(classify(&app, "is it here yet").await, fresh);
     assert_eq!(embedded(&app), 1, "only the text itself");
-    // One that is cut short is not used.
+    // A truncated file is not used.
     let trained = path.with_extension("trained");
     let bytes = std::fs::read(&trained).unwrap();
     std::fs::write(&trained, &bytes[..bytes.len() / 2]).unwrap();
@@ -133,7 +133,7 @@ async fn what_was_trained_is_loaded_and_not_learned_again() {
     assert_eq!(embedded(&app), 25, "the text and 24 examples");
 }
 
-/// How many texts the embedding model has read.
+/// Number of texts embedded so far.
 fn embedded(app: &app::App) -> usize {
     let mut registry = prometheus_client::registry::Registry::default();
     app.inference.register(&mut registry);
@@ -143,7 +143,7 @@ fn embedded(app: &app::App) -> usize {
     line.rsplit(' ').next().unwrap().parse().unwrap()
 }
 
-/// A first text that gives up must not take the learning with it.
+/// Cancelling the first text must not cancel the training.
 #[tokio::test]
 async fn what_is_being_learned_is_learned_to_the_end() {
     let folder = TempDir::new().unwrap();
@@ -151,7 +151,7 @@ async fn what_is_being_learned_is_learned_to_the_end() {
     let hurried = tokio::time::timeout(std::time::Duration::from_millis(1), classify(&app, "where is it now")).await;
     assert!(hurried.is_err());
     assert!(app.classification.health().1.unwrap().contains("still learning"));
-    // What is certain need not wait.
+    // `certain` rules need not wait for the training.
     assert_eq!(classify(&app, "INV-7").await["category"], "billing");
     app.classification.warm().await;
     assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");

@@ -1,4 +1,4 @@
-//! V-06: what holds for every text.
+//! V-06: invariants for every text.
 
 use corbie::app::{self, App};
 use proptest::prelude::*;
@@ -39,7 +39,7 @@ fn check(app: &App, runtime: &Runtime, text: &str) -> Result<(), TestCaseError> 
     Ok(())
 }
 
-/// Random texts of every kind, and texts that look like someone's.
+/// Random texts of every kind, and realistic texts.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "what", "is", "the", "war", "of", "cells", "2", "+", "python", "why", "hello", "x^2", "phone", "кот", "日本",
@@ -56,7 +56,7 @@ fn texts() -> impl Strategy<Value = String> {
 #[test]
 fn v06_c24_c25_c26_c27_c28_hold_for_every_text() {
     let runtime = Runtime::new().unwrap();
-    // Without a cache, or an answer would be compared with itself.
+    // Without a cache, or a result would be compared with itself.
     let mut config = settings();
     config.classification.cache_entries = 0;
     let app = app::build(&config).unwrap();

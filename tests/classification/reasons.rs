@@ -1,4 +1,4 @@
-//! What a verdict is shown with, for those who ask: the nearest examples, and the rules that decided.
+//! Explanations of a result: the nearest examples, and the rules that decided.
 
 use corbie::app::{self, App};
 use corbie::config::classification::Method;

@@ -77,7 +77,7 @@ async fn c55_a_category_that_is_gone_keeps_its_place_unless_the_operator_says_ot
         if stable {
             assert_eq!(categories(&app).await, ["fruit", "tools", "birds"]);
             assert_eq!(classify(&app, "raven").await["class"], 2);
-            // Nothing is sorted into it any more.
+            // No text is assigned to it any more.
             let verdict = classify(&app, "hammer").await;
             assert_eq!(verdict["probabilities"][1], 0.0);
             assert_eq!(classify(&app, "tell me everything about hammers").await["probabilities"][1], 0.0);
@@ -96,7 +96,7 @@ async fn c59_x36_a_reload_forgets_every_answer() {
     let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
     assert_eq!(classify(&app, "apple").await["category"], "fruit");
     assert_eq!(classify(&app, "apple").await["category"], "fruit");
-    // The word changes sides.
+    // The word moves to the other category.
     write(&path, &[("fruit", "pear"), ("tools", "apple")]);
     app.classification.reload().await.unwrap();
     assert_eq!(classify(&app, "apple").await["category"], "tools");
@@ -104,8 +104,8 @@ async fn c59_x36_a_reload_forgets_every_answer() {
 
 const PROVIDERS: [&str; 2] = ["first", "second"];
 
-/// A thousand reloads with traffic of every kind. The two versions have the same names for other words, so that an
-/// answer made of both would show.
+/// A thousand reloads under mixed load. The two versions have the same names for different words, so that a result made
+/// from both would show.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
     let folder = TempDir::new().unwrap();
@@ -132,7 +132,7 @@ async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
                         vec![classify(&app, texts[caller]).await]
                     };
                     let names: Vec<&str> = results.iter().map(|one| one["category"].as_str().unwrap()).collect();
-                    // Each version has models of its own; those of unsure texts are the same in both.
+                    // Each version has its own models; those for uncertain texts are the same in both.
                     for (one, text) in results.iter().zip(if batch { &texts[..] } else { &texts[caller..] }) {
                         let model = one["model"].as_str().unwrap();
                         let version = versions
@@ -153,7 +153,7 @@ async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
         .collect();
     for reload in 0..1000 {
         let version = (reload + 1) % 2;
-        // Words and models change with every reload; every fiftieth has new examples to learn as well.
+        // Words and models change with every reload; every fiftieth reload also has new examples to train on.
         let learned = reload / 50;
         let examples = |name: &str, _: &str| format!("the {name} of {learned} things, more {name}");
         write_examples(&path, &versions[version], PROVIDERS[version], examples);

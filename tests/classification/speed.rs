@@ -1,4 +1,4 @@
-//! Targets in seconds of CPU, with room for a busy machine: `bench/run classify` measures.
+//! CPU time targets with slack for a busy machine; `bench/run classify` measures precisely.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use corbie::config::classification::Method;
 
 use crate::fixture::{classify, settings};
 
-/// The quickest of several rounds, as the slow ones say more about the machine.
+/// The fastest of several rounds, as the slow ones mostly reflect the machine.
 async fn per_text(method: Method, texts: &[&str]) -> Duration {
     let mut config = settings();
     config.classification.method = method;

@@ -1,4 +1,4 @@
-//! The taxonomy read, checked, tried and saved through tools.
+//! Reading, validating, trying and saving the taxonomy through tools.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -40,13 +40,13 @@ impl Desk {
         std::fs::read_to_string(&self.path).unwrap()
     }
 
-    /// What lies in the folder.
+    /// Number of files in the folder.
     fn files(&self) -> usize {
         self.folder.path().read_dir().unwrap().count()
     }
 }
 
-/// The small taxonomy with one category more.
+/// The small taxonomy with one more category.
 fn with_birds() -> String {
     let birds: Vec<&str> =
         vec!["a raven on the roof", "the owl hunts at night", "feathers of a crow", "nests of storks"];
@@ -154,7 +154,7 @@ async fn a_trial_that_is_given_up_leaves_its_turn_to_others() {
     let arguments = json!({ "text": with_birds(), "try": ["an owl hunts in the night"] });
     for _ in 0..12 {
         let given_up = desk.ask("check_taxonomy", arguments.clone());
-        // Whether it was done by then does not matter.
+        // Either outcome is fine here.
         let _ = tokio::time::timeout(Duration::from_millis(2), given_up).await;
     }
     let found = desk.ask("check_taxonomy", arguments).await;
@@ -258,7 +258,7 @@ async fn a_category_whose_prompts_must_stay_cannot_be_taken_away() {
     assert_eq!(told(&call(&app, "save_taxonomy", json!({ "text": with_birds() })).await.unwrap())["saved"], true);
 }
 
-/// The watcher must not read again what was saved, nor miss what is changed by hand after it.
+/// The watcher must not reload a saved file, nor miss a later manual change.
 #[tokio::test]
 async fn a_change_by_hand_after_saving_is_noticed() {
     let desk = desk(Method::Rules);

@@ -84,7 +84,7 @@ async fn c33_an_unsure_verdict_still_names_the_best_class() {
     }
 }
 
-/// Questions that nobody had when the examples were written.
+/// Questions that were not known when the examples were written.
 #[tokio::test]
 async fn everyday_questions_are_right_and_sure() {
     let app = app();
@@ -125,7 +125,7 @@ async fn c56_one_caller_with_many_texts_does_not_hold_up_the_others() {
         let app = app.clone();
         tokio::spawn(async move { call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap() })
     };
-    // Several in a row, each of which needs the model, while the many are at it.
+    // Several texts in a row that need the model, while the batch is being processed.
     for text in ["where do penguins sleep in winter", "is the moon moving away from us", "do trees feel the cold"] {
         assert_eq!(classify(&app, text).await["category"], "science");
         assert!(!many.is_finished(), "the single texts were answered before the many");
