@@ -1,13 +1,13 @@
-//! Where genai's requests may differ from ours, and why.
+//! Accepted differences between the requests of genai and ours, with reasons.
 
 use serde_json::{Value, json};
 
 use Change::{At, Shape};
 
-/// What makes ours of genai's body, in this order. Whatever is not needed fails the run.
+/// Transformations from genai's body to ours, in order. An unnecessary entry fails the run.
 #[rustfmt::skip] // A table: cases, the reason, what changes.
 pub(crate) static ACCEPTED: &[Accepted] = &[
-    // Other ways to say the same.
+    // Equivalent representations.
     accept("openai/ anthropic/", "a stream is only sent if asked for", &[At("/stream", "false", "")]),
     accept("openai/tools openai/tool_named openai/tool_results", "tools are not strict unless they say so",
         &[At("/tools/*/function/strict", "false", "")]),
@@ -28,7 +28,7 @@ pub(crate) static ACCEPTED: &[Accepted] = &[
         "Google has a name for the output of a tool, and takes all of the response for it where that is missing",
         &[Shape(|_, body| name_outputs(body))]),
 
-    // What genai has no words for.
+    // Features that genai does not support.
     accept("openai/tool_results", "genai's tools give only text; so do OpenAI's, and our pictures come after them",
         &[At("/messages/4/content", r#""And in short?""#,
              r#"[{"type": "image_url", "image_url": {"url": "https://example.com/radar.png"}},
@@ -55,7 +55,7 @@ pub(crate) static ACCEPTED: &[Accepted] = &[
     accept("openai/reasoning_effort", "this model refuses these settings, which only we are told",
         &[At("/temperature", "0.2", ""), At("/top_p", "0.5", ""), At("/seed", "1", ""), At("/stop", r#"["x"]"#, "")]),
 
-    // What providers refuse, or do not know.
+    // Features that providers reject or do not know.
     accept("openai/tool_results", "thoughts are no part of OpenAI's messages, only of those of some who copy it",
         &[At("/messages/1/reasoning_content", r#""Two places.""#, "")]),
     accept("openai/tool_results", "genai quotes arguments that are no JSON; we return what the model wrote",
@@ -88,7 +88,7 @@ pub(crate) static ACCEPTED: &[Accepted] = &[
     accept("google/limits", "Google takes seeds of 32 bits; we cut longer ones",
         &[At("/generationConfig/seed", "4294967338", "42")]),
 
-    // What each has decided for itself.
+    // Independent decisions of both.
     accept("anthropic/budget", "we ask to see thoughts that have a budget too",
         &[At("/thinking/display", "", r#""summarized""#)]),
     accept("anthropic/", "without a limit genai's is all that the model can write, and ours 16384 after the thinking",
@@ -106,9 +106,9 @@ pub(crate) struct Accepted {
 }
 
 pub(crate) enum Change {
-    /// The place, with `*` for every item of a list; what genai has there; what we have there. Empty is nothing.
+    /// The path, with `*` for every item of a list; genai's value; our value. Empty means absent.
     At(&'static str, &'static str, &'static str),
-    /// Given the chat and genai's body.
+    /// Receives the chat and genai's body.
     Shape(fn(&Value, &mut Value)),
 }
 
@@ -122,14 +122,14 @@ const fn accept(cases: &'static str, why: &'static str, changes: &'static [Chang
     Accepted { cases, why, changes }
 }
 
-/// Only where the number is one of genai's own.
+/// Only if the number is a default of genai.
 fn limit(chat: &Value, body: &mut Value) {
     if chat["max_tokens"].is_null() && (body["max_tokens"] == 64_000 || body["max_tokens"] == 128_000) {
         body["max_tokens"] = json!(16_384 + body["thinking"]["budget_tokens"].as_u64().unwrap_or(0));
     }
 }
 
-/// As we spell them.
+/// In our spelling.
 fn spell(body: &mut Value) {
     let names = ["inline_data inlineData", "file_data fileData", "mime_type mimeType", "file_uri fileUri"];
     let spelled = names.iter().filter_map(|names| names.split_once(' '));
@@ -137,7 +137,7 @@ fn spell(body: &mut Value) {
     *body = serde_json::from_str(&text).expect("other names are still names");
 }
 
-/// Where genai has joined: at empty lines, for Google at the ends of lines.
+/// Splits what genai has joined: at empty lines, for Google at line ends.
 fn split_system(_: &Value, body: &mut Value) {
     let split =
         |text: &Value, by| -> Vec<String> { text.as_str().unwrap_or_default().split(by).map(Into::into).collect() };
@@ -166,7 +166,7 @@ fn list_texts(body: &mut Value) {
     }
 }
 
-/// Google's results of tools, by the name that it has for them.
+/// Google's tool results under the documented name.
 fn name_outputs(body: &mut Value) {
     for content in items(&mut body["contents"]) {
         for response in items(&mut content["parts"]).filter_map(|part| part.pointer_mut("/functionResponse/response")) {
@@ -175,7 +175,7 @@ fn name_outputs(body: &mut Value) {
     }
 }
 
-/// Turns of the same role that follow each other become one.
+/// Merges consecutive turns of the same role.
 fn join_turns(body: &mut Value, turns: &str, parts: &str) {
     let mut joined: Vec<Value> = Vec::new();
     for turn in items(&mut body[turns]) {

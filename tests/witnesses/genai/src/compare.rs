@@ -1,4 +1,4 @@
-//! Compares bodies, and tells which accepted differences nobody needs.
+//! Compares bodies, and finds accepted differences that are unnecessary.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub(crate) struct Case {
 }
 
 impl Case {
-    /// What differs though it is not accepted.
+    /// Differences that are not accepted.
     pub(crate) fn unexplained(&self) -> Option<String> {
         let mut found = Vec::new();
         list(&self.ours, &self.explained(None), "", &mut found);
@@ -33,13 +33,13 @@ impl Case {
         body
     }
 
-    /// `openai/plain` is that case, `openai/` every one of that provider.
+    /// `openai/plain` is that case, `openai/` every case of that provider.
     fn is_called(&self, name: &str) -> bool {
         self.label == name || (name.ends_with('/') && self.label.starts_with(name))
     }
 }
 
-/// Accepted differences, each with a name of cases that agree as well without one of its changes.
+/// Accepted differences, each with a name of cases that also agree without one of its changes.
 pub(crate) fn needless(cases: &[Case]) -> Vec<(&'static str, &'static str)> {
     let mut found = Vec::new();
     for accepted in ACCEPTED {
@@ -63,7 +63,7 @@ fn apply(change: &Change, chat: &Value, body: &mut Value) {
     }
 }
 
-/// Lists what differs, place by place.
+/// Lists the differences, path by path.
 fn list(ours: &Value, theirs: &Value, place: &str, found: &mut Vec<String>) {
     match (ours, theirs) {
         (Value::Object(ours), Value::Object(theirs)) => {
@@ -86,7 +86,7 @@ fn list(ours: &Value, theirs: &Value, place: &str, found: &mut Vec<String>) {
     }
 }
 
-/// Puts ours wherever the path leads to theirs. Into a list, ours goes before what is there.
+/// Replaces genai's value by ours at every match of the path. In a list, ours is inserted before the existing items.
 fn swap(value: &mut Value, path: &[&str], theirs: Option<&Value>, ours: Option<&Value>) {
     match (path, value) {
         (["*", rest @ ..], Value::Array(items)) => items.iter_mut().for_each(|item| swap(item, rest, theirs, ours)),

@@ -1,8 +1,8 @@
-//! The crate genai as a witness of the requests that corbie's adapters make.
+//! The genai crate as an independent check of the requests made by corbie's adapters.
 //!
-//! Golden chats are said in genai's words and sent to the fake upstream. What arrives there has to be what
-//! `tests/providers` expects of our own adapters, but for what is [`accepted`]. Where both agree, two readings of a
-//! provider's documentation do.
+//! Golden chats are converted to genai's types and sent to the mock upstream. The requests that arrive there must equal
+//! the expected requests of our own adapters in `tests/providers`, except for [`accepted`] differences. If both agree,
+//! two independent interpretations of a provider's documentation agree.
 //!
 //! ```text
 //! genai-witness http://127.0.0.1:4000 tests/providers
@@ -29,7 +29,7 @@ use compare::Case;
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// How we talk to a provider, and those of its golden chats that genai has words for.
+/// A provider API, and its golden chats that genai can express.
 struct Api {
     name: &'static str,
     adapter: AdapterKind,
@@ -40,7 +40,7 @@ struct Api {
 const APIS: [Api; 3] = [
     Api {
         name: "openai",
-        // Chat completions for all models; on its own, genai asks newer ones for responses.
+        // Chat completions for all models; by default, genai uses the responses API for newer ones.
         adapter: AdapterKind::OpenAI,
         key_header: "authorization",
         cases: "plain plain_stream turns image json schema tools tool_named tool_results \
@@ -96,7 +96,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             }
         }
     }
-    // What was not compared may need what nothing else does.
+    // Cases that were not compared may need an entry that no other case needs.
     let needless = if failed == 0 { compare::needless(&cases) } else { Vec::new() };
     for (difference, name) in &needless {
         println!("FAIL  genai: {name} does not need the accepted difference \"{difference}\"; remove it there");
@@ -107,7 +107,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
 }
 
 impl Upstream {
-    /// The one that genai takes for every provider.
+    /// The upstream, used by genai for every provider.
     fn at(url: &str) -> Result<Upstream, Box<dyn Error>> {
         let http = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
         let base = url.to_owned();
@@ -120,7 +120,7 @@ impl Upstream {
         Ok(Upstream { url: url.to_owned(), http, genai })
     }
 
-    /// A golden chat, our request, and the body of genai's, if that has the path and the key where ours has them.
+    /// A golden chat, our request, and the body of genai's, after checking that its path and key match ours.
     async fn ask(&self, api: &Api, golden: PathBuf) -> Result<(Value, Value, Value), Box<dyn Error>> {
         let read = |kind: &str| -> Result<Value, Box<dyn Error>> {
             let path = golden.with_extension(kind);
@@ -131,7 +131,7 @@ impl Upstream {
         let requests = format!("{}/_requests", self.url);
         self.http.delete(&requests).send().await?.error_for_status()?;
 
-        // We take Google's models with their collection before the name too, genai only without.
+        // We also accept Google's models with the collection prefix, genai only without.
         let model = chat["model"].as_str().unwrap_or_default().trim_start_matches("models/");
         let target = ModelIden::new(api.adapter, model.to_owned());
         let (request, options) = (words::request(&chat), words::options(&chat));
@@ -160,7 +160,7 @@ impl Upstream {
 }
 
 impl Api {
-    /// Where we send a chat.
+    /// The path of our requests.
     fn path(&self, model: &str, stream: bool) -> String {
         match (self.name, stream) {
             ("openai", _) => "/v1/chat/completions".into(),

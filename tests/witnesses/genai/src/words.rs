@@ -1,6 +1,7 @@
-//! A golden chat in genai's words.
+//! Converts a golden chat to genai's types.
 //!
-//! What genai has no words for is left out: that a tool failed, pictures in its result, who called it.
+//! Parts that genai does not support are omitted: that a tool failed, pictures in its result, and the name of the
+//! called tool.
 
 use genai::chat::{
     Binary, ChatMessage, ChatOptions, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, ReasoningEffort, Tool,
@@ -47,7 +48,7 @@ pub(crate) fn options(chat: &Value) -> ChatOptions {
     options
 }
 
-/// What tools gave comes in a message of its own, before the rest of its turn.
+/// Tool results go in a separate message, before the rest of the turn.
 fn messages(turn: &Value) -> Vec<ChatMessage> {
     let mut parts = Vec::new();
     let mut results = Vec::new();
@@ -94,7 +95,8 @@ fn push_reasoning(part: &Value, parts: &mut Vec<ContentPart>) {
     if proof["type"] == "redacted_thinking" {
         parts.push(ContentPart::from_custom(proof.clone(), None));
     } else if let Some(signature) = proof["google"]["thought_signature"].as_str() {
-        // Google's is that of a part, before which genai wants it. Thoughts themselves are not sent back.
+        // Google's signature belongs to a part, and genai expects it before that part. Thoughts themselves are not sent
+        // back.
         if part["text"] == "" {
             if proof["of_part_before"] != true {
                 parts.push(ContentPart::Text(String::new()));
