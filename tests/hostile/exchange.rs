@@ -1,31 +1,31 @@
-//! An exchange as it is written in the corpus; `exchanges/README.md` tells the format.
+//! Parser of the exchange corpus; `exchanges/README.md` documents the format.
 
 use std::time::Duration;
 
-/// What one hostile client does, and what must come of it.
+/// The actions of one hostile client, and the expected outcome.
 #[derive(Debug)]
 pub(crate) struct Exchange {
     pub(crate) name: String,
-    /// What the client hopes for, in words.
+    /// The goal of the client, as text.
     pub(crate) tries: String,
     pub(crate) server: String,
-    /// It needs a server that nobody has spoken to.
+    /// Needs a fresh server.
     pub(crate) alone: bool,
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
-/// Texts are kept as they are written: some of what they name is known only when they are sent.
+/// Texts are kept unexpanded: some of their variables are known only when they are sent.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// Goes on with another connection, which is opened if it is new.
+    /// Switches to another connection, which is opened if it is new.
     Connection(String),
     Send(String),
     Request(Request),
-    /// From here on everything is written so many bytes at a time.
+    /// From here on, writes in pieces of this many bytes.
     Pieces(usize),
-    /// Byte by byte, until all is sent or the server hangs up.
+    /// Byte by byte, until everything is sent or the server disconnects.
     Drip(Duration, String),
-    /// Again and again without reading, until the server hangs up.
+    /// Repeatedly without reading, until the server disconnects.
     Flood(String),
     HalfClose,
     Close,
@@ -34,22 +34,22 @@ pub(crate) enum Step {
     /// A line on stdin.
     Line(String),
     Expect(Expect),
-    /// What the server must not have written to stderr by its end.
+    /// Text that must not be on stderr at the end.
     NeverLogged(String),
 }
 
-/// An HTTP request that is well-formed but for what the exchange changes.
+/// An HTTP request that is well-formed except for the changes of the exchange.
 #[derive(Debug, Default)]
 pub(crate) struct Request {
     pub(crate) method: String,
     pub(crate) target: String,
     pub(crate) headers: Vec<String>,
-    /// Usual headers that are left out.
+    /// Default headers to omit.
     pub(crate) without: Vec<String>,
     pub(crate) body: String,
 }
 
-/// A WebSocket frame, masked with zeros, so that its payload can be read on the wire.
+/// A WebSocket frame, masked with zeros, so that its payload is readable on the wire.
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) opcode: u8,
@@ -63,15 +63,15 @@ pub(crate) struct Frame {
 
 #[derive(Debug)]
 pub(crate) enum Expect {
-    /// So many HTTP replies, each with one of these statuses; a hang-up where that is allowed.
+    /// This many HTTP replies, each with one of these statuses; or a disconnect, if allowed.
     Status {
         times: usize,
         any: Vec<u16>,
         or_closed: bool,
     },
-    /// The head of a reply whose body does not end.
+    /// The head of a reply with an unfinished body.
     Stream(u16),
-    /// That body ends after all.
+    /// The end of that body.
     Ends,
     /// A WebSocket message.
     Message,
@@ -82,22 +82,22 @@ pub(crate) enum Expect {
     },
     /// A line on stdout.
     Line,
-    /// Nothing on stdout: the next line there answers the next request.
+    /// No output on stdout: the next line answers the next request.
     Silence,
-    /// The JSON-RPC error of the last reply.
+    /// The JSON-RPC error code of the last reply.
     Code(i64),
     Has(String),
     HasNot(String),
-    /// The server hangs up and has nothing more to say.
+    /// The server disconnects without further data.
     Closed,
-    /// The connection goes on, and nothing is left on it: the next request gets its own answer.
+    /// The connection stays open with no unread data: the next request gets its own reply.
     Open,
 }
 
-/// What ends a line of HTTP, in the words of the corpus.
+/// End of an HTTP line, in corpus notation.
 const END_OF_LINE: &str = "<<0d 0a>>";
 
-/// Reads a file of the corpus.
+/// Parses a file of the corpus.
 pub(crate) fn parse(file: &str) -> Result<Vec<Exchange>, String> {
     let mut exchanges: Vec<Exchange> = Vec::new();
     let mut usual = String::from("plain");
@@ -157,7 +157,7 @@ impl Exchange {
                 let (method, target) = rest.split_once(' ').ok_or("a method and a target")?;
                 Step::Request(Request { method: method.into(), target: target.into(), ..Request::default() })
             }
-            // Lines that follow each other are written at once, so that how they arrive is no matter of chance.
+            // Consecutive lines are written in one call, so that they arrive together.
             (">" | "raw", Some((_, Step::Send(before)))) => {
                 *before += rest;
                 *before += if verb == ">" { END_OF_LINE } else { "" };

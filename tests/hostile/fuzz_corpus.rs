@@ -1,4 +1,4 @@
-//! Replays what fuzzing starts from and what it found, and a slice of new inputs.
+//! Replays the seeds and findings of fuzzing, and a number of mutated inputs.
 
 #[path = "../../fuzz/promises/mod.rs"]
 mod promises;
@@ -7,7 +7,7 @@ mod replay;
 
 use std::path::Path;
 
-/// `changed`: how many new inputs there are.
+/// `changed`: the number of mutated inputs.
 fn replay(target: &str, changed: u64) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     replay::replay(&corpus, changed, |input| promises::hold(target, input));

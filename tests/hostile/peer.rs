@@ -1,4 +1,4 @@
-//! One connection of a hostile client: writes what it is told to, and reads HTTP replies and WebSocket frames.
+//! One connection of a hostile client: writes raw bytes, and reads HTTP replies and WebSocket frames.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -11,14 +11,14 @@ use crate::process::PATIENCE;
 pub(crate) struct Peer {
     stream: TcpStream,
     unread: Vec<u8>,
-    /// Everything is written so many bytes at a time.
+    /// Writes in pieces of this many bytes.
     pub(crate) pieces: usize,
-    /// The reply to a `HEAD` has no body, whatever it says.
+    /// The reply to a `HEAD` has no body, even with a `Content-Length`.
     headless: bool,
     ended: bool,
 }
 
-/// What the server said last, on any transport.
+/// The last reply of the server, on any transport.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -33,7 +33,7 @@ impl Peer {
         Ok(Peer { stream, unread: Vec::new(), pieces: usize::MAX, headless: false, ended: false })
     }
 
-    /// A server that hangs up early has said so; that the rest could not be written is no failure.
+    /// A write error is not a failure: the server may have replied and disconnected early.
     pub(crate) fn send(&mut self, bytes: &[u8]) {
         self.headless = bytes.starts_with(b"HEAD ");
         for piece in bytes.chunks(self.pieces) {
@@ -65,11 +65,11 @@ impl Peer {
     }
 
     pub(crate) fn half_close(&mut self) {
-        // It may be closed already.
+        // The connection may be closed already.
         let _ = self.stream.shutdown(Shutdown::Write);
     }
 
-    /// The next HTTP reply; nothing if the server hangs up before it begins.
+    /// The next HTTP reply; `None` if the server disconnects before it begins.
     pub(crate) fn reply(&mut self) -> Result<Option<Reply>, String> {
         let Some(mut reply) = self.head()? else { return Ok(None) };
         let header = |name: &str| {
@@ -107,7 +107,7 @@ impl Peer {
         Ok(Some(Reply { status, head, body: Vec::new() }))
     }
 
-    /// The next WebSocket frame that is no ping or pong, as its opcode and payload; nothing at the end.
+    /// The next WebSocket frame except pings and pongs, as opcode and payload; `None` at the end.
     pub(crate) fn frame(&mut self) -> Result<Option<(u8, Vec<u8>)>, String> {
         loop {
             if self.unread.is_empty() && !self.read_more()? {
@@ -128,7 +128,7 @@ impl Peer {
         }
     }
 
-    /// Waits for the server to hang up; fails if it says anything before.
+    /// Waits for the server to disconnect; fails if data arrives before.
     pub(crate) fn closed(&mut self) -> Result<(), String> {
         while self.read_more()? {}
         match self.unread.is_empty() {
@@ -137,14 +137,14 @@ impl Peer {
         }
     }
 
-    /// Up to so many bytes; fewer at the end of the stream.
+    /// Up to this many bytes; fewer at the end of the stream.
     fn take(&mut self, length: usize) -> Result<Vec<u8>, String> {
         while self.unread.len() < length && self.read_more()? {}
         let length = length.min(self.unread.len());
         Ok(self.unread.drain(..length).collect())
     }
 
-    /// A body in chunks, to its end.
+    /// Reads a chunked body to its end.
     pub(crate) fn chunks(&mut self) -> Result<Vec<u8>, String> {
         let mut body = Vec::new();
         loop {
@@ -163,7 +163,7 @@ impl Peer {
         }
     }
 
-    /// False when the server has hung up, in whichever way.
+    /// False if the server has disconnected in any way.
     fn read_more(&mut self) -> Result<bool, String> {
         if self.ended {
             return Ok(false);
@@ -182,7 +182,7 @@ impl Peer {
 }
 
 impl Reply {
-    /// Head and body, as they came.
+    /// Raw head and body.
     pub(crate) fn text(&self) -> Vec<u8> {
         [self.head.as_bytes(), &self.body].concat()
     }
@@ -205,7 +205,7 @@ pub(crate) fn encode(frame: &Frame, payload: &[u8]) -> Vec<u8> {
         }
     }
     if frame.masked {
-        // A mask of zeros leaves the payload as it is.
+        // A mask of zeros keeps the payload readable.
         bytes.extend([0; 4]);
     }
     bytes.extend(payload);

@@ -1,4 +1,4 @@
-//! Plays a file of the corpus, one exchange after the other, and tells of every one that did not go as it must.
+//! Plays a file of the corpus, one exchange after the other, and reports every failed one.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -10,7 +10,7 @@ use crate::peer::{Peer, Reply, encode, find};
 use crate::servers::{Server, TOKEN};
 use crate::text;
 
-/// What is remembered between the steps of an exchange.
+/// State between the steps of an exchange.
 struct Stage<'a> {
     server: &'a mut Server,
     peers: HashMap<String, Peer>,
@@ -19,13 +19,13 @@ struct Stage<'a> {
     never_logged: NeverLogged,
 }
 
-/// What must not be on stderr at the end, and which exchange says so.
+/// Text that must not be on stderr at the end, with the name of its exchange.
 type NeverLogged = Vec<(String, Vec<u8>)>;
 
-/// What no reply may tell, whoever asks (S-03): where the program broke, and what it was given in confidence.
+/// Text that no reply may contain (S-03): internals and secrets.
 const INTERNALS: [&str; 4] = ["panicked", ".rs:", "RUST_BACKTRACE", TOKEN];
 
-/// Plays everything in a file. Servers are started once for each kind, and stopped at the end.
+/// Plays everything in a file. Each kind of server is started once and stopped at the end.
 #[track_caller]
 pub(crate) fn play(file: &str) {
     let exchanges = exchange::parse(file).unwrap();
@@ -168,7 +168,7 @@ impl Stage<'_> {
         }
     }
 
-    /// Whatever is said, it is nothing about the inside.
+    /// No reply may reveal internals.
     fn heard(&mut self, reply: Reply) -> Result<(), String> {
         let text = reply.text();
         if let Some(word) = INTERNALS.iter().find(|word| find(&text, word.as_bytes()).is_some()) {
@@ -198,7 +198,7 @@ impl Stage<'_> {
         self.expect(&Expect::Status { times: 1, any: vec![101], or_closed: false })
     }
 
-    /// A request with the usual headers, but for those the exchange gives itself or leaves out.
+    /// A request with the default headers, except for replaced or omitted ones.
     fn request(&self, request: &Request) -> Result<Vec<u8>, String> {
         let body = self.bytes(&request.body)?;
         let mut head = format!("{} {} HTTP/1.1<<0d 0a>>", request.method, request.target);
@@ -224,7 +224,7 @@ impl Stage<'_> {
         text::bytes(text, &self.server.facts)
     }
 
-    /// The connection that is spoken on; it is opened when it is first used.
+    /// The current connection; it is opened on first use.
     fn peer(&mut self) -> Result<&mut Peer, String> {
         match self.peers.entry(self.current.clone()) {
             Entry::Occupied(open) => Ok(open.into_mut()),

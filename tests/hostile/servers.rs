@@ -1,4 +1,4 @@
-//! The servers that exchanges are played against: the real program, with settings by the name the corpus uses.
+//! Servers for the exchanges: the real program, with settings by the name in the corpus.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::process::{Running, Setup, corbie, request, wait_for};
 use crate::text::Facts;
 use crate::traps;
 
-/// A program that runs.
+/// A running program.
 pub(crate) struct Server {
     pub(crate) running: Running,
     pub(crate) client: Client,
@@ -22,10 +22,10 @@ pub(crate) const TOKEN: &str = "8f383ccddc6f17eb57a96c711523e4a8072d8e79";
 /// What no exchange may make the program grow to. It needs 50 MB to run, and 110 MB when it classifies.
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 256 << 20;
-/// Where the settings of all limits begin.
+/// Prefix of all limit settings.
 const LIMITS: &str = "SERVER__LIMITS__";
 
-/// What servers of this name are told beyond the usual.
+/// Additional settings of servers of this name.
 fn settings(kind: &str) -> Vec<(String, &'static str)> {
     let named = |prefix: &str, settings: &[(&str, &'static str)]| -> Vec<(String, &'static str)> {
         settings.iter().map(|(name, value)| (format!("CORBIE_{prefix}{name}"), *value)).collect()
@@ -39,7 +39,7 @@ fn settings(kind: &str) -> Vec<(String, &'static str)> {
             "SERVER__",
             &[("ALLOWED_ORIGINS", r#"["https://app.example.org"]"#), ("ALLOWED_HOSTS", r#"["mcp.example.org"]"#)],
         ),
-        // Long enough for a good client on a busy machine.
+        // Long enough for a regular client on a busy machine.
         "quick" => {
             named(LIMITS, &[("REQUEST_READ_TIMEOUT", "500ms"), ("IDLE_TIMEOUT", "500ms"), ("WRITE_TIMEOUT", "500ms")])
         }
@@ -59,7 +59,7 @@ fn settings(kind: &str) -> Vec<(String, &'static str)> {
 }
 
 impl Server {
-    /// It tells everything it can: what must not be logged must not be logged at any level.
+    /// Starts with the most verbose log: secrets must not be logged at any level.
     pub(crate) fn start(kind: &str) -> Server {
         let setup = corbie("serve --stdio --port 0").variable("LOG_LEVEL", "debug");
         let setup = settings(kind).iter().fold(setup, |setup, (name, value)| setup.variable(name, value));
@@ -71,7 +71,7 @@ impl Server {
         Server { running, client, facts, kind: kind.into(), checks: 0 }
     }
 
-    /// Whatever a client has done, the next one is served.
+    /// The next client is served, independent of the previous ones.
     pub(crate) fn still_serves(&mut self) -> Result<(), String> {
         self.checks += 1;
         let id = format!("good-{}", self.checks);
@@ -79,7 +79,7 @@ impl Server {
         let expected = serde_json::json!({ "jsonrpc": "2.0", "id": id, "result": {} });
         let answer = match &*self.kind {
             "stdio" => self.running.ask(&ping),
-            // What the exchange has used up is not there for others of the same address; these pages always are.
+            // The exchange has used up the rate limit of this address; these pages are exempt.
             "rate" => match self.client.get("/live") {
                 reply if reply.status == 200 => return Ok(()),
                 reply => return Err(format!("`/live` answers {reply:?}")),
@@ -87,7 +87,7 @@ impl Server {
             _ => {
                 let bearer = format!("Bearer {TOKEN}");
                 let headers = [("Authorization", bearer.as_str())];
-                // A client that has gone may still hold its place for a moment.
+                // A disconnected client may still hold its permit briefly.
                 let reply = wait_for("a place", || {
                     let reply = self.client.try_call("POST", "/mcp", &headers, &ping.to_string());
                     reply.as_ref().map_or(true, |reply| reply.status != 503).then_some(reply)
@@ -98,7 +98,8 @@ impl Server {
         if answer == expected { Ok(()) } else { Err(format!("a good request gets {answer}")) }
     }
 
-    /// Nothing is left behind: no work, no connections; the log is whole lines without secrets; and it ends well.
+    /// Checks that no work or connection remains, that the log has complete lines without secrets, and that it exits
+    /// cleanly.
     pub(crate) fn end(mut self, never_logged: &[(String, Vec<u8>)]) -> Result<(), String> {
         let bearer = format!("Bearer {TOKEN}");
         if self.kind != "rate" {
@@ -108,7 +109,7 @@ impl Server {
                     let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
                     line.and_then(|count| count.parse::<u32>().ok()).unwrap_or_else(|| panic!("no {name} in {page}"))
                 };
-                // The one connection is the one this page came on.
+                // The one connection is that of this request.
                 (count("corbie_requests_in_flight") == 0 && count("corbie_connections") <= 1).then_some(())
             });
         }

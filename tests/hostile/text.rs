@@ -1,22 +1,22 @@
-//! The texts of the corpus: as they are written, but for what stands between `<<` and `>>`.
+//! Texts of the corpus: literal, except for the parts between `<<` and `>>`.
 //!
-//! In there are bytes in hexadecimal (`0d 0a`), texts in quotes, names of what only the running server knows (`token`,
-//! `folder`), and a count for all of it: `<<1000 x "X: y" 0d 0a>>`.
+//! These contain bytes in hexadecimal (`0d 0a`), texts in quotes, names of runtime values (`token`, `folder`), and a
+//! repeat count for all of it: `<<1000 x "X: y" 0d 0a>>`.
 
-/// What only the running server knows.
+/// Values known only at run time.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Facts {
     pub(crate) port: String,
     pub(crate) token: String,
     pub(crate) folder: String,
-    /// The last session that was opened.
+    /// The last opened session.
     pub(crate) session: String,
 }
 
-/// The smallest good request.
+/// The smallest valid request.
 pub(crate) const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
-/// The bytes of a text.
+/// Expands a text to bytes.
 pub(crate) fn bytes(text: &str, facts: &Facts) -> Result<Vec<u8>, String> {
     let mut out = Vec::new();
     let mut rest = text;

@@ -1,4 +1,4 @@
-//! Files that a client must not get at, and files that should not have been opened.
+//! Files that a client must not reach, and malicious files.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::archive::{Archive, HEAD};
 use crate::made::document;
 
-/// Fills a folder; what is under `allowed` may be added.
+/// Fills a folder; files under `allowed` may be added.
 pub(crate) fn lay(folder: &Path, allowed: &Path) {
     let write = |path: &Path, content: &[u8]| fs::write(path, content).expect("a new file");
     fs::create_dir_all(allowed).expect("a new folder");
@@ -59,11 +59,11 @@ fn laughing_office() -> Vec<u8> {
     Archive::of("word/document.xml").part("word/document.xml", laughs("<w:document>", "</w:document>")).bytes()
 }
 
-/// A drawing that wants to show another file.
+/// A drawing that tries to include another file.
 fn reader(file: &Path) -> String {
     let entity = format!("<!DOCTYPE svg [<!ENTITY x SYSTEM \"file://{}\">]>", file.display());
     format!("{entity}<svg xmlns='http://www.w3.org/2000/svg'><text>&x; a crow</text></svg>")
 }
 
-/// The head of a picture that says it is two thousand million pixels wide and high.
+/// The header of a picture of two thousand million pixels in width and height.
 const HUGE_PICTURE: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\x7f\xff\xff\xff\x7f\xff\xff\xff\x08\x02\0\0\0\x9b\xab\x9c\x31\0\0\0\0IEND\xaeB`\x82";
