@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use crate::http::{Client, Reply};
 use crate::process::{Ended, Running, Setup, corbie};
 
-/// Where one operator keeps everything.
+/// Data directory of one operator.
 pub(crate) struct Operator(TempDir);
 
 impl Operator {
@@ -20,12 +20,12 @@ impl Operator {
         self.0.path()
     }
 
-    /// The program, with this operator's files.
+    /// The program with this operator's files.
     pub(crate) fn corbie(&self, arguments: &str) -> Setup {
         corbie(arguments).variable("XDG_DATA_HOME", self.folder().display())
     }
 
-    /// A server that asks for tokens, also on this machine.
+    /// A server that requires tokens, even on loopback.
     pub(crate) fn server(&self) -> Setup {
         self.corbie("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer")
     }
@@ -34,7 +34,7 @@ impl Operator {
         self.corbie(arguments).run("")
     }
 
-    /// Makes a token, and gives back its secret.
+    /// Creates a token and returns its secret.
     #[track_caller]
     pub(crate) fn token(&self, arguments: &str) -> String {
         let ended = self.run(&format!("tokens create {arguments}"));
@@ -43,7 +43,7 @@ impl Operator {
     }
 }
 
-/// A REST call of a tool with a token.
+/// A REST tool call with a token.
 #[track_caller]
 pub(crate) fn call(client: Client, token: &str, tool: &str, arguments: &Value) -> Reply {
     let body = serde_json::json!({ "name": tool, "arguments": arguments });
@@ -57,7 +57,7 @@ pub(crate) fn post(client: Client, token: &str, path: &str, body: &Value) -> Rep
     client.call("POST", path, headers, &body.to_string())
 }
 
-/// The client of a server that was started, and the server.
+/// Starts a server and returns it with its client.
 pub(crate) fn started(setup: Setup) -> (Running, Client) {
     let mut running = setup.start();
     let client = running.client();

@@ -1,4 +1,4 @@
-//! What a token is narrowed to: tools and knowledge bases, whichever way they are reached.
+//! Token restrictions: tools and knowledge bases, over every path.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::process::wait_for;
 
 const CROWS: &str = "Crows remember the faces of people who were unkind to them, for years.";
 
-/// Adds a text to a base, and waits until it can be found.
+/// Adds a text to a base and waits until it can be found.
 fn add(client: Client, token: &str, file: &std::path::Path, base: &str) -> Value {
     let arguments = json!({ "file_path": file, "knowledge_base": base });
     let reply = call(client, token, "knowledge-add", &arguments).json();
@@ -50,7 +50,7 @@ fn a_token_may_use_its_tools_and_sees_no_others() {
     assert_eq!(hidden.status, 403, "nor is told what it takes: {}", hidden.body);
     let near = call(client, &narrow, "knowledge-cleer", &json!({}));
     assert!(!near.body.contains("knowledge-clear"), "{}", near.body);
-    // The same by other ways.
+    // The same over other paths.
     let prompt = json!({ "model": "auto", "messages": [{ "role": "user", "content": "hello" }] });
     assert_eq!(post(client, &narrow, "/v1/chat/completions", &prompt).status, 403);
     assert_eq!(post(client, &narrow, "/v1/embeddings", &json!({ "input": "a", "model": "auto" })).status, 403);
@@ -167,7 +167,7 @@ fn s11_who_is_not_trusted_with_everything_adds_files_of_allowed_folders_and_its_
     let mine = std::path::PathBuf::from(upload["file_path"].as_str().unwrap());
     let uploads = mine.parent().unwrap().parent().unwrap();
     refused(client, &guest, "knowledge-add", &path(&closed));
-    // Nobody lists what others have sent.
+    // Callers cannot list the uploads of other callers.
     for listed in [uploads, mine.parent().unwrap()] {
         let import = json!({ "paths": [listed], "async": false, "knowledge_base": "of-the-other" });
         let reply = call(client, &other, "knowledge-import", &import);

@@ -1,7 +1,7 @@
-//! Every tool, at every level of trust, over every transport, with every kind of token (V-10, M-85, M-95, S-13, X-16,
+//! Every tool, at every trust level, over every transport, with every kind of token (V-10, M-85, M-95, S-13, X-16,
 //!
 //!
-//! What must happen is worked out from what a tool says of itself in `tools/list`, and compared with what does.
+//! The expected outcome is derived from the annotations in `tools/list` and compared with the actual one.
 
 use serde_json::{Map, Value, json};
 
@@ -18,7 +18,7 @@ const OPERATORS_OWN: &str = "6e00cd562cc2d88e238dfb81d9439de7ec843ee9";
 const RESOURCE: &str = "https://mcp.example.org/mcp";
 const LEVELS: [&str; 3] = ["untrusted", "verified", "trusted"];
 
-/// A way to call.
+/// Transport.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Way {
     Stdio,
@@ -28,19 +28,19 @@ enum Way {
     WebSocket,
 }
 
-/// Who calls, and what they show.
+/// A kind of caller and its token.
 struct Kind {
     name: &'static str,
     token: String,
-    /// Tools it may use; all, if none.
+    /// Prefix of the allowed tools; `None` allows all.
     only: Option<&'static str>,
-    /// Whether the server should know it at all.
+    /// Whether the server should accept the token.
     known: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Outcome {
-    /// Whatever came of it, the handler was reached.
+    /// The handler was reached, with any result.
     Run,
     /// -32010.
     Refused,
@@ -48,7 +48,7 @@ enum Outcome {
     Unknown,
 }
 
-/// A tool with arguments that fit its schema and do no harm: what destroys is not confirmed, files are not there.
+/// A tool with harmless arguments that match its schema: destructive calls are not confirmed, files do not exist.
 struct Probe {
     name: String,
     level: usize,
@@ -67,7 +67,7 @@ fn probes(listed: &Value) -> Vec<Probe> {
                 (_, Some(true)) => 2,
                 _ => 1,
             };
-            // Some ask for more than their effect does.
+            // Some tools require more trust than their effect implies.
             let least = LEVELS.iter().position(|level| tool["metadata"]["trust"] == *level).unwrap_or_default();
             let level = least.max(level);
             let schema = &tool["inputSchema"];
@@ -79,7 +79,7 @@ fn probes(listed: &Value) -> Vec<Probe> {
             let mut arguments: Map<String, Value> = required.iter().map(argument).collect();
             let name = tool["name"].as_str().unwrap().to_owned();
             if name == "evaluate_categories" {
-                // Without any it learns for seconds, every time.
+                // Without examples the tool trains for seconds, every time.
                 arguments.insert("examples".into(), json!([{ "text": "a", "category": "none" }]));
             }
             Probe { name, level, arguments: arguments.into() }
@@ -87,7 +87,7 @@ fn probes(listed: &Value) -> Vec<Probe> {
         .collect()
 }
 
-/// Something that fits a schema.
+/// A value that matches a schema.
 fn sample(schema: &Value, root: &Value) -> Value {
     if let Some(place) = schema["$ref"].as_str() {
         return sample(root.pointer(place.trim_start_matches('#')).unwrap(), root);
@@ -116,7 +116,7 @@ fn sample(schema: &Value, root: &Value) -> Value {
     }
 }
 
-/// Two servers of one level: one that knows everybody who can connect, and one that asks for tokens.
+/// Two servers of one trust level: `open` accepts every connection, `asking` requires tokens.
 struct Servers {
     stdio: Running,
     open: Client,
@@ -247,7 +247,8 @@ fn matrix(level: usize) {
             }
         }
     }
-    // Stdio, and three ways over HTTP and one over WebSocket for nobody and five who are known; three for who is not.
+    // Stdio; four transports without a token; four each for five valid kinds of token; three each for five invalid
+    // kinds.
     assert_eq!(cells, probes.len() * (1 + 4 + 5 * 4 + 5 * 3));
 }
 

@@ -1,4 +1,4 @@
-//! `trust.ask_person`: a verified caller's destructive call is put to the person (M-85, M-97).
+//! `trust.ask_person`: destructive calls of a verified caller need the user's consent (M-85, M-97).
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ fn confirmed() -> Value {
     json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })
 }
 
-/// A server on stdin whose caller is verified, and a client that opened it.
+/// A server on stdio with a verified caller, after the handshake.
 fn opened(ask: bool, capabilities: Value) -> (Operator, Running) {
     let operator = Operator::new();
     let setup = operator.corbie("stdio").variable("CORBIE_TRUST__STDIO", "verified");
@@ -23,7 +23,7 @@ fn opened(ask: bool, capabilities: Value) -> (Operator, Running) {
     (operator, server)
 }
 
-/// The next message that is no news.
+/// The next message that is not a notification.
 fn next(server: &mut Running) -> Value {
     loop {
         let message = server.receive();
@@ -63,7 +63,7 @@ fn m85_the_person_decides() {
         let refused = answer(&mut server, &question, no.clone());
         assert_eq!(refused["error"]["code"], -32010, "{no}: {refused}");
     }
-    // Consent is no confirmation: both gates must pass (S-13).
+    // Consent does not replace the confirmation: both gates must pass (S-13).
     let question = ask(&mut server, &call(3, CLEAR, json!({})));
     let done = answer(&mut server, &question, json!({ "action": "accept", "content": { "allow": true } }));
     assert!(done.to_string().contains("confirmation_required"), "{done}");

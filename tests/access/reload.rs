@@ -1,4 +1,4 @@
-//! Settings that are taken over while the server runs.
+//! Configuration reload of a running server.
 
 use std::fs;
 
@@ -23,11 +23,11 @@ fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
     fs::write(&file, "trust: {loopback: everything}\n").unwrap();
     server.logged("the new settings are refused and the old ones stay");
     assert_eq!(trust(), "VERIFIED");
-    // A file that is gone, or empty for a moment, is not one that trusts everybody.
+    // A missing or temporarily empty file must not raise the trust to the default.
     fs::write(&file, "").unwrap();
     server.logged("gone or empty");
     assert_eq!(trust(), "VERIFIED");
-    // Nor does a file of tokens that cannot be read keep anybody's trust where it was.
+    // An unreadable token file must not prevent the trust from being lowered.
     fs::create_dir_all(operator.folder().join("corbie")).unwrap();
     fs::write(operator.folder().join("corbie/tokens.json"), "half").unwrap();
     fs::write(&file, "trust: {loopback: untrusted}\n").unwrap();

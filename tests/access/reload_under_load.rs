@@ -1,4 +1,4 @@
-//! Files that are rewritten again and again, broken ones among them, while callers never pause.
+//! Repeated rewrites of the files, including broken ones, under continuous load.
 
 use std::fs;
 use std::path::PathBuf;
@@ -11,9 +11,9 @@ use crate::fixture::{Operator, call, started};
 use crate::http::Client;
 use crate::process::wait_for;
 
-/// How often the files are rewritten.
+/// Number of rewrites.
 const ROUNDS: usize = 40;
-/// How many callers there are of each kind.
+/// Number of callers of each kind.
 const CALLERS: usize = 4;
 
 /// The files of a server, each in one of many versions.
@@ -21,20 +21,20 @@ struct Files {
     taxonomy: PathBuf,
     settings: PathBuf,
     tokens: PathBuf,
-    /// The file of tokens with the guest in it, and without.
+    /// The token file with the guest, and without.
     guests: [String; 2],
 }
 
-/// What callers have to tell.
+/// Results of the callers.
 #[derive(Default)]
 struct Heard {
     answers: AtomicUsize,
     is_over: AtomicBool,
-    /// The versions of the taxonomy that somebody was answered by.
+    /// The taxonomy versions seen in results.
     versions: Mutex<Vec<usize>>,
 }
 
-/// Both categories name a model of the same version, so an answer of two versions shows.
+/// Both categories name a model of the same version, so a result of two versions shows.
 fn taxonomy(version: usize) -> String {
     let category = |name: &str, word: &str| {
         format!(
@@ -56,7 +56,7 @@ fn settings(version: usize) -> String {
 }
 
 impl Files {
-    /// Puts a good version of everything in place, as programs do that write files.
+    /// Replaces all files atomically by a valid version, as programs do.
     fn write(&self, version: usize) {
         let all = [
             (&self.taxonomy, taxonomy(version)),
@@ -70,7 +70,7 @@ impl Files {
         }
     }
 
-    /// Spoils one of them where it stands, as people do; says what the log calls it.
+    /// Overwrites one file in place with broken contents, as people do; returns its name in the log.
     fn spoil(&self, number: usize) -> &'static str {
         let (path, text, called) = [
             (&self.taxonomy, "categories: [{name: fruit, patterns: ['(']}]", "taxonomy is"),
@@ -82,7 +82,7 @@ impl Files {
     }
 }
 
-/// What a tool says to the holder of a token, who is never turned away.
+/// The result of a tool; the token holder must never be rejected.
 #[track_caller]
 fn said(client: Client, token: &str, tool: &str, arguments: &Value) -> Value {
     let reply = call(client, token, tool, arguments);
@@ -92,7 +92,7 @@ fn said(client: Client, token: &str, tool: &str, arguments: &Value) -> Value {
     said["structuredContent"].clone()
 }
 
-/// The version whose models are named, which must be the same for all.
+/// The version of the models, which must be the same for all.
 #[track_caller]
 fn version_of(sorted: &Value) -> usize {
     let models: Vec<&str> =
@@ -106,7 +106,7 @@ fn version_of(sorted: &Value) -> usize {
 
 const TEXTS: [&str; 4] = ["apple", "hammer", "apple", "hammer"];
 
-/// One answer of each kind of caller, which belongs to one version and no other.
+/// One call of each kind of caller, whose result belongs to exactly one version.
 fn ask(kind: usize, client: Client, token: &str, heard: &Heard) {
     match kind {
         0 => {
@@ -176,7 +176,7 @@ fn a12_files_that_change_under_load_are_taken_over_whole_and_broken_ones_not_at_
             if let Some(what) = spoilt {
                 server.logged(&format!("the new {what} refused and the old one"));
             }
-            // Everybody is answered while they are read.
+            // Calls succeed during the reloads.
             let answered = heard.answers.load(Ordering::Relaxed) + 4 * CALLERS;
             wait_for("answers", || {
                 let failed = callers.iter().any(|caller| caller.is_finished());
@@ -196,7 +196,7 @@ fn a12_files_that_change_under_load_are_taken_over_whole_and_broken_ones_not_at_
     assert_eq!((ended.code, ended.err.contains("a fault of corbie itself")), (Some(0), false), "{ended:?}");
 }
 
-/// Lets the callers go, also if the test has failed.
+/// Stops the callers, even if the test has failed.
 struct Over<'h>(&'h Heard);
 
 impl Drop for Over<'_> {
@@ -205,7 +205,7 @@ impl Drop for Over<'_> {
     }
 }
 
-/// Waits until the last version of everything counts.
+/// Waits until the last version of all files is active.
 fn in_force(client: Client, token: &str, guest: &str, version: usize) {
     wait_for("the last taxonomy", || {
         let sorted = said(client, token, "batch_categorize", &json!({ "texts": TEXTS }));

@@ -1,4 +1,4 @@
-//! `corbie tokens`, and what a server makes of them.
+//! `corbie tokens`, and token handling of a server.
 
 use std::fs;
 
