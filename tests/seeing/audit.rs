@@ -15,7 +15,7 @@ use crate::process::{Running, call, corbie, wait_for};
 const TOKEN: &str = "b81f37a043a6f767e7c94d105f4bd31282f3ecc2";
 const KNOWN: (&str, &str) = ("Authorization", "Bearer a-token-for-tests-9f3a");
 
-/// A program that writes to a file of its folder, and asks for a token.
+/// A program with an audit file in its folder that requires a token.
 fn start(audit: &str, folder: &Path) -> Running {
     let file = folder.join("audit.jsonl");
     let settings = format!(
@@ -30,7 +30,7 @@ fn ask(client: &Client, tool: &str, arguments: Value) -> Value {
     client.call("POST", "/mcp", &[KNOWN], &call(1, tool, arguments).to_string()).json()
 }
 
-/// Every line must be JSON, or nobody can read the file.
+/// Every line must be valid JSON.
 fn lines(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
@@ -106,7 +106,7 @@ fn m98_a_full_file_is_put_aside_and_one_that_others_moved_is_begun_anew() {
     wait_for("a new file", || (!lines(&file).is_empty()).then_some(()));
     end(running);
     assert!(!folder.path().join("audit.jsonl.3").exists());
-    // Whoever moves the file in the moment it is put aside leaves a gap.
+    // Moving the file during a rotation leaves a gap in the numbers.
     let older = folder.path().join("audit.jsonl.2");
     for path in [&file, if aside.exists() { &aside } else { &older }] {
         assert!(fs::metadata(path).unwrap().len() <= 1024);
@@ -129,7 +129,7 @@ fn m98_a_full_disk_stops_nobody_and_is_noted_when_it_is_over() {
     running.logged("the audit log cannot be written");
     wait_for_losses(&client, 4);
     fs::remove_file(&file).unwrap();
-    // Nobody has to call: it is tried again by itself.
+    // No call is needed: the program retries on its own.
     let kept = wait_for("a note of what is missing", || Some(lines(&file)).filter(|kept| !kept.is_empty()));
     assert_eq!(kept[0]["event"], "entries_lost", "{kept:?}");
     assert!(kept[0]["lost"].as_u64().is_some_and(|lost| lost >= 4), "{kept:?}");

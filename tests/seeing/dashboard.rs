@@ -1,4 +1,4 @@
-//! The dashboard and the alerts ask for metrics that there are.
+//! The dashboard and the alerts use only existing metrics.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The names of ours that an expression asks for.
+/// The corbie metrics in an expression.
 fn asked_for(expression: &str) -> impl Iterator<Item = &str> {
     let words = expression.split(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_');
     words.filter(|word| word.starts_with("corbie_") || word.starts_with("process_"))

@@ -1,4 +1,4 @@
-//! `/metrics` of a program that has been used in every way it counts.
+//! `/metrics` of a program after use of all counted features.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use crate::http::Client;
 use crate::process::{Running, call, request, wait_for};
 use crate::upstream::Upstream;
 
-/// A program that was used: it sorted, answered, failed, kept a document and turned somebody away.
+/// A program that has classified, answered, failed, stored a document and rejected a caller.
 pub(crate) struct Used {
     pub(crate) text: String,
     _running: Running,

@@ -1,4 +1,4 @@
-//! A trace goes on: to providers, and to servers that are asked about prompts.
+//! Trace propagation to providers and classification servers.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,7 @@ fn traced(client: &Client, path: &str, body: &Value) -> Reply {
     reply
 }
 
-/// The same trace, and another span than the caller's.
+/// The same trace, and a span different from the caller's.
 #[track_caller]
 fn assert_goes_on(parent: &Value) {
     let parent = parent.as_str().unwrap_or_else(|| panic!("{parent} is no text"));
