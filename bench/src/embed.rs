@@ -1,8 +1,8 @@
-//! Sentence embeddings: corbie's built-in model beside sentence-transformers and onnxruntime, each on one thread of one
-//! core, with the same texts and the same weights.
+//! Sentence embeddings: corbie's built-in model compared with sentence-transformers and onnxruntime, each on one thread
+//! of one core, with the same texts and the same weights.
 //!
-//! A contestant is a program that loads its model, says that it is ready, and then carries out orders: so many seconds
-//! of these texts, so many at a time. Rounds are interleaved, since the machine is not equally fast all the time.
+//! A contestant is a program that loads its model, reports that it is ready, and then executes orders: a number of
+//! seconds, the texts, and the batch size. Rounds are interleaved, since the speed of the machine varies.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{ChildStdin, ChildStdout, Command, ExitCode};
@@ -18,11 +18,11 @@ use crate::protocol::median;
 use crate::report::{self, Report, Table, short};
 use crate::verdict::{self, Verdict, at_least, at_most};
 
-/// Who is measured.
+/// A measured program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Contestant {
     Corbie,
-    /// The same model through rten, as on processors the fast way was not written for.
+    /// The same model through rten, as on processors without an optimized implementation.
     CorbiePortable,
     SentenceTransformers,
     OnnxruntimeF32,
@@ -41,7 +41,7 @@ const PROGRAM: &str = ".tools/bench/target/release/corbie_embed";
 const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
 const ONNX: &str = ".tools/bench/onnx";
 
-/// One measurement: texts of so many tokens, so many at a time. Everybody may choose the better of two batch sizes.
+/// Token counts and batch sizes. The better of two batch sizes counts for every contestant.
 const MEASURED: [(&str, &[u32]); 4] = [("15", &[1]), ("16", &[1, 32]), ("128", &[1, 32]), ("256", &[1, 32])];
 
 #[derive(Debug, Deserialize)]
@@ -52,7 +52,7 @@ struct Done {
     vector: Vec<f32>,
 }
 
-/// A contestant that runs.
+/// A running contestant.
 struct Running {
     contestant: Contestant,
     process: Process,
@@ -61,13 +61,13 @@ struct Running {
     load_ms: f64,
 }
 
-/// What one contestant did with texts of one length.
+/// Results of one contestant with texts of one length.
 #[derive(Debug, Serialize)]
 struct Cell {
     contestant: Contestant,
     tokens: &'static str,
     batch: u32,
-    /// Embeddings per second of CPU time, a value a round.
+    /// Embeddings per second of CPU time, one value per round.
     per_cpu_second: Vec<f64>,
     p50_ms: Vec<f64>,
 }
@@ -215,7 +215,7 @@ fn query(cells: &[Cell], contestant: Contestant) -> f64 {
     cell.map_or(f64::NAN, |cell| median(cell.p50_ms.iter().copied()))
 }
 
-/// How many times as many embeddings corbie makes of a CPU-second.
+/// Embeddings per CPU second of corbie, relative to another contestant.
 fn ratio(cells: &[Cell], tokens: &str, than: Contestant) -> f64 {
     rate(cells, tokens, Contestant::Corbie) / rate(cells, tokens, than)
 }
@@ -267,7 +267,7 @@ fn holdings(held: &[Held], like_original: &[(Contestant, f32)]) -> Table {
     table
 }
 
-/// Everybody must have computed the same thing: how near one vector of each is to the original's.
+/// All contestants must compute the same vectors: the similarity of one vector of each to the original's.
 fn similarities(vectors: &[(Contestant, Vec<f32>)]) -> Result<Vec<(Contestant, f32)>> {
     let of = |wanted| vectors.iter().find(|(contestant, _)| *contestant == wanted).map(|(_, vector)| vector);
     let original = of(Contestant::SentenceTransformers).context("the original was measured")?;

@@ -1,8 +1,8 @@
-//! The load generator for HTTP: keep-alive connections over epoll, request bytes made beforehand.
+//! HTTP load generator: keep-alive connections over epoll, precomputed request bytes.
 //!
-//! Each connection is one client that does what the protocol asks of it: a legacy one shakes hands first and names its
-//! session in every request if it was given one; a modern one sends the headers that must agree with the body; one in
-//! the REST style does nothing of the kind.
+//! Each connection is one client that follows the protocol: a legacy client performs the handshake and sends its
+//! session id, if any, in every request; a modern client sends the headers that must agree with the body; a REST client
+//! does neither.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ use crate::stdio::PATIENCE;
 use crate::window::Meter;
 use crate::workload::Era;
 
-/// One connection, kept alive.
+/// One keep-alive connection.
 #[derive(Debug)]
 pub(crate) struct Client {
     stream: TcpStream,
@@ -30,31 +30,31 @@ pub(crate) struct Client {
     session: Option<String>,
 }
 
-/// A call, and the length of the first reply to it, its head included.
+/// A call, and the length of the first reply to it, including its head.
 #[derive(Debug)]
 pub(crate) struct Known<'a> {
     pub(crate) call: &'a Call,
     pub(crate) reply_length: usize,
 }
 
-/// A connection and the call it waits for.
+/// A connection and its pending call.
 struct Slot<'a> {
     stream: &'a TcpStream,
-    /// It makes these in turn, each with the length of its reply.
+    /// Sent in turn, each with the length of its reply.
     calls: Vec<(Call, usize)>,
     turn: usize,
     id: u64,
     sent: Instant,
-    /// Bytes of the request that have left; all of them unless the socket is full.
+    /// Bytes of the request sent so far; all of them unless the socket is full.
     written: usize,
     reply: Vec<u8>,
     filled: usize,
-    /// The reply's length, once it can be told.
+    /// The reply's length, once it is determined.
     length: Option<usize>,
     is_waiting: bool,
 }
 
-/// A port nobody listens on at the moment.
+/// A currently free port.
 pub(crate) fn free_port() -> Result<u16> {
     Ok(TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port())
 }
@@ -74,7 +74,7 @@ impl Client {
         }
     }
 
-    /// One more client of the same server.
+    /// Another client of the same server.
     pub(crate) fn another(&self) -> Result<Client> {
         Client::with(TcpStream::connect((Ipv4Addr::LOCALHOST, self.port))?, self.port, self.era)
     }
@@ -99,7 +99,7 @@ impl Client {
         Ok(())
     }
 
-    /// Makes one call and gives the length of its reply with its head. The reply is right.
+    /// Makes one call, verifies the reply and returns its length including the head.
     pub(crate) fn call_once(&mut self, call: &Call) -> Result<usize> {
         let mut call = self.framed(call);
         call.set_id(SINGLE_ID);
@@ -108,13 +108,13 @@ impl Client {
         Ok(bytes.len())
     }
 
-    /// `GET` of a page; gives its status.
+    /// `GET` of a page; returns its status.
     pub(crate) fn get(&mut self, path: &str) -> Result<u16> {
         let request = format!("GET {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n\r\n", self.port);
         Ok(http_reply::parse(&self.exchange(request.as_bytes())?)?.status)
     }
 
-    /// Calls a tool by its name, and gives what it says as JSON.
+    /// Calls a tool by its name and returns its result as JSON.
     pub(crate) fn tool(&mut self, name: &str, arguments: Value) -> Result<Value> {
         let params = json!({ "name": name, "arguments": arguments });
         let call = json!({ "jsonrpc": "2.0", "id": SINGLE_ID, "method": "tools/call", "params": params });
@@ -179,7 +179,7 @@ impl Client {
     }
 }
 
-/// Keeps one of the calls in flight on every connection until the meter says that it is over, then waits for the last
+/// Keeps one of the calls in flight on every connection until the meter ends the window, then waits for the last
 /// replies.
 pub(crate) fn drive(clients: &mut [Client], calls: &[Known<'_>], meter: &mut Meter) -> Result<()> {
     let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
@@ -192,7 +192,7 @@ pub(crate) fn drive(clients: &mut [Client], calls: &[Known<'_>], meter: &mut Met
         slots.push(Slot {
             stream: &client.stream,
             calls: calls.iter().map(|known| (client.framed(known.call), known.reply_length)).collect(),
-            // Each begins with another one.
+            // Each connection starts with a different call.
             turn: index % calls.len(),
             id: FIRST_ID + index as u64,
             sent: Instant::now(),
@@ -273,7 +273,7 @@ impl Slot<'_> {
         Ok(())
     }
 
-    /// Asks to be told when the socket takes more, but only while there is more.
+    /// Registers for writability, but only while bytes are pending.
     fn watch(&mut self, poller: &impl std::os::fd::AsFd, index: usize) -> Result<()> {
         let is_waiting = self.written < self.call().bytes.len();
         if is_waiting != self.is_waiting {
@@ -284,7 +284,7 @@ impl Slot<'_> {
         Ok(())
     }
 
-    /// Reads what is there; true when the reply is whole.
+    /// Reads available bytes; true when the reply is complete.
     fn read(&mut self) -> Result<bool> {
         loop {
             ensure!(self.filled < self.reply.len(), "a reply longer than the first: {}", shown(&self.reply));

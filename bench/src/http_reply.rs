@@ -1,11 +1,11 @@
-//! As much of HTTP/1.1 as it takes to tell where a reply ends.
+//! Minimal HTTP/1.1 parser that finds the end of a reply.
 
 use anyhow::{Context, Result, bail};
 use memchr::memmem;
 
 use crate::request::shown;
 
-/// A whole reply, taken apart.
+/// A complete, parsed reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     pub(crate) status: u16,
@@ -18,15 +18,15 @@ enum Body {
     Chunked,
 }
 
-/// How the end of a reply is told.
+/// How the end of a reply is determined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// After so many bytes.
+    /// After this many bytes.
     At(usize),
     WithLastChunk,
 }
 
-/// How the reply at the start of `bytes` will end, as soon as its head is there.
+/// How the reply at the start of `bytes` will end, once its head is complete.
 pub(crate) fn ends(bytes: &[u8]) -> Result<Option<Ends>> {
     let Some(head) = head_length(bytes) else { return Ok(None) };
     Ok(Some(match body_of(&bytes[..head])? {
@@ -35,9 +35,9 @@ pub(crate) fn ends(bytes: &[u8]) -> Result<Option<Ends>> {
     }))
 }
 
-/// The length of the reply at the start of `bytes`, as soon as it can be told.
+/// The length of the reply at the start of `bytes`, once it is determined.
 ///
-/// With a `content-length` that is when the head is there; with chunks, when the last one is.
+/// With a `content-length` that is when the head is complete; with chunks, when the last one is.
 pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>> {
     let Some(head) = head_length(bytes) else { return Ok(None) };
     match body_of(&bytes[..head])? {
@@ -46,7 +46,7 @@ pub(crate) fn length(bytes: &[u8]) -> Result<Option<usize>> {
     }
 }
 
-/// Takes a whole reply apart.
+/// Parses a complete reply.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Reply> {
     let head = head_length(bytes).context("no end of the head")?;
     let mut body = Vec::new();
@@ -73,7 +73,7 @@ fn body_of(head: &[u8]) -> Result<Body> {
             return Ok(Body::Chunked);
         }
     }
-    // 204 and the like end with their head.
+    // 204 and similar statuses end with their head.
     if head.starts_with(b"HTTP/1.1 2") { Ok(Body::Counted(0)) } else { bail!("a reply without end: {}", shown(head)) }
 }
 
@@ -84,7 +84,7 @@ fn fields(head: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The length of a chunked body, if it is whole.
+/// The length of a chunked body, if it is complete.
 fn chunks(mut bytes: &[u8], mut each: impl FnMut(&[u8])) -> Result<Option<usize>> {
     let whole = bytes.len();
     loop {

@@ -1,4 +1,4 @@
-//! Where and when it was measured: without that, numbers say nothing.
+//! Machine and time of a measurement, without which numbers are meaningless.
 
 use std::fs;
 use std::process::Command;
@@ -12,9 +12,9 @@ pub(crate) struct Machine {
     pub(crate) cores: usize,
     pub(crate) cpu: String,
     pub(crate) kernel: String,
-    /// One-minute load average before the run: what else kept the machine busy.
+    /// One-minute load average before the run, from other programs.
     pub(crate) load_before: f64,
-    /// The same after it, the run's own load included.
+    /// The same after the run, including its own load.
     pub(crate) load_after: f64,
 }
 
@@ -23,7 +23,7 @@ impl Machine {
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         let date = Command::new("date").args(["-u", "+%F %H:%M UTC"]).output();
-        // The numbers of the release; what follows a dash is how its builder names it.
+        // The release numbers; the part after a dash is added by the distributor.
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Machine {
             date: date.map(|date| String::from_utf8_lossy(&date.stdout).trim().to_owned()).unwrap_or_default(),
@@ -51,7 +51,7 @@ pub(crate) fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
-/// Seconds this machine takes to copy a megabyte that is not in its caches: one pass over the bytes.
+/// Seconds to copy a megabyte outside the caches on this machine: one pass over the bytes.
 pub(crate) fn seconds_per_megabyte_copied() -> f64 {
     const MEGABYTE: usize = 1_000_000;
     let from = vec![1u8; 64 * MEGABYTE];

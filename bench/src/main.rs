@@ -1,5 +1,5 @@
-//! Measures what corbie promises, beside its peers. Started by `bench/run`, which builds and installs what is measured;
-//! runs in the project's root folder.
+//! Benchmarks of corbie's performance targets, compared with its peers. Started by `bench/run`, which builds and
+//! installs the programs; runs in the project's root folder.
 
 mod access;
 mod chunk;
@@ -92,7 +92,7 @@ enum Name {
     Slo,
 }
 
-/// How long to measure, and how often.
+/// Duration and number of measurements.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Effort {
     pub(crate) rounds: u32,
@@ -130,7 +130,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// The folder of the person: `bench/run` goes to the project's root.
+/// The user's working directory: `bench/run` changes to the project's root.
 pub(crate) fn started_in() -> PathBuf {
     std::env::var_os("BENCH_STARTED_IN").map(PathBuf::from).unwrap_or_default()
 }
@@ -153,7 +153,7 @@ impl Args {
 }
 
 impl Effort {
-    /// A server on a compiler that compiles while it runs needs longer to reach its speed.
+    /// A server with a JIT compiler needs a longer warm-up.
     fn for_server(self, server: Server) -> Effort {
         if server.is_slow() { Effort { warm_up: self.warm_up * 4, ..self } } else { self }
     }

@@ -1,4 +1,4 @@
-//! A server under measurement: started, watched through `/proc`, and ended whatever happens.
+//! A server process under measurement: started, observed through `/proc`, and always ended.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(crate) struct Process {
     pub(crate) started: Instant,
 }
 
-/// CPU time of all threads, the ended ones too.
+/// CPU time of all threads, including ended ones.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Usage {
     pub(crate) user: Duration,
@@ -24,7 +24,7 @@ pub(crate) struct Usage {
 }
 
 impl Process {
-    /// Starts a server that speaks over its standard streams.
+    /// Starts a server on its standard streams.
     pub(crate) fn with_pipes(command: Command, log: &str) -> Result<(Process, ChildStdin, ChildStdout)> {
         let mut process = Process::spawn(command, log, Stdio::piped, |_| Ok(Stdio::piped()))?;
         let (stdin, stdout) = (process.child.stdin.take(), process.child.stdout.take());
@@ -32,7 +32,7 @@ impl Process {
         Ok((process, stdin, stdout))
     }
 
-    /// Starts a server that speaks over a port.
+    /// Starts a server on a port.
     pub(crate) fn without_pipes(command: Command, log: &str) -> Result<Process> {
         Process::spawn(command, log, Stdio::null, |log| Ok(log.try_clone()?.into()))
     }
@@ -59,7 +59,7 @@ impl Process {
 
     pub(crate) fn usage(&self) -> Result<Usage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).context("the server has ended")?;
-        // The name in parentheses may hold anything; after it come state (3rd) .. utime (14th), stime (15th).
+        // The name in parentheses may contain any character; after it come state (3rd) .. utime (14th), stime (15th).
         let (_, after_name) = stat.rsplit_once(')').context("/proc/PID/stat has a name")?;
         let mut ticks = after_name.split_ascii_whitespace().skip(11).map(str::parse::<u64>);
         let (Some(Ok(user)), Some(Ok(system))) = (ticks.next(), ticks.next()) else {
@@ -70,7 +70,7 @@ impl Process {
         Ok(Usage { user: duration(user), system: duration(system) })
     }
 
-    /// Bytes of memory in use (VmRSS).
+    /// Resident memory in bytes (VmRSS).
     pub(crate) fn resident(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).context("the server has ended")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a live process has VmRSS")?;
@@ -82,7 +82,7 @@ impl Process {
         Ok(self.child.try_wait()?)
     }
 
-    /// Asks the server to end (SIGTERM) and tells how long it took.
+    /// Sends SIGTERM and returns the time until the exit.
     pub(crate) fn stop(&mut self, at_most: Duration) -> Result<(Duration, ExitStatus)> {
         let pid = Pid::from_child(&self.child);
         let asked = Instant::now();
@@ -106,7 +106,7 @@ impl Drop for Process {
     }
 }
 
-/// Keeps this thread, and all that it starts, on one core for as long as it lives.
+/// Pins this thread and its child processes to one core until dropped.
 #[derive(Debug)]
 pub(crate) struct OneCore {
     before: CpuSet,

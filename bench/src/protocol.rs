@@ -1,7 +1,7 @@
-//! The protocol layer beside the official SDKs and the bare floors.
+//! The protocol layer compared with the official SDKs and the bare floors.
 //!
-//! All contestants of a workload take turns, round by round, so that what else happens on the machine hits each of
-//! them alike. A figure is the median over the rounds; a ratio is the median of the ratios within each round.
+//! All contestants of a workload take turns, round by round, so that noise on the machine affects all of them equally.
+//! A figure is the median over the rounds; a ratio is the median of the ratios within each round.
 
 use std::process::ExitCode;
 
@@ -27,15 +27,15 @@ pub(crate) struct Cell {
     pub(crate) rounds: Vec<Figures>,
 }
 
-/// What one round says.
+/// Results of one round.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(crate) struct Figures {
     pub(crate) calls_per_second: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
-    /// CPU time of the server per call, in the kernel and out of it.
+    /// CPU time of the server per call, user and system.
     pub(crate) server_cpu_us: f64,
-    /// The part of it outside the kernel.
+    /// The user part of it.
     pub(crate) server_user_us: f64,
     pub(crate) client_cpu_us: f64,
     /// Share of the time that the load generator's threads were computing.
@@ -104,7 +104,7 @@ fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Resu
         cells.extend(eras.map(|&era| Cell { server, workload, era, rounds: Vec::new() }));
     }
     for number in 0..effort.rounds as usize {
-        // Each round begins with another contestant, so that none always follows the same one.
+        // Each round starts with a different contestant, so that none always follows the same one.
         let count = cells.len();
         for turn in 0..count {
             let cell = &mut cells[(turn + number) % count];
@@ -150,7 +150,7 @@ impl Cell {
         })
     }
 
-    /// How far the rounds lie apart, as a share of their median.
+    /// Range of the rounds relative to their median.
     fn spread(&self) -> f64 {
         let rates = self.rounds.iter().map(|figures| figures.calls_per_second);
         let (least, most) = rates.fold((f64::INFINITY, 0f64), |(least, most), rate| (least.min(rate), most.max(rate)));
@@ -186,7 +186,7 @@ fn calls(cells: &[Cell]) -> Table {
     );
     let mut before = None;
     for cell in cells {
-        // A workload is named once, above its rows.
+        // The workload name appears once, above its rows.
         let name = if before == Some(cell.workload) { String::new() } else { cell.workload.name() };
         before = Some(cell.workload);
         let of_rmcp = verdict::ratio_to(cells, cell, Server::Rmcp, |figures| figures.calls_per_second);

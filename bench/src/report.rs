@@ -1,4 +1,4 @@
-//! What a run leaves behind: tables for people, JSON for programs, and on demand a section of `RESULTS.md`.
+//! Reports of a run: tables, JSON, and optionally a section of `RESULTS.md`.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use crate::machine::Machine;
 pub(crate) struct Report {
     pub(crate) name: &'static str,
     pub(crate) machine: Machine,
-    /// How it was measured.
+    /// Description of the method.
     pub(crate) about: String,
     pub(crate) tables: Vec<Table>,
     pub(crate) json: Value,
@@ -29,7 +29,7 @@ pub(crate) struct Table {
 const RESULTS: &str = "bench/RESULTS.md";
 const PREAMBLE: &str = "# Results\n\nThe last kept tables of each bench; `bench/run NAME --keep` replaces a section.\n";
 
-/// Prints the report, writes `bench/results/NAME.json`, and keeps the tables if asked to.
+/// Prints the report, writes `bench/results/NAME.json`, and optionally updates the tables in `RESULTS.md`.
 pub(crate) fn publish(report: &Report, keep: bool) -> Result<()> {
     let section = report.to_markdown();
     fs::create_dir_all("bench/results")?;
@@ -68,7 +68,7 @@ impl Table {
                 cells.max().unwrap_or_default().max(2)
             })
             .collect();
-        // Columns of numbers stand to the right.
+        // Number columns are right-aligned.
         let is_number = |column: usize| {
             let cells = self.rows.iter().map(|row| row[column].as_str()).filter(|cell| !cell.is_empty());
             cells.clone().next().is_some()
@@ -102,7 +102,7 @@ pub(crate) fn thousands(value: f64) -> String {
     text
 }
 
-/// Three figures that matter, or whole numbers.
+/// Three significant digits, or an integer.
 pub(crate) fn short(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
@@ -111,7 +111,7 @@ pub(crate) fn short(value: f64) -> String {
     }
 }
 
-/// The results with this bench's section replaced, or added at the end.
+/// The results with this bench's section replaced, or appended.
 fn with_section(before: &str, name: &str, section: &str) -> String {
     let heading = format!("## {name}\n");
     let mut text = String::new();

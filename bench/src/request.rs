@@ -1,4 +1,4 @@
-//! The bytes of requests, made before the clock runs, and what a right reply to them is.
+//! Precomputed request bytes and reply checks.
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
@@ -8,22 +8,22 @@ use crate::workload::{Era, Tool};
 pub(crate) const LEGACY_VERSION: &str = "2025-11-25";
 pub(crate) const MODERN_VERSION: &str = "2026-07-28";
 
-/// A `tools/call`, ready to be sent again and again under new ids.
+/// A `tools/call` that can be sent repeatedly with new ids.
 ///
-/// Ids have one width, so a new one is written over the old one, and all right replies have one length.
+/// Ids have a fixed width, so a new one overwrites the old one, and all correct replies have the same length.
 #[derive(Debug, Clone)]
 pub(crate) struct Call {
     pub(crate) bytes: Vec<u8>,
-    /// In the REST style a call has no id.
+    /// `None` in the REST style, where a call has no id.
     id_at: Option<usize>,
     tool: Tool,
     era: Era,
 }
 
-/// Ids run from here; nine digits fit every peer's idea of an integer.
+/// First id; nine digits fit the integer type of every peer.
 pub(crate) const FIRST_ID: u64 = 100_000_000;
 const ID_WIDTH: usize = 9;
-/// The id of a call that is made outside the measured time.
+/// The id of a call outside the measured time.
 pub(crate) const SINGLE_ID: u64 = 999_999_999;
 
 impl Call {
@@ -56,7 +56,7 @@ impl Call {
         self.era
     }
 
-    /// The same call with bytes around it that the transport needs.
+    /// The same call with the bytes that the transport needs around it.
     pub(crate) fn framed(mut self, before: &[u8], after: &[u8]) -> Call {
         self.id_at = self.id_at.map(|at| at + before.len());
         self.bytes = [before, &self.bytes, after].concat();
@@ -71,7 +71,7 @@ impl Call {
         }
     }
 
-    /// Reads the whole reply and compares it with what the tool must give.
+    /// Parses the complete reply and compares it with the expected result.
     pub(crate) fn check(&self, id: u64, reply: &[u8]) -> Result<()> {
         self.compare(id, reply).with_context(|| format!("a wrong reply to `{}`: {}", self.tool.name(), shown(reply)))
     }
@@ -108,7 +108,7 @@ pub(crate) fn initialized() -> Vec<u8> {
     br#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#.to_vec()
 }
 
-/// The id of a reply, found without parsing it: it stands near one end or the other.
+/// The id of a reply, found without parsing: it is near one end or the other.
 pub(crate) fn id_of(reply: &[u8]) -> Result<u64> {
     const NAME: &[u8] = br#""id":"#;
     const NEAR: usize = 64;
@@ -125,7 +125,7 @@ pub(crate) fn id_of(reply: &[u8]) -> Result<u64> {
     }
 }
 
-/// The beginning of some bytes, for people.
+/// The beginning of some bytes, for messages.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     const MOST: usize = 300;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).into_owned();

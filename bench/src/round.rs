@@ -1,4 +1,4 @@
-//! One round: a fresh process, its first reply, a warm-up, the stretch that counts, and its end.
+//! One round: a fresh process, its first reply, a warm-up, the measured window, and its end.
 //!
 //! A new process for every round keeps rounds independent of each other, and gives as many starts as there are rounds.
 
@@ -19,21 +19,21 @@ use crate::workload::{Era, Tool, Transport, Workload};
 
 #[derive(Debug)]
 pub(crate) struct Round {
-    /// From the start of the process to the reply to a small call; a legacy handshake is part of it.
+    /// From the start of the process to the reply to a small call, including a legacy handshake.
     pub(crate) first_reply: Duration,
-    /// Bytes resident after that reply.
+    /// Resident bytes after that reply.
     pub(crate) idle: u64,
-    /// Bytes resident after the load.
+    /// Resident bytes after the load.
     pub(crate) loaded: u64,
     pub(crate) driven: Driven,
 }
 
-/// What an HTTP server is asked.
+/// Load on an HTTP server.
 #[derive(Debug)]
 pub(crate) struct HttpLoad<'a> {
-    /// Made once, and waited for.
+    /// Sent once before the load.
     pub(crate) first: &'a Call,
-    /// Made in turn, in the same era as the first.
+    /// Sent in turn, in the same era as the first.
     pub(crate) calls: &'a [Call],
     /// One call at a time on each.
     pub(crate) connections: usize,
@@ -41,7 +41,7 @@ pub(crate) struct HttpLoad<'a> {
 
 /// The first call of every process, the same for all workloads.
 const FIRST: Tool = Tool::Echo { bytes: 100 };
-/// Lets a server that has answered finish what it does once.
+/// Lets a server finish its one-time work after the first reply.
 const SETTLE: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
@@ -101,7 +101,7 @@ pub(crate) fn under_load(
     for call in load.calls {
         known.push(Known { call, reply_length: clients[0].call_once(call)? });
     }
-    // Half of the machine for the load, the other half for the server.
+    // Half of the cores for the load, the other half for the server.
     let threads = (machine::cores() / 2).clamp(1, load.connections);
     let share = clients.len().div_ceil(threads);
     let drivers = clients.chunks_mut(share).map(|clients| -> Driver<'_> {

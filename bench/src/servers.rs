@@ -1,4 +1,4 @@
-//! Who is measured, and how each is started.
+//! The servers and their commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -26,7 +26,7 @@ const NODE: &str = ".tools/bench/npm/node_modules/.bin/node";
 const PYTHON: &str = ".tools/bench/venv/bin/python";
 
 impl Server {
-    /// Those with these names.
+    /// The servers with these names.
     pub(crate) fn chosen(names: &[String]) -> Result<Vec<Server>> {
         let chosen = names.iter().map(|name| Server::from_str(name, true).map_err(|_| anyhow!("no server `{name}`")));
         chosen.collect()
@@ -47,12 +47,12 @@ impl Server {
         self != Server::TypeScriptV1 || era == Era::Legacy
     }
 
-    /// Slow peers are measured on the headline workloads alone: the rest would take long and say little.
+    /// Slow peers are measured only on the headline workloads: the others would take long and add little.
     pub(crate) fn is_slow(self) -> bool {
         matches!(self, Server::TypeScriptV1 | Server::TypeScriptV2 | Server::Python)
     }
 
-    /// Speaks stdio, or HTTP when a port is given.
+    /// Uses stdio, or HTTP if a port is given.
     pub(crate) fn command(self, port: Option<u16>) -> Command {
         let mut command = match self {
             Server::Corbie => Command::new(Path::new(PROGRAMS).join("corbie_server")),
@@ -68,7 +68,7 @@ impl Server {
         command
     }
 
-    /// Where its messages to people go.
+    /// Path of its log.
     pub(crate) fn log(self, transport: Transport) -> String {
         format!(".tools/bench/logs/{}-{}.log", self.name().to_lowercase().replace(' ', "-"), transport.name())
     }

@@ -1,7 +1,7 @@
 //! The contract's speed targets (N-01 to N-08 and N-13), each with PASS or FAIL; one miss fails the run (V-11).
 //!
-//! The targets are far away, orders of magnitude mostly. So times are judged by their 99th percentile: the worst one of
-//! thousands tells when the machine had something else to do.
+//! Most targets are met by orders of magnitude. Times are judged by their 99th percentile: the maximum of thousands
+//! mostly shows when the machine was busy.
 
 use std::collections::HashMap;
 use std::process::{Command, ExitCode};
@@ -22,16 +22,16 @@ use crate::stdio::Pipes;
 use crate::workload::{self, Era, Tool, Transport, Workload};
 use crate::{Args, Effort};
 
-/// A promise, and what became of it.
+/// A target and its result.
 #[derive(Debug, Serialize)]
 struct Target {
     row: &'static str,
     what: &'static str,
     measured: String,
-    /// The slowest of all, where there are many; not judged.
+    /// The maximum of many values; not judged.
     slowest: Option<String>,
     wanted: String,
-    /// How many times better than wanted.
+    /// How many times better than the target.
     margin: f64,
     met: bool,
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if missed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// N-01, N-02, N-03, N-06, N-07: the library's functions, in a process of their own.
+/// N-01, N-02, N-03, N-06, N-07: the library's functions, in a separate process.
 fn functions() -> Result<Vec<Target>> {
     let output = Command::new(LIBRARY).output().context(LIBRARY)?;
     ensure!(output.status.success(), "{LIBRARY} failed: {}", String::from_utf8_lossy(&output.stderr));
@@ -116,7 +116,7 @@ fn dispatch(effort: Effort) -> Result<Vec<Target>> {
     ])
 }
 
-/// N-13: ready after a start, and gone after SIGTERM, with clients connected.
+/// N-13: time to readiness after a start, and time to exit after SIGTERM, with connected clients.
 fn start_and_stop(effort: Effort) -> Result<Vec<Target>> {
     let (mut ready, mut stopped_http, mut stopped_stdio) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..effort.rounds {
@@ -176,7 +176,7 @@ impl Target {
     }
 }
 
-/// `N-01 10x, N-02 3x`: how far each row is from failing, by its tightest measurement.
+/// `N-01 10x, N-02 3x`: the margin of each row, by its tightest measurement.
 fn least_margins(targets: &[Target]) -> String {
     let rows = targets
         .chunk_by(|one, next| one.row == next.row)

@@ -1,7 +1,7 @@
-//! The load generator for standard streams: one thread, non-blocking pipes, and as few system calls as it can.
+//! Stdio load generator: one thread, non-blocking pipes, and as few system calls as possible.
 //!
-//! Requests leave in one `writev` straight from their own bytes; replies are told apart by newlines, matched by their
-//! ids and compared by length. Only the first and the last ones are parsed.
+//! Requests are sent in one `writev` directly from their buffers; replies are split at newlines, matched by their ids
+//! and compared by length. Only the first and the last ones are parsed.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
@@ -16,7 +16,7 @@ use rustix::io::{Errno, ioctl_fionbio, read, writev};
 use crate::request::{self, Call, FIRST_ID, SINGLE_ID, id_of, shown};
 use crate::window::Meter;
 
-/// A server that says nothing for this long is stuck.
+/// A server that is silent for this long is stuck.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Our ends of a server's standard streams.
@@ -27,11 +27,11 @@ pub(crate) struct Pipes {
     lines: Lines,
 }
 
-/// What has been read, up to the last whole line and beyond.
+/// Read buffer, including a partial last line.
 #[derive(Debug)]
 struct Lines {
     bytes: Vec<u8>,
-    /// Bytes `start..end` are not taken yet; `start..searched` hold no newline.
+    /// Bytes `start..end` are not consumed yet; `start..searched` contain no newline.
     start: usize,
     searched: usize,
     end: usize,
@@ -59,7 +59,7 @@ impl Pipes {
         self.send(&[&request::initialized()[..], b"\n"].concat())
     }
 
-    /// Makes one call and gives the length of its reply, which is right.
+    /// Makes one call, verifies the reply and returns its length.
     pub(crate) fn call_once(&mut self, call: &Call) -> Result<usize> {
         let mut call = call.clone().framed(b"", b"\n");
         call.set_id(SINGLE_ID);
@@ -68,7 +68,7 @@ impl Pipes {
         Ok(reply.len())
     }
 
-    /// Keeps `at_once` calls in flight until the meter says that it is over, then waits for the last replies.
+    /// Keeps `at_once` calls in flight until the meter ends the window, then waits for the last replies.
     pub(crate) fn drive(&mut self, call: &Call, at_once: usize, reply_length: usize, meter: &mut Meter) -> Result<()> {
         let call = call.clone().framed(b"", b"\n");
         let started = Instant::now();
@@ -106,7 +106,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// Writes what the pipe takes.
+    /// Writes as much as the pipe accepts.
     fn write_some(&self, slots: &[Slot], to_send: &mut VecDeque<usize>, sent_of_first: &mut usize) -> Result<()> {
         const AT_A_TIME: usize = 64;
         while !to_send.is_empty() {
@@ -136,7 +136,7 @@ impl Pipes {
         Ok(())
     }
 
-    /// Waits until there is something to read, or to write if that is wanted.
+    /// Waits for readability, and optionally for writability.
     fn wait(&self, to_write: bool) -> Result<()> {
         let mut both = [
             PollFd::from_borrowed_fd(self.from.as_fd(), PollFlags::IN),
@@ -184,7 +184,7 @@ impl Pipes {
 }
 
 impl Slot {
-    /// Takes an id of its own, from which the slot can be told again.
+    /// Assigns a new id from which the slot can be derived.
     fn next(&mut self, index: usize, at_once: usize, now: Instant) {
         let at_once = at_once as u64;
         self.id = match self.id {
@@ -203,7 +203,7 @@ impl Lines {
         Lines { bytes: vec![0; 2 * Lines::AT_LEAST], start: 0, searched: 0, end: 0 }
     }
 
-    /// Reads once; false when there was nothing to read.
+    /// Reads once; false if no data was available.
     fn fill(&mut self, from: &OwnedFd) -> Result<bool> {
         if self.bytes.len() - self.end < Lines::AT_LEAST {
             self.bytes.copy_within(self.start..self.end, 0);

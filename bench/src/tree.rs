@@ -1,13 +1,13 @@
-//! What a program and all it started use, from `/proc`.
+//! Resource usage of a process and its descendants, from `/proc`.
 
 use std::collections::HashMap;
 use std::fs;
 
 use anyhow::{Context, Result};
 
-/// CPU time of every thread, in the kernel and out of it.
+/// User and system CPU time of every thread.
 ///
-/// The scheduler's nanoseconds rather than the clock ticks of `stat`: a slow stream is a few ticks long.
+/// The scheduler's nanoseconds rather than the clock ticks of `stat`: a slow stream takes only a few ticks.
 #[derive(Debug)]
 pub(crate) struct Cpu(HashMap<u32, u64>);
 
@@ -16,7 +16,7 @@ impl Cpu {
         let mut threads = HashMap::new();
         for process in processes(root)? {
             for thread in numbers(&format!("/proc/{process}/task"))? {
-                // One that has just ended has no file any more.
+                // A thread that has just ended has no file any more.
                 let times = fs::read_to_string(format!("/proc/{process}/task/{thread}/schedstat")).unwrap_or_default();
                 if let Some(Ok(busy)) = times.split_ascii_whitespace().next().map(str::parse) {
                     threads.insert(thread, busy);
@@ -33,21 +33,21 @@ impl Cpu {
     }
 }
 
-/// CPU seconds of the process, its descendants, and those of them that have ended.
+/// CPU seconds of the process and its descendants, including ended ones.
 pub(crate) fn cpu_seconds(root: u32) -> Result<f64> {
     let per_second = rustix::param::clock_ticks_per_second() as f64;
     let mut ticks = 0;
     for process in processes(root)? {
         let Ok(stat) = fs::read_to_string(format!("/proc/{process}/stat")) else { continue };
         let after_name = stat.rsplit_once(')').map(|(_, rest)| rest).unwrap_or_default();
-        // utime, stime (14th, 15th), and the same of children that were waited for.
+        // utime, stime (14th, 15th), and the same for waited-for children.
         let times = after_name.split_ascii_whitespace().skip(11).take(4);
         ticks += times.filter_map(|time| time.parse::<u64>().ok()).sum::<u64>();
     }
     Ok(ticks as f64 / per_second)
 }
 
-/// Bytes of memory in use.
+/// Resident memory in bytes.
 pub(crate) fn resident(root: u32) -> Result<u64> {
     let mut kilobytes = 0;
     for process in processes(root)? {

@@ -1,6 +1,6 @@
-//! What was promised for the protocol layer, and whether it holds.
+//! Targets for the protocol layer and their results.
 //!
-//! Reported, never enforced: on a busy machine a number can miss its mark with nothing wrong in the code.
+//! Reported, never enforced: on a busy machine a number can miss its target although the code is fine.
 
 use serde::Serialize;
 
@@ -10,7 +10,7 @@ use crate::report::{self, Table};
 use crate::servers::Server;
 use crate::workload::{Era, Tool, Transport};
 
-/// One row of the promise.
+/// One target and its result.
 #[derive(Debug, Serialize)]
 pub(crate) struct Verdict {
     pub(crate) what: &'static str,
@@ -21,7 +21,7 @@ pub(crate) struct Verdict {
     pub(crate) goal_met: bool,
 }
 
-/// What a row is about: server and workload, picked from the cells.
+/// Server and workload of a target, to find its cells.
 #[derive(Clone, Copy)]
 struct Pick {
     server: Server,
@@ -62,7 +62,7 @@ pub(crate) fn judge(cells: &[Cell]) -> Vec<Verdict> {
         verdicts.push(at_least("HTTP, 32 connections: calls/s", ratio, "x rmcp", 1.4, 1.8));
     }
     if let Some(cell) = HTTP.find(cells) {
-        // Only the goal names a CPU time.
+        // Only the goal includes a CPU time.
         let cpu = cell.median(|figures| figures.server_cpu_us);
         verdicts.push(Verdict {
             floor: "-".into(),
@@ -98,7 +98,7 @@ pub(crate) fn judge(cells: &[Cell]) -> Vec<Verdict> {
             verdicts.push(Verdict { goal: "-".into(), goal_met: true, ..at_least(what, ratio, "x rmcp", 1.0, 1.0) });
         }
         if let Some(cell) = pick.find(cells) {
-            // The kernel's own copies in and out are everybody's; what the server does with the bytes is its own.
+            // The kernel's copies in and out are the same for all servers; the user time is specific to the server.
             let copied = cell.median(|figures| figures.server_user_us) / 1e6 / one_copy;
             verdicts.push(Verdict {
                 floor: "-".into(),
@@ -110,7 +110,7 @@ pub(crate) fn judge(cells: &[Cell]) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for people: what corbie is beside rmcp.
+/// One-line summary: corbie compared with rmcp.
 pub(crate) fn ratios(cells: &[Cell]) -> String {
     let parts = [
         of_rmcp(cells, STDIO, rate).map(|ratio| format!("stdio {ratio:.1}x rmcp")),
@@ -123,7 +123,7 @@ pub(crate) fn ratios(cells: &[Cell]) -> String {
     ];
     let mut parts: Vec<_> = parts.into_iter().flatten().collect();
     if parts.is_empty() {
-        // A run of a few workloads tells of those.
+        // A run of selected workloads reports those.
         let measured = cells.iter().filter(|cell| cell.server == Server::Corbie);
         parts.extend(measured.filter_map(|cell| {
             let ratio = ratio_to(cells, cell, Server::Rmcp, rate)?;
@@ -133,7 +133,7 @@ pub(crate) fn ratios(cells: &[Cell]) -> String {
     if parts.is_empty() { "no ratio: corbie and rmcp were not both measured".into() } else { parts.join(", ") }
 }
 
-/// A cell's figure beside another server's on the same workload in the same era.
+/// A cell's figure relative to another server's on the same workload in the same era.
 pub(crate) fn ratio_to(cells: &[Cell], cell: &Cell, other: Server, figure: fn(&Figures) -> f64) -> Option<f64> {
     let other = cells.iter().find(|candidate| {
         candidate.server == other && candidate.workload == cell.workload && candidate.era == cell.era
@@ -141,7 +141,7 @@ pub(crate) fn ratio_to(cells: &[Cell], cell: &Cell, other: Server, figure: fn(&F
     Some(within_rounds(cell, other, figure))
 }
 
-/// Shows that the load generator had strength to spare: against the floor it was faster than with any server.
+/// Shows that the load generator was not the bottleneck: against the floor it was faster than with any server.
 pub(crate) fn generator(cells: &[Cell]) -> Table {
     let mut table = Table::new(
         "Load generator",
@@ -163,7 +163,7 @@ pub(crate) fn generator(cells: &[Cell]) -> Table {
         let Some(fastest) = servers.max_by(|a, b| a.median(rate).total_cmp(&b.median(rate))) else { continue };
         let headroom = within_rounds(floor, fastest, rate);
         let busy = fastest.median(|figures| figures.client_busy);
-        // Either proves it: the generator could do much more than it had to, or it was often waiting.
+        // Either proves it: the generator could do much more than needed, or it was often waiting.
         let ok = headroom >= 1.25 || busy <= 0.85;
         table.rows.push(vec![
             floor.workload.name(),
@@ -227,7 +227,7 @@ fn ratio(cells: &[Cell], one: Pick, other: Pick, figure: fn(&Figures) -> f64) ->
     Some(within_rounds(one.find(cells)?, other.find(cells)?, figure))
 }
 
-/// The median of the ratios within each round: both sides of each had the same weather.
+/// The median of the ratios within each round, in which both sides had the same conditions.
 fn within_rounds(one: &Cell, other: &Cell, figure: fn(&Figures) -> f64) -> f64 {
     median(one.rounds.iter().zip(&other.rounds).map(|(one, other)| figure(one) / figure(other)))
 }

@@ -1,4 +1,4 @@
-//! The stretch of a round that counts: after the warm-up, bounded in time and in calls.
+//! Measurement window of a round: after the warm-up, bounded in time and in calls.
 
 use std::sync::mpsc::{self, RecvTimeoutError, SyncSender};
 use std::thread;
@@ -10,10 +10,10 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::Effort;
 use crate::process::{Process, Usage, pause};
 
-/// Calls a round counts at most, so that memory for latencies is bounded.
+/// Maximum number of counted calls per round, which bounds the memory for latencies.
 const MAX_CALLS: usize = 2_000_000;
 
-/// What a round gave.
+/// Results of a round.
 #[derive(Debug)]
 pub(crate) struct Driven {
     pub(crate) calls: u64,
@@ -26,24 +26,24 @@ pub(crate) struct Driven {
     pub(crate) client_threads: usize,
 }
 
-/// Counts what one thread of the load generator sees.
+/// Counters of one thread of the load generator.
 #[derive(Debug)]
 pub(crate) struct Meter {
     from: Instant,
     until: Instant,
     max_calls: usize,
     latencies: Vec<u32>,
-    /// When the first counted call was answered, and this thread's CPU time then.
+    /// When the first counted call was answered, and this thread's CPU time at that time.
     began: Option<(Instant, Duration)>,
     ended: Option<(Instant, Duration)>,
-    /// Dropped when the window is over.
+    /// Dropped when the window ends.
     open: Option<SyncSender<()>>,
 }
 
-/// A thread of the load generator: drives the server until the meter says that it is over.
+/// A thread of the load generator: drives the server until the meter ends the window.
 pub(crate) type Driver<'a> = Box<dyn FnOnce(&mut Meter) -> Result<()> + Send + 'a>;
 
-/// Runs the drivers side by side and takes the server's CPU time at both ends of the window.
+/// Runs the drivers in parallel and samples the server's CPU time at both ends of the window.
 pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>>) -> Result<Driven> {
     let from = Instant::now() + effort.warm_up;
     let until = from + effort.measure;
@@ -68,7 +68,7 @@ pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>
         drop(open);
         pause(from.saturating_duration_since(Instant::now()));
         let before = process.usage()?;
-        // Ends early when every driver has counted all it may, or has failed.
+        // Ends early when every driver has reached its maximum or has failed.
         let waited: Result<(), RecvTimeoutError> = closed.recv_timeout(until.saturating_duration_since(Instant::now()));
         debug_assert!(waited.is_err(), "nobody sends");
         let after = process.usage()?;
@@ -89,7 +89,7 @@ pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>
 }
 
 impl Meter {
-    /// Notes an answered call; false once the window is over and no further call should be made.
+    /// Records an answered call; false once the window has ended and no further call should be made.
     pub(crate) fn note(&mut self, sent: Instant, answered: Instant) -> bool {
         if answered < self.from {
             return true;
@@ -113,7 +113,7 @@ impl Meter {
 
 impl Driven {
     fn add(&mut self, meter: Meter) {
-        // A server that answered nothing within the window has no beginning; it is told by its zero calls.
+        // A server without a reply in the window has no beginning; its zero calls show it.
         if let (Some((began, busy_before)), Some((ended, busy_after))) = (meter.began, meter.ended) {
             self.calls += meter.latencies.len() as u64;
             self.wall = self.wall.max(ended - began);

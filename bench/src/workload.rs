@@ -1,4 +1,4 @@
-//! What is asked of a server: which tool, over what, by how many at once.
+//! Workloads: tool, transport and concurrency.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -10,8 +10,8 @@ pub(crate) enum Transport {
     Http,
 }
 
-/// With a handshake and 2025-11-25, with 2026-07-28 told in every request, or a path for each method and no protocol
-/// around the body.
+/// With a handshake and 2025-11-25, with 2026-07-28 in every request, or with a path per method and no protocol
+/// envelope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Era {
@@ -22,11 +22,11 @@ pub(crate) enum Era {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tool {
-    /// Gives back the text it was sent, which is this long.
+    /// Returns the text it was sent, which has this length.
     Echo { bytes: usize },
-    /// Takes nothing and gives 10,000 bytes.
+    /// Takes no arguments and returns 10,000 bytes.
     TenKb,
-    /// Tells the category of this text.
+    /// Returns the category of this text.
     Classify { text: &'static str },
 }
 
@@ -36,19 +36,18 @@ pub(crate) struct Workload {
     pub(crate) tool: Tool,
     /// Calls in flight on stdio; connections with one call each on HTTP.
     pub(crate) at_once: usize,
-    /// Server and load generator share one core. What remains is what the code costs: with two cores, the time to wake
-    /// a sleeping one is most of a serial call, and it depends on what else the machine does.
+    /// Server and load generator share one core, which leaves the cost of the code: with two cores, the time to wake a
+    /// sleeping one dominates a serial call, and depends on the load of the machine.
     pub(crate) one_core: bool,
-    /// The eras it is measured in, side by side.
+    /// The eras it is measured in, interleaved.
     pub(crate) eras: &'static [Era],
-    /// Measured on the slow peers too.
+    /// Also measured on the slow peers.
     pub(crate) headline: bool,
 }
 
 const SMALL: Tool = Tool::Echo { bytes: 100 };
 
-/// Large payloads are asked for by fewer at once: it is the bytes that keep a server busy then, and 64 MB in flight
-/// would measure the queues.
+/// Large payloads have lower concurrency: the bytes keep a server busy, and 64 MB in flight would measure the queues.
 pub(crate) const PROTOCOL: &[Workload] = &[
     stdio(1, SMALL).in_both_eras().with_slow_peers(),
     stdio(1, SMALL).on_one_core(),
@@ -106,10 +105,10 @@ impl Tool {
         }
     }
 
-    /// The text that a call is sent, and must give back; `TenKb` is sent none, `Classify` gives back another.
+    /// The text that a call sends and must return; `TenKb` sends none, `Classify` returns a different text.
     pub(crate) fn text(self) -> String {
         match self {
-            // No quotes, no escapes: what JSON makes of those is another measurement.
+            // No quotes or escapes: their JSON encoding is a separate measurement.
             Tool::Echo { bytes } => {
                 "The quick brown fox jumps over the lazy dog. ".chars().cycle().take(bytes).collect()
             }
@@ -118,7 +117,7 @@ impl Tool {
         }
     }
 
-    /// Whether this is a right answer.
+    /// Whether this is a correct answer.
     pub(crate) fn accepts(self, answer: &str) -> bool {
         match self {
             Tool::Echo { .. } | Tool::TenKb => answer == self.text(),
@@ -127,8 +126,8 @@ impl Tool {
         }
     }
 
-    /// How many bytes longer or shorter than the first a right reply may be: a probability can end in another digit
-    /// when other texts go through the model with this one.
+    /// How many bytes a correct reply may differ from the first: a probability can end in a different digit if other
+    /// texts are in the same batch.
     pub(crate) fn slack(self) -> usize {
         match self {
             Tool::Echo { .. } | Tool::TenKb => 0,

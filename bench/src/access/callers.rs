@@ -1,4 +1,4 @@
-//! The ways to be called, each with the settings it needs and what its callers send.
+//! Authentication variants with their server settings and client credentials.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ use crate::workload::Era;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Way {
-    /// Nobody is asked who they are.
+    /// No authentication.
     Nobody,
-    /// The same in another process: what differs then is by chance.
+    /// The same in another process: the difference is noise.
     NobodyAgain,
     Operator,
     OneOfMany,
-    /// The same token in every call, as clients do until it expires.
+    /// The same token in every call, as clients use it until it expires.
     Same(Algorithm),
-    /// No token comes twice, so each signature is checked.
+    /// No token repeats, so each signature is verified.
     Each(Algorithm),
     AuditFile,
 }
@@ -40,26 +40,26 @@ pub(super) struct Contestant<'a> {
     pub(super) tokens: Tokens<'a>,
 }
 
-/// Everything that callers need, made before anything is measured.
+/// Credentials of the callers, created before the measurement.
 #[derive(Debug)]
 pub(super) struct Callers {
     issuer: Issuer,
-    /// Of `corbie tokens create`, in a file with many others.
+    /// A token of `corbie tokens create`, in a file with many tokens.
     one_of_many: String,
     signed: [(Algorithm, Vec<String>); 2],
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
-/// What is written for the servers.
+/// Generated server configuration.
 const FOLDER: &str = ".tools/bench/access";
 const OPERATOR: &str = "5d41c0de9a7b34f2186e0cb3f79a2d84e6b15f03";
 /// Tokens in the file besides the one that is used.
 const OTHERS: usize = 1000;
-/// The server that signed tokens are made for.
+/// The audience of signed tokens.
 pub(super) const RESOURCE: &str = "http://127.0.0.1/mcp";
 
 impl Way {
-    /// The others are compared with the first.
+    /// The first is the baseline.
     pub(super) const ALL: [Way; 9] = [
         Way::Nobody,
         Way::NobodyAgain,
@@ -96,7 +96,7 @@ impl Way {
         }
     }
 
-    /// For names of files.
+    /// For file names.
     fn word(self) -> &'static str {
         match self {
             Way::Nobody => "nobody",
@@ -113,10 +113,10 @@ impl Way {
 }
 
 impl Callers {
-    /// With so many signed tokens of each kind.
+    /// Prepares this many signed tokens of each kind.
     pub(super) fn prepare(tokens: usize) -> Result<Callers> {
         ensure!(Path::new(CORBIE).exists(), "{CORBIE} is not there; `bench/run protocol` builds it");
-        // A file of an earlier run would be read, or written on.
+        // Files of an earlier run would be read or appended to.
         if Path::new(FOLDER).exists() {
             fs::remove_dir_all(FOLDER)?;
         }
@@ -131,7 +131,7 @@ impl Callers {
         Ok(Callers { issuer, one_of_many: many_tokens()?, signed })
     }
 
-    /// Starts a server, and connects to it.
+    /// Starts a server and connects to it.
     pub(super) fn start(&self, way: Way, connections: usize) -> Result<Contestant<'_>> {
         let port = http::free_port()?;
         let mut command = corbie(&written(&format!("{}.json", way.word()), &self.settings(way)?)?);
@@ -174,13 +174,13 @@ impl Callers {
             Way::Same(_) | Way::Each(_) => json!({ "server": { "oauth": oauth } }),
             Way::AuditFile => json!({ "audit": { "file": placed("audit.jsonl")? } }),
         };
-        // Nobody should be looked for meanwhile.
+        // Disables provider detection.
         settings["providers"] = json!({ "detect_ports": [] });
         Ok(settings)
     }
 }
 
-/// Makes a token as an operator does, and puts it behind many others. Gives its secret.
+/// Creates a token with the CLI, adds many others before it, and returns its secret.
 fn many_tokens() -> Result<String> {
     let settings = written("tokens-create.json", &json!({ "server": { "tokens_file": tokens_file()? } }))?;
     let output = corbie(&settings).args(["tokens", "create", "measured", "--json"]).output().context(CORBIE)?;
@@ -202,7 +202,7 @@ fn many_tokens() -> Result<String> {
     Ok(secret)
 }
 
-/// As it comes: no setting of this machine or of the person who runs the bench.
+/// Default configuration: no settings of this machine or user.
 fn corbie(settings: &Path) -> Command {
     let mut command = Command::new(CORBIE);
     command.env_clear().arg("--config").arg(settings);
@@ -213,7 +213,7 @@ fn tokens_file() -> Result<PathBuf> {
     placed("tokens.json")
 }
 
-/// Where a file of the servers is, from the root of all files.
+/// Absolute path of a generated file.
 fn placed(name: &str) -> Result<PathBuf> {
     Ok(std::path::absolute(Path::new(FOLDER).join(name))?)
 }

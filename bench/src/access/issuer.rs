@@ -1,4 +1,4 @@
-//! An authorization server as far as corbie sees it: a document of keys.
+//! Mock authorization server that serves a JWKS.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -10,7 +10,7 @@ use serde_json::json;
 use super::signer::Signer;
 use crate::stdio::PATIENCE;
 
-/// Answers until this program ends.
+/// Runs until this program ends.
 #[derive(Debug)]
 pub(super) struct Issuer {
     url: String,
@@ -23,7 +23,7 @@ impl Issuer {
         let keys = json!({ "keys": signers.iter().map(Signer::published).collect::<Vec<_>>() }).to_string();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
-                // Whoever hangs up has lost interest.
+                // Clients may disconnect early.
                 let _ = answer(connection, &keys);
             }
         });

@@ -1,5 +1,5 @@
-//! What metrics and audit cost within the library, where nothing switches them off: the same calls in a copy of it
-//! whose functions that count and record return at once.
+//! Overhead of metrics and audit in the library, which has no switch for them: compares with a copy whose counting and
+//! recording functions return immediately.
 
 use std::path::Path;
 use std::process::Command;
@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::protocol::median;
 use crate::report::{self, Table};
 
-/// CPU time per call, run by run.
+/// CPU time per call for each run.
 #[derive(Debug, Serialize)]
 pub(super) struct Library {
     measured_us: Vec<f64>,
@@ -21,14 +21,14 @@ const PROGRAM: &str = ".tools/bench/target/release/corbie_calls";
 /// The same program with the copy of the library.
 const UNMEASURED: &str = ".tools/bench/unmeasured/corbie_calls";
 
-/// Nothing, where the copy could not be made.
+/// `None` if the copy could not be built.
 pub(super) fn measure(turns: u32) -> Result<Option<Library>> {
     if !Path::new(UNMEASURED).exists() {
         return Ok(None);
     }
     let mut library = Library { measured_us: Vec::new(), unmeasured_us: Vec::new() };
     for number in 0..turns {
-        // Each turn begins with the other one.
+        // Alternates the order.
         if number % 2 == 0 {
             library.measured_us.push(run(PROGRAM)?);
             library.unmeasured_us.push(run(UNMEASURED)?);

@@ -1,4 +1,4 @@
-//! Calls with tokens. They are counted, not timed: what they cost is read from the server's clock of CPU time.
+//! Authenticated calls. They are counted, not timed: their cost is the CPU time of the server.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -20,12 +20,12 @@ pub(super) struct Load {
     connections: Vec<TcpStream>,
     before_token: String,
     after_token: String,
-    /// All replies are as long as the first.
+    /// All replies have the length of the first.
     reply_length: usize,
     reply: Vec<u8>,
 }
 
-/// What callers show.
+/// Credentials of the callers.
 #[derive(Debug)]
 pub(super) enum Tokens<'a> {
     None,
@@ -33,13 +33,14 @@ pub(super) enum Tokens<'a> {
     Each(std::slice::Iter<'a, String>),
 }
 
-/// A tool that does little.
+/// A cheap tool.
 const TOOL: &str = "get_tool_schema";
-/// After a turn the audit file is still to be written, which is a part of its calls. Longer than entries are gathered.
+/// After a turn the audit file is still being written, which is part of the cost. Longer than the batching interval of
+/// entries.
 const SETTLE: Duration = Duration::from_millis(40);
 
 impl Load {
-    /// Connects, and makes a first call that must be answered well.
+    /// Connects and makes a first call that must succeed.
     pub(super) fn open(port: u16, count: usize, tokens: &mut Tokens<'_>) -> Result<Load> {
         let body = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
@@ -81,7 +82,7 @@ impl Load {
         Ok(load)
     }
 
-    /// Makes so many calls on every connection. Gives the CPU time that the server took for them.
+    /// Makes this many calls on every connection and returns the CPU time of the server.
     pub(super) fn turn(&mut self, process: &Process, tokens: &mut Tokens<'_>, calls: usize) -> Result<Duration> {
         let before = cpu_time(process)?;
         for _ in 0..calls {
@@ -107,12 +108,12 @@ impl Load {
                 format!("authorization: Bearer {}\r\n", tokens.next().context("there is a token for each call")?)
             }
         };
-        // With one write, as clients do.
+        // A single write, as clients do.
         let request = [self.before_token.as_str(), &token, &self.after_token].concat();
         Ok(self.connections[connection].write_all(request.as_bytes())?)
     }
 
-    /// Reads one reply, and gives its length.
+    /// Reads one reply and returns its length.
     fn receive(&mut self, connection: usize) -> Result<usize> {
         let mut filled = 0;
         loop {
@@ -127,7 +128,7 @@ impl Load {
     }
 }
 
-/// CPU time of all threads of a process, to the nanosecond.
+/// CPU time of all threads of a process in nanoseconds.
 fn cpu_time(process: &Process) -> Result<Duration> {
     let clock = ClockId::pid_cpu_clock_id(Pid::from_raw(process.id().cast_signed())).context("the server has ended")?;
     Ok(clock.now()?.into())

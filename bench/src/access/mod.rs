@@ -1,8 +1,8 @@
-//! What it costs to know who is calling, and to keep what they called: the real program with and without.
+//! Cost of authentication, metrics and audit: the real program with and without them.
 //!
-//! Every way to be called has a server of its own. They all run at the same time, and take turns with a few hundred
-//! calls each, so that what else happens on the machine hits them alike. What is compared is the CPU time that the
-//! servers took, as the kernel counts it, never how long it took.
+//! Each variant has its own server. All run at the same time and take turns with a few hundred calls each, so that
+//! noise on the machine affects all of them equally. The compared figure is the CPU time of the servers as counted by
+//! the kernel, never wall-clock time.
 
 mod callers;
 mod issuer;
@@ -24,28 +24,28 @@ use crate::report::{self, Report, Table};
 use callers::{Callers, Contestant, Way};
 use library::Library;
 
-/// How many call at once.
+/// Concurrency of the callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 struct Scene {
     connections: usize,
-    /// Server and callers share one core, so that no time goes into waking another.
+    /// Server and callers share one core, so that no time is spent on waking another.
     one_core: bool,
     /// Calls on each connection in one turn.
     calls: usize,
 }
 
-/// All turns of one way to be called.
+/// All turns of one variant.
 #[derive(Debug, Serialize)]
 struct Cell {
     scene: Scene,
     way: Way,
-    /// CPU time of the server per call, turn by turn.
+    /// CPU time of the server per call, for each turn.
     cpu_us: Vec<f64>,
-    /// How much more that is than where nobody is asked for a token, in the same turn.
+    /// Difference to the variant without authentication in the same turn.
     added_us: Vec<f64>,
 }
 
-/// What was promised, and what became of it.
+/// A target and its result.
 #[derive(Debug, Serialize)]
 struct Promise {
     what: String,
@@ -53,24 +53,24 @@ struct Promise {
     measured_us: f64,
 }
 
-/// What has a bound of its own.
+/// Variants with a separate bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Kind {
     Bearer,
     /// A signed token that was seen before.
     JwtAgain,
-    /// One whose signature must be checked, with a key that is at hand.
+    /// A signed token whose signature must be verified with a cached key.
     JwtAnew,
     Seeing,
 }
 
-/// What it is called among the workloads of `protocol`, and in the results.
+/// Name among the workloads of `protocol` and in the results.
 pub(crate) const NAME: &str = "access";
 const SCENES: [Scene; 2] =
     [Scene { connections: 1, one_core: true, calls: 320 }, Scene { connections: 32, one_core: false, calls: 10 }];
-/// Turns for each round that was asked for.
+/// Turns per requested round.
 const TURNS: u32 = 12;
-/// Turns before those that count.
+/// Warm-up turns.
 const WARM_UP: u32 = 2;
 
 const HOW: &str = "The real program, `corbie serve`, over HTTP with connections that stay open; every call asks \
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let turns = effort.rounds * TURNS;
     let mut machine = Machine::look();
     let most = SCENES.iter().map(|scene| scene.connections * scene.calls).max().unwrap_or_default();
-    // One for each call, and one to begin with.
+    // One for each call, and one for the first call.
     let callers = Callers::prepare(most * (turns + WARM_UP) as usize + 1)?;
     let mut cells = Vec::new();
     for (done, scene) in SCENES.into_iter().enumerate() {
@@ -122,7 +122,7 @@ fn measure(scene: Scene, callers: &Callers, turns: u32) -> Result<Vec<Cell>> {
     for number in 0..turns + WARM_UP {
         let count = contestants.len();
         for turn in 0..count {
-            // Each turn begins with another one.
+            // Each turn starts with a different server.
             let place = (turn + number as usize) % count;
             let Contestant { way, process, load, tokens } = &mut contestants[place];
             let took = load.turn(process, tokens, scene.calls).with_context(|| way.name())?;
@@ -186,7 +186,7 @@ fn promises(cells: &[Cell], library: Option<&Library>) -> Vec<Promise> {
     of_cells.chain(of_library).collect()
 }
 
-/// The worst of each kind, in one line.
+/// The worst result of each kind, in one line.
 fn outcome(promises: &[Promise]) -> String {
     let kinds = [Kind::Bearer, Kind::JwtAgain, Kind::JwtAnew, Kind::Seeing].into_iter().filter_map(|kind| {
         let measured = promises.iter().filter(|promise| promise.kind == kind).map(|promise| promise.measured_us);
@@ -207,7 +207,7 @@ fn table(cells: &[Cell]) -> Table {
     let mut table = Table::new("Calls", &["callers", "who", "server CPU µs", "added µs", "middle half µs"]);
     let mut before = None;
     for cell in cells {
-        // A scene is named once, above its rows.
+        // The scene name appears once, above its rows.
         let scene = if before == Some(cell.scene) { String::new() } else { cell.scene.name() };
         before = Some(cell.scene);
         let (low, high) = quartiles(&cell.added_us);
@@ -234,7 +234,7 @@ fn promised(promises: &[Promise]) -> Table {
     table
 }
 
-/// Between these lies the middle half of the values.
+/// First and third quartile.
 fn quartiles(values: &[f64]) -> (f64, f64) {
     let mut values = values.to_vec();
     values.sort_by(f64::total_cmp);

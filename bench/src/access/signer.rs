@@ -20,7 +20,7 @@ pub(super) enum Algorithm {
     ES256,
 }
 
-/// A key, called like its algorithm.
+/// A key, named after its algorithm.
 #[derive(Debug)]
 pub(super) struct Signer {
     random: SystemRandom,
@@ -34,14 +34,14 @@ enum Pair {
 }
 
 const RSA: &str = include_str!("rsa-bench-key.pem");
-/// Tokens live longer than any run.
+/// Longer than any run.
 const LIFETIME: u64 = 24 * 3600;
 
-/// Signs so many tokens of one caller, no two alike.
+/// Signs this many unique tokens of one caller.
 pub(super) fn tokens(signer: &Signer, issuer: &str, count: usize) -> Result<Vec<String>> {
     let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
     let token = |number: usize| {
-        // As large as real ones are.
+        // Realistic size.
         let claims = json!({
             "iss": issuer, "aud": RESOURCE, "sub": "248289761001", "client_id": "measuring-client",
             "scope": "openid profile email read", "iat": now - 5, "exp": now + LIFETIME,
@@ -50,7 +50,7 @@ pub(super) fn tokens(signer: &Signer, issuer: &str, count: usize) -> Result<Vec<
         });
         signer.token(&claims)
     };
-    // RSA takes half a millisecond for each.
+    // RSA takes half a millisecond per token.
     let share = count.div_ceil(machine::cores()).max(1);
     let numbers: Vec<usize> = (0..count).collect();
     thread::scope(|scope| {
@@ -73,7 +73,7 @@ pub(super) fn digest(text: &str) -> String {
 }
 
 impl Signer {
-    /// A new key, but for RSA, where it is always the same.
+    /// A new key; for RSA always the same one.
     pub(super) fn new(algorithm: Algorithm) -> Result<Signer> {
         let random = SystemRandom::new();
         let pair = match algorithm {
@@ -93,7 +93,7 @@ impl Signer {
         Ok(Signer { random, pair })
     }
 
-    /// The key as its issuer publishes it.
+    /// The key as a JWK.
     pub(super) fn published(&self) -> Value {
         let name = self.name();
         match &self.pair {
@@ -102,7 +102,7 @@ impl Signer {
                 json!({ "kty": "RSA", "kid": name, "use": "sig", "n": encode(&public.n), "e": encode(&public.e) })
             }
             Pair::Curve(pair) => {
-                // One byte says that both coordinates follow.
+                // The first byte marks an uncompressed point.
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
                 json!({ "kty": "EC", "kid": name, "use": "sig", "crv": "P-256", "x": encode(x), "y": encode(y) })
             }

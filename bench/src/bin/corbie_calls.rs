@@ -1,20 +1,20 @@
-//! What one call of a tool takes in the library, from the request to its result, with validation, trust gate, metrics
-//! and audit: prints the microseconds of this thread's CPU. Run by `bench/run protocol`, which also builds it with a
-//! library that counts and records nothing.
+//! Cost of a tool call in the library, from the request to its result, including validation, trust gate, metrics and
+//! audit: prints microseconds of thread CPU time. Run by `bench/run protocol`, which also builds it with a library
+//! without metrics and audit.
 
 use anyhow::{Context, Result, ensure};
 use corbie_mcp::{Server, TrustLevel, mcp_tool};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Stretches of calls; the median of their means counts.
+/// Batches of calls; the result is the median of their means.
 const STRETCHES: usize = 15;
 const CALLS: usize = 2000;
-/// Calls before those that count: they fill the audit log, which then forgets one entry for each new one.
+/// Warm-up calls: they fill the audit log, which then evicts one entry for each new one.
 const WARM_UP: usize = 12_000;
 
 /// Say the text back.

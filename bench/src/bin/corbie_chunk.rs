@@ -1,8 +1,8 @@
-//! corbie's side of `bench/run chunk`.
+//! The corbie part of `bench/run chunk`.
 //!
-//! `speed` cuts the same text with corbie and with text-splitter, both with the embedding model's tokenizer, and tells
-//! megabytes per second of CPU time; with `speed FOLDER` the text is that of a retrieval set, which does not say the same
-//! again and again. `quality FOLDER` searches for the passages of a retrieval set by vectors of chunks.
+//! `speed` chunks the same text with corbie and with text-splitter, both with the embedding model's tokenizer, and
+//! prints megabytes per second of CPU time; with `speed FOLDER` the text is that of a retrieval set, which is less
+//! repetitive. `quality FOLDER` searches for the passages of a retrieval set by vectors of chunks.
 
 #[path = "../chunk/retrieval.rs"]
 mod retrieval;
@@ -19,14 +19,14 @@ use serde_json::{Value, json};
 use text_splitter::{ChunkConfig, ChunkSizer, TextSplitter};
 use tokenizers::Tokenizer;
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TOKENIZER: &[u8] = include_bytes!("../../../crates/infer/models/all-MiniLM-L6-v2/tokenizer.json");
 const TEXTS: &str = include_str!("../../../crates/infer/tests/data/texts.json");
 
-/// Enough for corbie, and what a splitter that tokenizes again and again gets through in a few seconds.
+/// Enough for corbie, and an amount that a splitter with repeated tokenization processes in a few seconds.
 const BYTES: usize = 2_000_000;
 const BYTES_FOR_PEER: usize = 500_000;
 
@@ -77,7 +77,7 @@ fn speed(texts: &[String]) -> Result<Value> {
     }))
 }
 
-/// Asks the tokenizer for the number alone, which is faster than text-splitter's own way with it.
+/// Queries only the token count, which is faster than text-splitter's own integration.
 struct Counting(Tokenizer);
 
 impl ChunkSizer for Counting {
@@ -86,7 +86,7 @@ impl ChunkSizer for Counting {
     }
 }
 
-/// Prose of so many bytes, in paragraphs on pages; texts that are too few come again.
+/// Prose of this many bytes, in paragraphs on pages; the texts repeat if there are too few.
 fn pages(texts: &[String], bytes: usize) -> Vec<Page> {
     let mut pages: Vec<Page> = Vec::new();
     let (mut written, mut page) = (0, Page { number: 1, ..Page::default() });

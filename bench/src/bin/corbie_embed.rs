@@ -1,7 +1,7 @@
-//! corbie's contestant for `bench/run embed`: the built-in model on one thread.
+//! The corbie contestant of `bench/run embed`: the built-in model on one thread.
 //!
-//! `--portable` runs it through rten. `--texts` prints the texts that all contestants embed. Otherwise each line of stdin is an order and each line of
-//! stdout its result; see `embed.rs`.
+//! `--portable` uses rten. `--texts` prints the texts that all contestants embed. Otherwise each line of stdin is an
+//! order and each line of stdout its result; see `embed.rs`.
 
 use std::io::{BufRead, Write};
 use std::time::Instant;
@@ -11,7 +11,7 @@ use corbie_infer::{Embedder, Purpose};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -60,7 +60,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// Texts of exactly so many tokens, cut out of the test texts.
+/// Texts of exactly this many tokens, taken from the test texts.
 fn texts(embedder: &Embedder, tokens: usize) -> Result<Vec<String>> {
     let source: Vec<String> = serde_json::from_str(include_str!("../../../crates/infer/tests/data/texts.json"))?;
     let words: Vec<&str> =
@@ -73,7 +73,7 @@ fn texts(embedder: &Embedder, tokens: usize) -> Result<Vec<String>> {
         for word in words.iter().cycle().skip(start * 37) {
             chosen.push(word);
             let now = count(&chosen)?;
-            // A word of many tokens that would go past the end makes room for words of one.
+            // A multi-token word that would exceed the limit is replaced by single-token words.
             if now > tokens || (now == tokens && embedder.read(&chosen.join(" "), Purpose::Passage, 0)?.truncated) {
                 *chosen.last_mut().context("a word was pushed")? = "the";
             }

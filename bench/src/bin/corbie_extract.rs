@@ -1,6 +1,6 @@
-//! corbie's contestant for `bench/run extract`. Orders and answers are those of `peers/extract.py`.
+//! The corbie contestant of `bench/run extract`. Orders and replies have the format of `peers/extract.py`.
 //!
-//! [`read`] alone knows the library: measuring the real command instead means to start it there.
+//! Only [`read`] calls the library: to measure the real command instead, start it there.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -11,11 +11,11 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde_json::{Value, json};
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// A file that took longer is not read again, in seconds.
+/// Files that took longer, in seconds, are not read again.
 const LONG: f64 = 1.0;
 
 fn main() -> Result<()> {
@@ -63,8 +63,8 @@ fn read(path: &Path, full: bool) -> Value {
     }
 }
 
-/// Not the clock of the process: under a limit of CPU time Linux moves that only now and then, and a file of a
-/// millisecond takes nothing.
+/// Not the process clock: under a CPU time limit Linux updates it only occasionally, so that a file of a millisecond
+/// appears to take no time.
 fn cpu_seconds() -> Result<f64> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     Ok((usage.user_time() + usage.system_time()).num_microseconds() as f64 / 1e6)

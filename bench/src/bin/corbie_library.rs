@@ -1,7 +1,7 @@
-//! What the library's own functions take, for the targets that are about functions: prints one JSON object with the
-//! 99th percentile and the slowest of each, in seconds. Run by `bench/run slo`, which knows the targets.
+//! Latency of library functions, for the targets about functions: prints one JSON object with the 99th percentile and
+//! the maximum of each, in seconds. Run by `bench/run slo`, which has the targets.
 //!
-//! Seconds of this thread's CPU: none of these functions waits, and what other programs do meanwhile is not theirs.
+//! Measured in CPU time of this thread: none of these functions waits, and this excludes the load of other programs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,7 +11,7 @@ use corbie_mcp::{Module, Registered, RegistrationError, Server, Tool, ToolCall};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
-/// Tools in the registry that is measured; more than any program here is going to have.
+/// Tools in the measured registry; more than any program here will have.
 const TOOLS: usize = 100;
 const MODULES: usize = 10;
 const REPEATS: usize = 2000;
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-/// N-01, N-02, N-03: in a server that has many tools already.
+/// N-01, N-02, N-03: in a server that already has many tools.
 fn registry() -> Result<Vec<(&'static str, [f64; 2])>> {
     let servers = (0..REPEATS / TOOLS).map(|_| Server::builder("slo", "1.0.0").build());
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
@@ -86,7 +86,7 @@ fn validation() -> Result<[f64; 2]> {
     })
 }
 
-/// A tool as programs have them: a few typed arguments, some with bounds.
+/// A typical tool: a few typed arguments, some with bounds.
 fn tool(name: &str) -> Result<Tool, RegistrationError> {
     let schema = json!({
         "type": "object",
@@ -100,7 +100,7 @@ fn tool(name: &str) -> Result<Tool, RegistrationError> {
     Tool::builder(name).description("Look for something.").input_schema(schema).run(async |_, _| "found")
 }
 
-/// The 99th percentile of the seconds that `work` takes, and the most.
+/// The 99th percentile and the maximum of the seconds that `work` takes.
 fn times(count: usize, mut work: impl FnMut(usize) -> Result<()>) -> Result<[f64; 2]> {
     let mut took = Vec::with_capacity(count);
     for number in 0..count {

@@ -1,9 +1,9 @@
-//! corbie's side of `bench/run knowledge`, as far as the index alone is concerned.
+//! The corbie part of `bench/run knowledge`, for the index alone.
 //!
-//! `make FOLDER COUNT [SETS]` writes chunks that all contestants are fed with: vectors scattered around those of real
-//! texts, and queries of the same kind. `measure FOLDER COUNT SEGMENTS` indexes the first COUNT of them and asks;
-//! `start FOLDER COUNT SEGMENTS` takes back what `measure` has saved. `words FOLDER COUNT` indexes and asks for words alone.
-//! Each tells one line of JSON.
+//! `make FOLDER COUNT [SETS]` writes the chunks for all contestants: vectors scattered around those of real texts, and
+//! queries of the same kind. `measure FOLDER COUNT SEGMENTS` indexes the first COUNT of them and runs the queries;
+//! `start FOLDER COUNT SEGMENTS` loads the segments saved by `measure`. `words FOLDER COUNT` indexes and searches words
+//! only. Each prints one line of JSON.
 
 #[path = "../knowledge/chunks.rs"]
 mod chunks;
@@ -20,12 +20,12 @@ use serde_json::{Value, json};
 
 use chunks::{CHUNKS_OF_A_DOCUMENT, DIMENSION, Made};
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TOP: usize = 10;
-/// Documents that become visible at once, as a task of many files would have it.
+/// Documents that become visible together, as in a task of many files.
 const ADDED_AT_ONCE: usize = 200;
 
 fn main() -> Result<()> {
@@ -94,7 +94,7 @@ fn words_alone(folder: &Path, count: usize) -> Result<Value> {
     }))
 }
 
-/// An index of the first chunks, and the CPU time it took.
+/// An index of the first chunks, and the CPU time to build it.
 fn fill(folder: &Path, count: usize, change: impl Fn(Document) -> Document) -> Result<(Index, f64)> {
     let index = Index::new(DIMENSION);
     let began = cpu_seconds();
@@ -111,12 +111,12 @@ fn fill(folder: &Path, count: usize, change: impl Fn(Document) -> Document) -> R
     Ok((index, cpu_seconds() - began))
 }
 
-/// Allows a tenth of the documents.
+/// Matches a tenth of the documents.
 fn a_tenth() -> Filter {
     Filter { all: vec![("tag".into(), vec![chunks::tag(0)])], ..Filter::default() }
 }
 
-/// CPU time of a query, and its median on the clock, in milliseconds.
+/// CPU time and median latency of a query, in milliseconds.
 fn ask(snapshot: &Snapshot, texts: &[String], vectors: &[Vec<f32>], filter: Option<&Filter>, mode: Mode) -> (f64, f64) {
     let search = |text: &str, vector: &[f32]| {
         let query = Query { text, vector: Some(vector), filter, top: TOP, mode };
@@ -135,7 +135,7 @@ fn ask(snapshot: &Snapshot, texts: &[String], vectors: &[Vec<f32>], filter: Opti
     (spent, times[times.len() / 2])
 }
 
-/// Which chunks are nearest, by all digits of all vectors: of all chunks, and of those that the filter allows.
+/// Exact nearest neighbours at full precision: among all chunks, and among the filtered ones.
 #[expect(clippy::type_complexity, reason = "two lists for each query")]
 fn exact(folder: &Path, count: usize, queries: &[Vec<f32>]) -> Result<(Vec<Vec<u64>>, Vec<Vec<u64>>)> {
     let mut best: Vec<[Vec<(f32, u64)>; 2]> = vec![Default::default(); queries.len()];
@@ -168,7 +168,7 @@ fn recall(snapshot: &Snapshot, vectors: &[Vec<f32>], filter: Option<&Filter>, ex
     vectors.iter().zip(exact).map(share).sum::<f64>() / vectors.len() as f64
 }
 
-/// From files to the first answer.
+/// From files to the first result.
 fn start(folder: &Path, count: usize, segments: &Path) -> Result<Value> {
     let (texts, vectors) = chunks::queries(folder)?;
     let document = |number: usize| LiveDocument {

@@ -1,11 +1,11 @@
-//! corbie's contestant: the library's public API with its default limits. Validation, trust gate, metrics and audit
-//! are part of every call, as they are in the product.
+//! The corbie contestant: the library's public API with its default limits. Validation, trust gate, metrics and audit
+//! are part of every call, as in the product.
 
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{Server, TrustLevel, mcp_tool};
 
-/// The product's own choice; `src/main.rs` says why.
+/// The allocator of the product; see `src/main.rs` for the reason.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -35,5 +35,5 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         None => stdio::serve(&server, TrustLevel::Trusted).await?,
     }
-    std::process::exit(0) // A read of stdin may still be pending, and would keep the runtime from ending.
+    std::process::exit(0) // A pending read of stdin would keep the runtime from ending.
 }

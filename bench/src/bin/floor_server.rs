@@ -1,5 +1,5 @@
-//! What the machine can do at most: the same two tools with no protocol around them. On stdio a plain loop that reads
-//! a line, parses it and writes the reply; on HTTP a bare axum handler that does the same.
+//! Lower bound for the machine: the same two tools without a protocol layer. On stdio a plain loop that reads a line,
+//! parses it and writes the reply; on HTTP a bare axum handler that does the same.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
@@ -72,7 +72,7 @@ fn serve_stdio() -> io::Result<()> {
             return output.flush();
         }
         answer(&line, &mut output)?;
-        // More input is waiting: its answer can leave in the same write.
+        // More input is waiting: its reply can go into the same write.
         if input.buffer().is_empty() {
             output.flush()?;
         }
@@ -92,7 +92,7 @@ async fn call(body: Bytes) -> impl IntoResponse {
     ([(CONTENT_TYPE, "application/json")], reply)
 }
 
-/// Writes the reply and a newline; nothing for what asks for no reply.
+/// Writes the reply and a newline; no output for a notification.
 fn answer(message: &[u8], output: &mut impl Write) -> io::Result<()> {
     let request: Request<'_> = serde_json::from_slice(message)?;
     let Some(id) = request.id else { return Ok(()) };

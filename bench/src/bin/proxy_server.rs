@@ -1,5 +1,5 @@
-//! The least a gateway can be: hyper on both sides, every request handed on as it came, and nothing else. What it
-//! costs is what reading and writing HTTP twice costs.
+//! Minimal gateway: hyper on both sides, every request forwarded unchanged. Its cost is that of reading and writing
+//! HTTP twice.
 
 use hyper::body::Incoming;
 use hyper::header::HOST;
@@ -27,7 +27,7 @@ async fn main() -> std::io::Result<()> {
         let client = client.clone();
         let service = hyper::service::service_fn(move |request| hand_on(client.clone(), to, request));
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // A client that goes away ends it.
+        // Ends when the client disconnects.
         tokio::spawn(connection);
     }
 }

@@ -1,5 +1,5 @@
-//! The official Rust SDK, set up for speed: non-blocking pipes on stdio; stateless HTTP with JSON replies. It serves
-//! both eras.
+//! The official Rust SDK, configured for speed: non-blocking pipes on stdio; stateless HTTP with JSON replies. It
+//! serves both eras.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use rmcp::{ServerHandler, ServiceExt, tool, tool_handler, tool_router};
 
 #[derive(Clone)]
 struct Bench {
-    /// Shared: HTTP makes a service for every request, and that should cost as little as it can.
+    /// Shared: HTTP creates a service for every request, which should be as cheap as possible.
     router: Arc<ToolRouter<Bench>>,
 }
 

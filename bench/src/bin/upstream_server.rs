@@ -1,6 +1,6 @@
-//! A stand-in for a provider that costs next to nothing: answers made beforehand, in OpenAI's and Anthropic's protocol.
+//! Mock provider with minimal cost: precomputed responses in OpenAI's and Anthropic's protocol.
 //!
-//! Each event of a stream leaves in a write and an HTTP chunk of its own, as those of real models do.
+//! Each event of a stream is sent in a separate write and HTTP chunk, as with real models.
 
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -21,7 +21,7 @@ use tokio::time::Sleep;
 #[path = "../gateway/answer.rs"]
 mod answer;
 
-/// As much of a request as the answer depends on.
+/// The parts of a request that determine the response.
 #[derive(Deserialize)]
 struct Asked {
     #[serde(default)]
@@ -30,7 +30,7 @@ struct Asked {
     stream: bool,
 }
 
-/// All that can be said, as bytes.
+/// All responses, as bytes.
 struct Answers {
     models: Bytes,
     openai: Answer,
@@ -42,22 +42,22 @@ struct Answer {
     events: Vec<Bytes>,
 }
 
-/// The body of a reply.
+/// The body of a response.
 enum Said {
     Whole(Bytes),
     Events { left: VecDeque<Bytes>, gap: Gap },
 }
 
-/// What lies between two events.
+/// Gap between two events.
 enum Gap {
-    /// Nothing but the end of a write: the connection flushes when the body has nothing to say.
+    /// Only the end of a write: the connection flushes when the body is pending.
     Flush {
         done: bool,
     },
     Pause(Pin<Box<Sleep>>),
 }
 
-/// A model whose name holds this word pauses before each event but the first.
+/// A model whose name contains this word pauses before each event but the first.
 const SPACED: &str = "spaced";
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -72,7 +72,7 @@ async fn main() -> std::io::Result<()> {
         let answers = answers.clone();
         let service = hyper::service::service_fn(move |request| reply(request, answers.clone()));
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
-        // A client that goes away ends it.
+        // Ends when the client disconnects.
         tokio::spawn(connection);
     }
 }
@@ -144,7 +144,7 @@ impl Body for Said {
 }
 
 impl Gap {
-    /// Makes itself ready for the next event where it is.
+    /// Prepares for the next event.
     fn is_over(&mut self, context: &mut Context<'_>) -> bool {
         match self {
             Gap::Flush { done } => {

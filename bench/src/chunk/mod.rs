@@ -1,6 +1,6 @@
-//! Cutting texts into chunks: corbie beside text-splitter, with the tokenizer of the embedding model, on one thread.
+//! Text chunking: corbie compared with text-splitter, with the tokenizer of the embedding model, on one thread.
 //!
-//! With `--data FOLDER` also how well chunks of 254 and of 500 tokens are found; see `retrieval.rs`.
+//! With `--data FOLDER` also the retrieval quality of chunks of 254 and of 500 tokens; see `retrieval.rs`.
 
 use std::process::{Command, ExitCode};
 
@@ -23,7 +23,7 @@ struct Speed {
     text_splitter: f64,
 }
 
-/// What was found by vectors of chunks of one size. Shares are means over the queries.
+/// Retrieval results for chunks of one size. Shares are means over the queries.
 #[derive(Debug, Serialize, Deserialize)]
 struct Found {
     set: String,

@@ -1,7 +1,8 @@
-//! How well chunks of different sizes are found: passages of a retrieval set are joined into long documents, these are
-//! cut, and each query is compared with the vectors of all chunks.
+//! Retrieval quality by chunk size: passages of a retrieval set are joined into long documents, these are chunked, and
+//! each query is compared with the vectors of all chunks.
 //!
-//! A set is a folder with `corpus.jsonl` and `queries.jsonl` (`{"_id", "text"}`) and `qrels.tsv` (query, passage, score).
+//! A set is a folder with `corpus.jsonl` and `queries.jsonl` (`{"_id", "text"}`) and `qrels.tsv` (query, passage,
+//! score).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -14,28 +15,28 @@ use corbie_extract::{Block, Page};
 use corbie_infer::{Embedder, Purpose};
 use serde_json::{Value, json};
 
-/// Folder and how many passages make a document: the articles of one set have five, abstracts are short.
+/// Folder and passages per document: the articles of one set have five, abstracts are short.
 const SETS: [(&str, usize); 2] = [("xquad-en", 5), ("vaswani", 20)];
 
-/// A chunk of the first size is what the model reads at once, less the two tokens it puts around a text.
+/// The first size is the context of the model, less the two special tokens.
 const SIZES: [usize; 2] = [254, 500];
 const WINDOW: usize = 254;
 
-/// A reader takes in so much, however it is cut.
+/// Token budget of a reader, independent of the chunk size.
 const TOKENS_READ: usize = 2500;
 
-/// How a chunk that is longer than the model reads is compared.
+/// Comparison of a chunk that exceeds the context of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Way {
-    /// By the mean of its windows' vectors, weighted by tokens.
+    /// Mean of its windows' vectors, weighted by tokens.
     Mean,
-    /// By the window that is nearest.
+    /// The nearest window.
     Best,
-    /// By its first window; the rest is lost.
+    /// Only its first window.
     First,
 }
 
-/// A long document: its chunks, and where the passages stand in it.
+/// A long document: its chunks, and the ranges of the passages in it.
 struct Long {
     passages: Vec<(String, Range<usize>)>,
     chunks: Vec<Vectors>,
@@ -43,7 +44,7 @@ struct Long {
 
 struct Vectors {
     chunk: Chunk,
-    /// Of each window, with its tokens.
+    /// The vector of each window with its token count.
     windows: Vec<(Vec<f32>, f32)>,
     mean: Vec<f32>,
 }
@@ -144,7 +145,7 @@ fn score(longs: &[Long], way: Way, query: &[f32], relevant: &HashSet<String>) ->
     }
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
     let is_relevant = |long: &Long| long.passages.iter().any(|(id, _)| relevant.contains(id));
-    // A document is as near as its nearest chunk.
+    // The score of a document is that of its best chunk.
     let mut seen: Vec<&Long> = Vec::new();
     for (_, long, _) in &ranked {
         if seen.len() < 10 && !seen.iter().any(|other| std::ptr::eq(*other, *long)) {
@@ -169,7 +170,7 @@ fn score(longs: &[Long], way: Way, query: &[f32], relevant: &HashSet<String>) ->
     }
 }
 
-/// The share of the passages wanted of which a chunk holds at least half.
+/// The share of relevant passages of which a chunk contains at least half.
 fn share<'a>(chunks: impl Iterator<Item = &'a (f32, &'a Long, &'a Chunk)>, relevant: &HashSet<String>) -> f64 {
     let mut found = HashSet::new();
     for (_, long, chunk) in chunks {
@@ -228,7 +229,7 @@ fn lines(file: &Path) -> Result<Vec<(String, String)>> {
     text.lines().map(parse).collect()
 }
 
-/// By query, the passages that answer it.
+/// The relevant passages by query.
 fn relevant(file: &Path) -> Result<HashMap<String, HashSet<String>>> {
     let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let mut relevant: HashMap<String, HashSet<String>> = HashMap::new();

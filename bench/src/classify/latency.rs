@@ -1,5 +1,5 @@
-//! How long one text takes inside the process, where no transformer is needed: `corbie eval` beside the Python server's
-//! own function.
+//! In-process latency of one text that needs no transformer: `corbie eval` compared with the Python server's own
+//! function.
 
 use std::fs;
 use std::path::Path;
@@ -16,7 +16,7 @@ use crate::Effort;
 use crate::protocol::median;
 use crate::report::{Table, short};
 
-/// Median times of one text in microseconds, a value a round.
+/// Median latency of one text in microseconds, one value per round.
 #[derive(Debug, Serialize)]
 pub(super) struct Latency {
     pub(super) by: By,
@@ -25,7 +25,7 @@ pub(super) struct Latency {
     python: Vec<f64>,
 }
 
-/// How often each text is asked about in a round.
+/// Repetitions of each text in a round.
 const REPEATED: usize = 200;
 
 pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Latency>> {

@@ -1,7 +1,7 @@
-//! Classification: how good it is beside a vote of nearest neighbours and a support-vector machine, and how fast beside
-//! a Python server of regular expressions.
+//! Classification: quality compared with nearest neighbours and a support-vector machine, and speed compared with a
+//! Python server with regular expressions.
 //!
-//! Quality is told only where there are texts to tell it with: `--data FOLDER`.
+//! Quality is measured only with labelled texts: `--data FOLDER`.
 
 mod latency;
 mod quality;
@@ -25,9 +25,9 @@ use speed::Cell;
 use texts::By;
 
 const PROGRAM: &str = ".tools/bench/target/release/corbie";
-/// What is written for the contestants.
+/// Generated files for the contestants.
 const FOLDER: &str = ".tools/bench/classify";
-/// The interpreter of the server of regular expressions.
+/// The interpreter of the server with regular expressions.
 const PYTHON: &str = ".tools/bench/classify-venv/bin/python";
 const SERVER: &str = "bench/peers/regex_server.py";
 
@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The program as it comes: no setting of this machine or of the person who runs the bench.
+/// The program with default configuration: no settings of this machine or user.
 fn corbie() -> Result<Command> {
     let settings = Path::new(FOLDER).join("corbie.yaml");
     std::fs::write(&settings, "{}\n").with_context(|| settings.display().to_string())?;
@@ -125,7 +125,7 @@ fn judge(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> Vec<Verdict
     verdicts
 }
 
-/// One line for people: what corbie is beside the peers.
+/// One-line summary: corbie compared with the peers.
 fn outcome(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> String {
     let mut parts = Vec::new();
     for set in quality::SETS {

@@ -1,4 +1,4 @@
-//! How good: the same labelled texts for corbie and the peers.
+//! Quality: the same labelled texts for corbie and the peers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,24 +12,24 @@ use serde_json::{Value, json};
 use super::corbie;
 use crate::report::{Table, short};
 
-// The very errors that `corbie eval --typos` makes.
+// The same errors as in `corbie eval --typos`.
 #[path = "../../../src/evaluate/typos.rs"]
 #[expect(unreachable_pub, reason = "it is public where it comes from")]
 mod typos;
 
-/// Who is measured.
+/// A measured classifier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Contestant {
     Corbie,
-    /// The nearest examples vote.
+    /// Vote of the nearest examples.
     Nearest,
-    /// Words and pairs of words, and a support-vector machine.
+    /// TF-IDF of words and bigrams, and a support-vector machine.
     Tfidf,
 }
 
 const CONTESTANTS: [Contestant; 3] = [Contestant::Corbie, Contestant::Nearest, Contestant::Tfidf];
 
-/// Texts to learn from, and texts to be asked.
+/// Training and test texts.
 #[derive(Debug)]
 pub(super) struct Set {
     pub(super) name: &'static str,
@@ -42,7 +42,7 @@ pub(super) const SETS: [Set; 2] = [
     Set { name: "MMLU-Pro", folder: "mmlu-pro", has_out_of_scope: false },
 ];
 
-/// What one contestant did with one set. Shares are between 0 and 1.
+/// Results of one contestant on one set. Shares are between 0 and 1.
 #[derive(Debug, Serialize)]
 pub(super) struct Score {
     set: &'static str,
@@ -55,11 +55,11 @@ pub(super) struct Score {
 pub(super) struct Told {
     pub(super) accuracy: f64,
     pub(super) calibration_error: f64,
-    /// Where 5 % of the other texts may be refused.
+    /// At a rejection rate of 5 % for texts in scope.
     pub(super) out_of_scope_found: Option<f64>,
     pub(super) accuracy_mistyped: f64,
     fit_s: f64,
-    /// Of texts that were classified one at a time.
+    /// For texts classified one at a time.
     p50_us: f64,
     p90_us: f64,
 }
@@ -70,13 +70,13 @@ struct Files {
     train: PathBuf,
     test: PathBuf,
     mistyped: PathBuf,
-    /// One text alone: who classifies it has learned everything and done little else.
+    /// A single text: its run time is that of the training.
     one: PathBuf,
     #[serde(skip_serializing_if = "Option::is_none")]
     out_of_scope: Option<PathBuf>,
 }
 
-/// A folder that is gone afterwards: texts that were given stay out of the project.
+/// A temporary folder: the provided texts stay out of the project.
 struct Scratch(PathBuf);
 
 pub(super) const WITHOUT_DATA: &str = "no quality without texts: `--data FOLDER` with \
@@ -86,7 +86,7 @@ pub(super) const WITHOUT_DATA: &str = "no quality without texts: `--data FOLDER`
 const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
 const SCRIPT: &str = "bench/peers/classify.py";
 const MISTYPED_SHARE: f64 = 0.1;
-/// The share of texts in scope that may be refused.
+/// The share of texts in scope that may be rejected.
 const REJECTION: f64 = 0.05;
 
 pub(super) fn measure(data: &Path) -> Result<Vec<Score>> {
@@ -183,7 +183,7 @@ fn ask_peer(name: &str, files: &Files) -> Result<Told> {
     parse(SCRIPT, &output)
 }
 
-/// What a program printed, once it has ended well.
+/// Parses the output of a program that must have succeeded.
 pub(super) fn parse<T: serde::de::DeserializeOwned>(program: &str, output: &Output) -> Result<T> {
     ensure!(output.status.success(), "{program} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     serde_json::from_slice(&output.stdout).with_context(|| format!("what {program} printed"))

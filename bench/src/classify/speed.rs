@@ -1,4 +1,4 @@
-//! How many calls of `classify_text` over HTTP: corbie beside the Python server, in both styles.
+//! Throughput of `classify_text` over HTTP: corbie compared with the Python server, in both styles.
 
 use std::process::Command;
 
@@ -14,17 +14,17 @@ use crate::request::Call;
 use crate::round::{self, HttpLoad};
 use crate::workload::{Era, Tool};
 
-/// Who is measured.
+/// A measured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 enum Server {
     Corbie,
     Python,
 }
 
-/// What corbie needs for the texts that are sent. Python does the same with all of them.
+/// The method that corbie needs for the texts. Python does the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Workload {
-    /// The cheap head is sure.
+    /// The cheap head is certain.
     Words,
     Rules,
     /// Every text goes through the transformer.
@@ -55,7 +55,7 @@ pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Cell>> 
         let mut turns: Vec<Cell> =
             each.map(|(server, style)| Cell { server, workload, style, rounds: Vec::new() }).collect();
         for number in 0..effort.rounds as usize {
-            // Each round begins with another contestant, so that none always follows the same one.
+            // Each round starts with a different contestant, so that none always follows the same one.
             let count = turns.len();
             for turn in 0..count {
                 turns[(turn + number) % count].run(&texts, effort)?;
@@ -66,12 +66,12 @@ pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Cell>> 
     Ok(cells)
 }
 
-/// Corbie's.
+/// The corbie cell.
 pub(super) fn of(cells: &[Cell], workload: Workload, style: Era) -> Option<&Cell> {
     find(cells, Server::Corbie, workload, style)
 }
 
-/// How many times as many calls corbie answers.
+/// Throughput of corbie relative to Python.
 pub(super) fn ratio(cells: &[Cell], workload: Workload, style: Era) -> Option<f64> {
     of(cells, workload, style)?.beside_python(cells, rate)
 }
@@ -94,7 +94,7 @@ pub(super) fn table(cells: &[Cell]) -> Table {
     );
     let mut before = None;
     for cell in cells {
-        // A workload is named once, above its rows.
+        // The workload name appears once, above its rows.
         let name = if before == Some(cell.workload) { "" } else { cell.workload.name() };
         before = Some(cell.workload);
         let beside_python =
@@ -124,7 +124,7 @@ impl Cell {
         let log = format!(".tools/bench/logs/classify-{}.log", self.server.name().to_lowercase());
         let (mut command, effort) = match self.server {
             Server::Corbie => (self.workload.corbie()?, effort),
-            // Slow to reach its speed, as in `protocol`.
+            // Needs a longer warm-up, as in `protocol`.
             Server::Python => (python(), Effort { warm_up: effort.warm_up * 4, ..effort }),
         };
         let with_port = move |port: u16| {
@@ -142,7 +142,7 @@ impl Cell {
         median(self.rounds.iter().map(figure))
     }
 
-    /// The median of the ratios within each round: both sides of each had the same weather.
+    /// The median of the ratios within each round, in which both sides had the same conditions.
     fn beside_python(&self, cells: &[Cell], figure: fn(&Figures) -> f64) -> Option<f64> {
         let python = find(cells, Server::Python, self.workload, self.style)?;
         let rounds = self.rounds.iter().zip(&python.rounds);
@@ -164,7 +164,7 @@ impl Workload {
         if self == Workload::Again { "the same text again" } else { self.by().name() }
     }
 
-    /// What settles its texts. The cache is worth most for a text that would need the transformer.
+    /// The method that decides its texts. The cache is most useful for a text that would need the transformer.
     fn by(self) -> By {
         match self {
             Workload::Words => By::Words,

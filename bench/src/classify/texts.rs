@@ -1,4 +1,4 @@
-//! The texts of the speed measurements, sorted by what corbie needs to classify them.
+//! Texts of the speed measurements, grouped by the method that corbie needs to classify them.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 
 use super::corbie;
 
-/// What settles a text.
+/// The method that decides a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum By {
-    /// A cheap look at its words.
+    /// The word-based early exit.
     Words,
     Rules,
     /// The transformer.
     Model,
-    /// The votes of the nearest examples; not what corbie does unless it is told to.
+    /// Vote of the nearest examples; not the default of corbie.
     Embedding,
 }
 
-/// A text and what corbie said about it.
+/// A text and corbie's result.
 #[derive(Debug, Clone)]
 pub(super) struct Settled {
     pub(super) text: &'static str,
@@ -29,10 +29,10 @@ pub(super) struct Settled {
     pub(super) by: By,
 }
 
-/// Fewer texts of a kind would measure those few.
+/// Fewer texts of a kind would not be representative.
 const LEAST: usize = 4;
 
-/// Short everyday questions, of all kinds.
+/// Short everyday questions of all kinds.
 const TEXTS: &[&str] = &[
     "what is 12 * 7?",
     "48 / 6",
@@ -91,7 +91,7 @@ const TEXTS: &[&str] = &[
 ];
 
 impl By {
-    /// What can be said of such texts.
+    /// Description of such texts.
     pub(super) fn name(self) -> &'static str {
         match self {
             By::Words => "words suffice",
@@ -102,7 +102,7 @@ impl By {
     }
 }
 
-/// Asks corbie once about every text.
+/// Classifies every text once with corbie.
 pub(super) fn settle() -> Result<Vec<Settled>> {
     #[derive(Deserialize)]
     struct Said {
@@ -112,7 +112,7 @@ pub(super) fn settle() -> Result<Vec<Settled>> {
     let mut command = corbie()?;
     command.args(["classify", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start corbie")?;
-    // A hundred short lines fit into the pipe, so that nobody waits for the other.
+    // A hundred short lines fit into the pipe buffer, so that no deadlock is possible.
     child.stdin.take().context("it has a stdin")?.write_all(TEXTS.join("\n").as_bytes())?;
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "`corbie classify` failed: {}", output.status);
@@ -125,7 +125,7 @@ pub(super) fn settle() -> Result<Vec<Settled>> {
     Ok(settled.collect())
 }
 
-/// Those that are settled this way.
+/// The texts decided by this method.
 pub(super) fn of(settled: &[Settled], by: By) -> Result<Vec<&Settled>> {
     let texts: Vec<_> = settled.iter().filter(|text| text.by == by).collect();
     ensure!(texts.len() >= LEAST, "the list has only {} texts where {}; add some", texts.len(), by.name());

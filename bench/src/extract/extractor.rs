@@ -1,4 +1,4 @@
-//! Who is measured, and with what.
+//! The extractors and their commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -18,12 +18,12 @@ pub(super) enum Extractor {
 pub(super) const EXTRACTORS: [Extractor; 5] =
     [Extractor::Corbie, Extractor::Kreuzberg, Extractor::MarkItDown, Extractor::Pypdfium2, Extractor::Trafilatura];
 
-/// Speaks as the peers do; the real command takes its place by a change of this alone.
+/// Has the protocol of the peers; to measure the real command, change only this.
 const CORBIE: &str = ".tools/bench/target/release/corbie_extract";
 const PYTHON: &str = ".tools/bench/extract-venv/bin/python";
 const SCRIPT: &str = "bench/peers/extract.py";
 
-/// Limits first, then the program itself.
+/// Sets the limits, then executes the program.
 const LIMITED: &str = r#"ulimit -c 0 -v "$1" -t "$2" && shift 2 && exec "$@""#;
 
 impl Extractor {
@@ -46,12 +46,12 @@ impl Extractor {
         }
     }
 
-    /// A peer may not have been installed.
+    /// A peer may not be installed.
     pub(super) fn is_there(self) -> bool {
         self == Extractor::Corbie || Path::new(PYTHON).exists()
     }
 
-    /// One thread where the program lets itself be told: corbie has one too.
+    /// One thread if the program can be configured: corbie has one too.
     pub(super) fn command(self, memory_kilobytes: u32, cpu_seconds: u32) -> Command {
         let mut command = Command::new("bash");
         command.args(["-c", LIMITED, "bash", &memory_kilobytes.to_string(), &cpu_seconds.to_string()]);

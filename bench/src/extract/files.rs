@@ -1,4 +1,4 @@
-//! The files of a folder, and what they say.
+//! Files of a folder, and their reference texts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
-/// What is asked of the files of one format.
+/// The task for the files of one format.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Task {
@@ -18,22 +18,22 @@ pub(super) enum Task {
 
 #[derive(Debug)]
 pub(super) struct Case {
-    /// As in its folder.
+    /// Path relative to its folder.
     pub(super) name: String,
     pub(super) file: PathBuf,
     pub(super) reference: Option<String>,
-    /// The reference is no text.
+    /// The reference is not text.
     pub(super) garbled: bool,
 }
 
-/// References, made by PDFium, that are no text: the numbers of glyphs as characters, and operators of a page that was
-/// damaged on purpose.
+/// References made by PDFium that are not text: glyph numbers as characters, and operators of a deliberately damaged
+/// page.
 const GARBLED: [&str; 2] = ["pdfjs__ThuluthFeatures.pdf", "pdfjs__poppler-90-0-fuzzed.pdf"];
 
 /// The folder of references for the main part of web pages.
 const ARTICLE: &str = "article";
 
-/// Each format that has references, in the order of their names.
+/// Each format with references, in the order of their names.
 pub(super) fn tasks(folder: &Path) -> Result<Vec<(Task, Vec<Case>)>> {
     let references = folder.join("reference");
     let mut formats = names(&references)

@@ -1,7 +1,7 @@
-//! Text out of documents: corbie beside kreuzberg, markitdown, pypdfium2 and trafilatura, over a folder of real files.
+//! Text extraction: corbie compared with kreuzberg, markitdown, pypdfium2 and trafilatura, over a folder of real files.
 //!
-//! The folder has the files by format, `pdf/a.pdf`, and what they say in `reference/pdf/a.pdf.txt`. For the main part of
-//! web pages there may be `reference/article/a.html.txt`. Files without a reference show who fails, and how.
+//! The folder has the files by format, `pdf/a.pdf`, and their texts in `reference/pdf/a.pdf.txt`. For the main part of
+//! web pages there may be `reference/article/a.html.txt`. Files without a reference show failures and their kinds.
 
 mod extractor;
 mod files;
@@ -24,7 +24,7 @@ use files::{Case, Task};
 use score::F1;
 use worker::{LIMITS, Outcome, Worker};
 
-/// What one extractor did with all files of one task.
+/// Results of one extractor for all files of one task.
 #[derive(Debug, Serialize)]
 struct Row {
     task: Task,
@@ -38,7 +38,7 @@ struct Done {
     file: String,
     #[serde(flatten)]
     outcome: Outcome,
-    /// Only where there is a reference. One that could not be read has found nothing.
+    /// Only with a reference. A failed file has a score of zero.
     score: Option<F1>,
     garbled: bool,
 }
@@ -94,19 +94,19 @@ fn measure(task: &Task, extractor: Extractor, cases: &[Case], times: u32) -> Res
         let score = case.reference.as_ref().and_then(|reference| score::f1(found, reference));
         row.files.push(Done { file: case.name.clone(), outcome, score, garbled: case.garbled });
     }
-    // Limits have made a clock stand still before, and who takes no time looks fastest.
+    // Limits can stop a clock, and an extractor without measured time would look fastest.
     let still = row.files.iter().filter(|done| done.cpu_s().is_some_and(|seconds| seconds <= 0.0)).count();
     ensure!(still == 0, "{} says that {still} files took no time; its clock is wrong", extractor.name());
     Ok(row)
 }
 
 impl Row {
-    /// The mean over the files that have a reference.
+    /// The mean over the files with a reference.
     fn score(&self) -> Option<F1> {
         self.mean(|_| true)
     }
 
-    /// The same without references that are no text; none where there are only others.
+    /// The same without references that are not text; `None` if there are no such references.
     fn score_of_text(&self) -> Option<F1> {
         self.files.iter().any(|done| done.garbled).then(|| self.mean(|done| !done.garbled))?
     }
@@ -121,7 +121,7 @@ impl Row {
         self.files.iter().filter(|done| is(&done.outcome)).count()
     }
 
-    /// Pages per second of CPU time, over the files that `other` has read too; all of its own without one.
+    /// Pages per second of CPU time, over the files that `other` has also read; over all its files without `other`.
     fn pages_per_second(&self, rows: &[Row], other: Option<&Row>) -> Option<f64> {
         let has_read = |row: &Row, file: &str| row.files.iter().any(|done| done.file == file && done.cpu_s().is_some());
         let counted = self.files.iter().filter(|done| other.is_none_or(|other| has_read(other, &done.file)));
@@ -137,13 +137,13 @@ impl Row {
 }
 
 impl Done {
-    /// Of a file that was read.
+    /// CPU time of a file that was read.
     fn cpu_s(&self) -> Option<f64> {
         if let Outcome::Text { cpu_s, .. } = self.outcome { Some(cpu_s) } else { None }
     }
 }
 
-/// How many pages a file has, the same for everybody.
+/// Number of pages of a file, the same for all extractors.
 fn pages(rows: &[Row], task: &Task, file: &str) -> f64 {
     let pdfium = rows.iter().find(|row| row.extractor == Extractor::Pypdfium2 && row.task == *task);
     let told = pdfium.and_then(|row| row.files.iter().find(|done| done.file == file));
@@ -157,7 +157,7 @@ fn find<'a>(rows: &'a [Row], task: &Task, extractor: Extractor) -> Option<&'a Ro
     rows.iter().find(|row| row.task == *task && row.extractor == extractor)
 }
 
-/// How many times as fast as another on the files both have read.
+/// Speed relative to another extractor on the files both have read.
 fn speed(rows: &[Row], task: &Task, than: Extractor) -> Option<f64> {
     let (own, other) = (find(rows, task, Extractor::Corbie)?, find(rows, task, than)?);
     Some(own.pages_per_second(rows, Some(other))? / other.pages_per_second(rows, Some(own))?)

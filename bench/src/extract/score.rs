@@ -1,4 +1,4 @@
-//! How much of a text was found: the shares of words and of pairs of words that two texts have in common.
+//! Extraction score: the shares of words and bigrams that two texts have in common.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use std::collections::HashMap;
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub(crate) struct F1 {
     pub(crate) words: f64,
-    /// Pairs of neighbours: they tell whether the order is right.
+    /// Adjacent pairs: they measure the order.
     pub(crate) bigrams: f64,
 }
 
-/// Compares what was found with what there is. `None` where there is no word to find.
+/// Compares the extracted text with the reference. `None` if the reference has no words.
 pub(crate) fn f1(found: &str, reference: &str) -> Option<F1> {
     let (found, reference) = (words(found), words(reference));
     if reference.is_empty() {
@@ -24,12 +24,12 @@ pub(crate) fn f1(found: &str, reference: &str) -> Option<F1> {
 
 /// In lower case, of letters and digits.
 fn words(text: &str) -> Vec<String> {
-    // Where a word is broken at the end of a line, PDFium leaves this mark.
+    // PDFium marks a hyphenation at a line end with this character.
     let text = text.to_lowercase().replace('\u{2}', "");
     text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Counting each as often as it is there.
+/// Multiset intersection.
 fn shared<T: std::hash::Hash + Eq>(found: &[T], reference: &[T]) -> f64 {
     if found.is_empty() && reference.is_empty() {
         return 1.0;

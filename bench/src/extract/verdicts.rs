@@ -1,4 +1,4 @@
-//! What was promised for documents, and whether it holds. Reported, never enforced, as in `protocol`.
+//! Targets for documents and their results. Reported, never enforced, as in `protocol`.
 
 use super::extractor::Extractor;
 use super::files::Task;
@@ -6,8 +6,8 @@ use super::{Row, find, speed};
 use crate::report::short;
 use crate::verdict::Verdict;
 
-/// What is promised for one format: floor and goal of the shares of words and, where it counts, of pairs of words, and
-/// how many times as fast as the peer.
+/// The targets for one format: floor and goal for the F1 of words and optionally of bigrams, and the speed relative to
+/// a peer.
 struct Promise {
     task: fn() -> Task,
     words: (&'static str, f64, f64),
@@ -63,7 +63,7 @@ pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
             verdicts.extend(pairs.map(|pairs| share(pairs, score.bigrams)));
         }
         if let Some((what, peer, floor, goal)) = *faster {
-            // Nothing that both have read leaves nothing to compare.
+            // Without common files there is nothing to compare.
             let ratio = speed(rows, &task, peer).unwrap_or_default();
             let unit = format!("x {}", peer.name());
             verdicts.push(crate::verdict::at_least(what, ratio, &unit, floor, goal));
@@ -72,7 +72,7 @@ pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for people: what corbie is beside the peers.
+/// One-line summary: corbie compared with the peers.
 pub(super) fn outcome(rows: &[Row]) -> String {
     let own = rows.iter().filter(|row| row.extractor == Extractor::Corbie);
     let parts: Vec<String> = own
@@ -91,7 +91,7 @@ pub(super) fn outcome(rows: &[Row]) -> String {
     format!("extract {}", parts.join(", "))
 }
 
-/// To the third digit, which is what the promise has.
+/// Rounded to three digits, the precision of the target.
 fn share((what, floor, goal): (&'static str, f64, f64), measured: f64) -> Verdict {
     Verdict {
         what,

@@ -1,4 +1,4 @@
-//! An extractor in a process of its own, which cannot take the machine with it.
+//! An extractor in a separate process with resource limits.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -14,7 +14,7 @@ use serde_json::json;
 use super::extractor::Extractor;
 use crate::process::Process;
 
-/// What became of one file.
+/// Outcome of one file.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(super) enum Outcome {
@@ -25,13 +25,13 @@ pub(super) enum Outcome {
         pages: Option<u64>,
         cpu_s: f64,
     },
-    /// It was read, and nothing was found.
+    /// The file was read, and no text was found.
     Empty,
-    /// It was refused.
+    /// The file was rejected.
     Error {
         kind: String,
     },
-    /// The process ended, or was ended for what it took.
+    /// The process ended, or was killed for exceeding a limit.
     Crash,
     Timeout,
 }
@@ -41,7 +41,7 @@ pub(super) struct Worker {
     process: Process,
     orders: ChildStdin,
     answers: Receiver<String>,
-    /// How long it may take for one file.
+    /// Time limit for one file.
     wall: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Worker {
     fn of(command: Command, log: &str, wall: Duration) -> Result<Worker> {
         let (process, orders, results) = Process::with_pipes(command, log)?;
         let (told, answers) = channel();
-        // It ends with the process, whose output ends then.
+        // Ends when the output of the process ends.
         std::thread::spawn(move || {
             for line in BufReader::new(results).lines().map_while(Result::ok) {
                 if told.send(line).is_err() {
@@ -84,7 +84,7 @@ impl Worker {
         Ok(Worker { process, orders, answers, wall })
     }
 
-    /// A worker that did not answer cannot be used again.
+    /// A worker that did not reply cannot be used again.
     pub(super) fn read(&mut self, file: &Path, full: bool, times: u32) -> (Outcome, bool) {
         let order = json!({ "path": file, "full": full, "times": times });
         let asked = writeln!(self.orders, "{order}").and_then(|()| self.orders.flush());
@@ -101,7 +101,7 @@ impl Worker {
         }
     }
 
-    /// The most memory it had, in megabytes.
+    /// Peak memory in megabytes.
     pub(super) fn peak_mb(&self) -> Option<f64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,6 +1,6 @@
-//! What the fake upstream says: one text, whole or in pieces. The load generator knows it too, and looks for it.
+//! Response of the mock upstream: one text, complete or streamed. The load generator checks for it.
 
-/// Each is an event of a stream; together they are the whole answer.
+/// Each is an event of a stream; together they are the complete response.
 pub(crate) const PIECES: [&str; 20] = [
     "Of course. ",
     "A gateway stands ",
@@ -24,7 +24,7 @@ pub(crate) const PIECES: [&str; 20] = [
     "Shall I go on?",
 ];
 
-/// Events with JSON in OpenAI's stream: the role, the pieces, why it ended, and the tokens. `[DONE]` comes on top.
+/// JSON events in OpenAI's stream: the role, the pieces, the finish reason, and the usage. `[DONE]` is extra.
 pub(crate) const EVENTS: usize = PIECES.len() + 3;
 
 pub(crate) fn text() -> String {

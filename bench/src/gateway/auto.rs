@@ -1,4 +1,5 @@
-//! Whether `auto` measures what it says: prompts that are classified by a look at their words, and routed by that.
+//! Checks that `auto` measures the intended path: prompts classified by the word-based early exit, and routed
+//! accordingly.
 
 use std::io::Write;
 use std::process::Stdio;
@@ -11,10 +12,10 @@ use super::gateways::{self, written};
 use super::load::Connection;
 use super::request::{self, Shape};
 
-/// Each shape asks something of another category, which names another model.
+/// Each shape has a prompt of another category, which names another model.
 const CATEGORIES: [(Shape, &str); 2] = [(Shape::Whole, "math"), (Shape::Spaced, "history")];
 
-/// Asks the classifier alone: answers do not tell what it went by.
+/// Calls the classifier directly: gateway responses do not contain the method.
 pub(super) fn check_method() -> Result<()> {
     #[derive(Deserialize)]
     struct Said {
@@ -36,7 +37,7 @@ pub(super) fn check_method() -> Result<()> {
     Ok(())
 }
 
-/// Asks the gateway: its answers tell the category.
+/// Calls the gateway: its responses contain the category.
 pub(super) fn check_routing(connection: &mut Connection, request: impl Fn(Shape) -> Vec<u8>) -> Result<()> {
     for (shape, category) in CATEGORIES {
         let reply = connection.ask(&request(shape))?;

@@ -1,4 +1,4 @@
-//! Who is measured, and how each is started in front of the fake upstream.
+//! The gateways, and their commands in front of the mock upstream.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::request::Shape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Gateway {
-    /// None: what is not added by anybody.
+    /// No gateway: the baseline.
     Direct,
     Floor,
-    /// A pinned model of a provider that speaks OpenAI's protocol.
+    /// A pinned model of a provider with OpenAI's protocol.
     CorbiePassthrough,
-    /// The same of one that speaks Anthropic's.
+    /// The same for a provider with Anthropic's protocol.
     CorbieTranslated,
     /// The prompt is classified, and its category names the model.
     CorbieAuto,
@@ -27,7 +27,7 @@ pub(super) enum Gateway {
     LiteLlm,
 }
 
-/// `direct` first: the others are told beside it.
+/// `direct` first: the others are reported relative to it.
 pub(super) const GATEWAYS: [Gateway; 9] = [
     Gateway::Direct,
     Gateway::Floor,
@@ -41,7 +41,7 @@ pub(super) const GATEWAYS: [Gateway; 9] = [
 ];
 
 pub(super) const PROGRAMS: &str = ".tools/bench/target/release";
-/// What is written for the gateways.
+/// Generated configuration of the gateways.
 const FOLDER: &str = ".tools/bench/gateway";
 
 impl Gateway {
@@ -59,7 +59,7 @@ impl Gateway {
         }
     }
 
-    /// What it is called on the command line; `corbie` is all three.
+    /// Name on the command line; `corbie` selects all three.
     fn word(self) -> &'static str {
         match self {
             Gateway::Direct => "direct",
@@ -74,7 +74,7 @@ impl Gateway {
         }
     }
 
-    /// Those with these names, or all; `direct` is always among them.
+    /// The gateways with these names, or all; always includes `direct`.
     pub(super) fn chosen(names: &[String]) -> Result<Vec<Gateway>> {
         let fits = |gateway: Gateway, name: &String| {
             gateway.word() == name
@@ -90,12 +90,12 @@ impl Gateway {
         Ok(GATEWAYS.into_iter().filter(|&gateway| is_chosen(gateway)).collect())
     }
 
-    /// Slow peers need longer to reach their speed.
+    /// Slow peers need a longer warm-up.
     pub(super) fn is_slow(self) -> bool {
         matches!(self, Gateway::Portkey | Gateway::LiteLlm)
     }
 
-    /// The model a caller names.
+    /// The model in the request.
     pub(super) fn model(self, shape: Shape) -> &'static str {
         match (self, shape) {
             (Gateway::CorbieAuto, _) => "auto",
@@ -108,7 +108,7 @@ impl Gateway {
         }
     }
 
-    /// Headers of a request beyond the usual ones, each with its line end.
+    /// Additional headers of a request, each with its line end.
     pub(super) fn headers(self, upstream: u16) -> String {
         match self {
             Gateway::Portkey => {
@@ -118,7 +118,7 @@ impl Gateway {
         }
     }
 
-    /// The program, in front of the upstream; none for `direct`.
+    /// The command in front of the upstream; `None` for `direct`.
     pub(super) fn command(self, port: u16, upstream: u16) -> Result<Option<Command>> {
         let command = match self {
             Gateway::Direct => return Ok(None),
@@ -144,13 +144,13 @@ impl Gateway {
         Ok(command)
     }
 
-    /// Where its messages to people go.
+    /// Path of its log.
     pub(super) fn log(self) -> String {
         format!(".tools/bench/logs/gateway-{}.log", self.word())
     }
 }
 
-/// The cache would answer for the classifier: it is the same prompt again and again.
+/// The prompt is always the same, so the cache would bypass the classifier.
 const AUTO: &str = "\
 classification: {cache_entries: 0}
 router:
@@ -171,7 +171,7 @@ fn anthropic_provider(upstream: u16) -> String {
     )
 }
 
-/// As it comes: no setting of this machine or of the person who runs the bench.
+/// Default configuration: no settings of this machine or user.
 pub(super) fn corbie(settings: &Path) -> Result<Command> {
     let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
     command.env_clear().arg("--config").arg(settings);
@@ -183,7 +183,7 @@ pub(super) fn installed(program: &str) -> Result<Command> {
     Ok(Command::new(program))
 }
 
-/// A file with settings for a gateway, from the root of all files.
+/// Writes a configuration file and returns its absolute path.
 pub(super) fn written(name: &str, text: &str) -> Result<PathBuf> {
     fs::create_dir_all(FOLDER)?;
     let file = std::path::absolute(Path::new(FOLDER).join(name))?;

@@ -1,4 +1,4 @@
-//! The load generator: keep-alive connections over epoll on one thread, with one request at a time on each.
+//! Load generator: keep-alive connections over epoll on one thread, with one request at a time on each.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -13,10 +13,10 @@ use super::reply::Expected;
 use crate::http_reply::{self, Ends};
 use crate::request::shown;
 
-/// How long a gateway may be silent.
+/// Response timeout of a gateway.
 pub(super) const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What was answered in a stretch of time.
+/// Responses in a time interval.
 #[derive(Debug)]
 pub(super) struct Sample {
     pub(super) answers: usize,
@@ -42,7 +42,7 @@ impl Connection {
         Ok(Connection { stream, reply: vec![0; 64 * 1024], filled: 0, ends: None, sent: Instant::now() })
     }
 
-    /// Asks once and gives the whole reply, whatever it is.
+    /// Sends one request and returns the complete response of any status.
     pub(super) fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
         self.stream.set_nonblocking(false)?;
         self.send(request)?;
@@ -54,13 +54,13 @@ impl Connection {
         &self.reply[..self.filled]
     }
 
-    /// A kilobyte always fits into the buffer of a socket whose last request was answered.
+    /// A kilobyte always fits into the socket buffer once the last request was answered.
     fn send(&mut self, request: &[u8]) -> Result<()> {
         (self.filled, self.ends, self.sent) = (0, None, Instant::now());
         Ok(self.stream.write_all(request)?)
     }
 
-    /// Reads once; true when the reply is whole.
+    /// Reads once; true when the response is complete.
     fn read(&mut self) -> Result<bool> {
         ensure!(self.filled < self.reply.len(), "a reply too long: {}", shown(&self.reply));
         match self.stream.read(&mut self.reply[self.filled..]) {
@@ -74,14 +74,14 @@ impl Connection {
         }
         Ok(match self.ends {
             Some(Ends::At(length)) => self.filled >= length,
-            // Nothing comes after the last chunk before the next request.
+            // No data follows the last chunk before the next request.
             Some(Ends::WithLastChunk) => self.reply().ends_with(b"\r\n0\r\n\r\n"),
             None => false,
         })
     }
 }
 
-/// Keeps every connection busy for this long, then waits for the last replies. Each is looked at.
+/// Keeps every connection busy for this long, then waits for the last responses. Each is checked.
 pub(super) fn drive(
     connections: &mut [Connection],
     request: &[u8],

@@ -1,7 +1,7 @@
-//! corbie as an OpenAI gateway beside others, all in front of the same fake upstream.
+//! corbie as an OpenAI gateway compared with other gateways, all in front of the same mock upstream.
 //!
-//! All gateways take turns, round by round, so that what else happens on the machine hits each of them alike. What a
-//! gateway adds is told beside the upstream asked directly in the same round.
+//! All gateways take turns, round by round, so that noise on the machine affects all of them equally. The overhead of a
+//! gateway is relative to direct upstream requests in the same round.
 
 mod answer;
 mod auto;
@@ -84,7 +84,7 @@ fn measure(chosen: &[Gateway], effort: Effort) -> Result<Vec<Row>> {
     let mut rows: Vec<Row> = chosen.iter().map(|&gateway| Row { gateway, rounds: Vec::new(), failed: None }).collect();
     for number in 0..effort.rounds as usize {
         eprintln!("round {} of {}", number + 1, effort.rounds);
-        // Each round begins with another gateway, so that none always follows the same one.
+        // Each round starts with a different gateway, so that none always follows the same one.
         let count = rows.len();
         for turn in 0..count {
             let row = &mut rows[(turn + number) % count];
@@ -115,14 +115,14 @@ impl Row {
         median(self.rounds.iter().map(figure))
     }
 
-    /// The median of what it took longer than `direct` in the same round.
+    /// The median of the difference to `direct` in the same round.
     fn added(&self, rows: &[Row], figure: fn(&Figures) -> f64) -> f64 {
         let Some(direct) = find(rows, Gateway::Direct) else { return f64::NAN };
         median(self.rounds.iter().zip(&direct.rounds).map(|(own, direct)| figure(own) - figure(direct)))
     }
 }
 
-/// Those with at least one round.
+/// The row of a gateway, if it has at least one round.
 fn find(rows: &[Row], gateway: Gateway) -> Option<&Row> {
     rows.iter().find(|row| row.gateway == gateway && !row.rounds.is_empty())
 }

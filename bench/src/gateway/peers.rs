@@ -1,4 +1,4 @@
-//! How the peers are started: one worker, no logs, and otherwise what makes them fastest.
+//! Commands of the peers: one worker, no logs, and otherwise their fastest configuration.
 
 use std::path::Path;
 use std::process::Command;
@@ -8,20 +8,20 @@ use anyhow::{Context, Result};
 use super::gateways::{installed, written};
 use crate::http;
 
-/// What was set, for the report.
+/// The configuration, for the report.
 pub(super) const SETTINGS: &str = "vllm-router: one worker, `round_robin`, which is cheaper than its `cache_aware`. \
     nginx: one process, keep-alive on both sides, no buffering, no log. Portkey: the upstream is told in headers of \
     each request. LiteLLM: one worker, no access log, no spend log, and no master key (its setting for local \
     development): nobody else checks a key here";
 
-/// The bare name is looked for in `PATH`.
+/// The bare name is resolved by `PATH`.
 const NGINX: [&str; 2] = [".tools/bench/nginx/usr/sbin/nginx", "nginx"];
 const VLLM_ROUTER: &str = ".tools/bench/vllm-router-venv/bin/vllm-router";
 const NODE: &str = ".tools/bench/portkey/node_modules/.bin/node";
 const PORTKEY: &str = ".tools/bench/portkey/node_modules/@portkey-ai/gateway/build/start-server.js";
 const LITELLM: &str = ".tools/bench/litellm-venv/bin/litellm";
 
-/// Its metrics want a port too.
+/// Its metrics need a port too.
 pub(super) fn vllm_router(port: u16, upstream: u16) -> Result<Command> {
     let mut command = installed(VLLM_ROUTER)?;
     command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
@@ -80,7 +80,7 @@ pub(super) fn portkey(port: u16) -> Result<Command> {
     Ok(command)
 }
 
-/// Prices are asked for over the network unless it is told to use its own.
+/// Fetches prices over the network unless configured to use its bundled list.
 pub(super) fn litellm(port: u16, upstream: u16) -> Result<Command> {
     let model = |name: &str| {
         format!(

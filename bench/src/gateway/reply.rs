@@ -1,4 +1,4 @@
-//! Whether a gateway said what the upstream said.
+//! Checks that a gateway returns the upstream's response.
 
 use anyhow::{Context, Result, ensure};
 use memchr::memmem;
@@ -9,17 +9,17 @@ use super::request::Shape;
 use crate::http_reply;
 use crate::request::shown;
 
-/// What every reply of one kind must have, cheap to look for.
+/// Content that every response of one shape must have, cheap to search for.
 #[derive(Debug)]
 pub(super) enum Expected {
     /// The text.
     Text(Vec<u8>),
-    /// So many events with JSON, and `[DONE]`.
+    /// This many JSON events, and `[DONE]`.
     Events(usize),
 }
 
 impl Expected {
-    /// Takes the first reply apart, to the last letter.
+    /// Verifies the first response in full.
     pub(super) fn from_first(shape: Shape, reply: &[u8]) -> Result<Expected> {
         let reply = http_reply::parse(reply)?;
         ensure!(reply.status == 200, "answered with {}: {}", reply.status, shown(&reply.body));
@@ -46,7 +46,7 @@ impl Expected {
 
     pub(super) fn check(&self, reply: &[u8]) -> Result<()> {
         ensure!(reply.starts_with(b"HTTP/1.1 200"), "a reply that is no success: {}", shown(reply));
-        // Chunks can end anywhere, also within a word that is looked for.
+        // A chunk boundary may be within the text searched for.
         let is_right = self.is_in(reply) || self.is_in(&http_reply::parse(reply)?.body);
         ensure!(is_right, "a reply unlike the first: {}", shown(reply));
         Ok(())

@@ -1,16 +1,16 @@
-//! What a gateway is asked: a conversation of about a kilobyte, as programs send them.
+//! The request: a conversation of about a kilobyte, typical for applications.
 
 use serde_json::json;
 
 use super::gateways::Gateway;
 
-/// How the answer is to come.
+/// Shape of the response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     Whole,
     /// Events back to back.
     Burst,
-    /// A millisecond between events, at least.
+    /// At least a millisecond between events.
     Spaced,
 }
 
@@ -47,8 +47,8 @@ pub(super) fn bytes(gateway: Gateway, shape: Shape, port: u16, upstream: u16) ->
     [head.as_bytes(), body.as_bytes()].concat()
 }
 
-/// What is asked in the end. Where corbie chooses the model, the category names the one that spaces its events; a
-/// cheap look at the words is enough for both.
+/// The last message. With `auto`, its category selects the model with spaced events; the word-based early exit decides
+/// both prompts.
 pub(super) fn question(shape: Shape) -> &'static str {
     match shape {
         Shape::Whole | Shape::Burst => "what is the square root of 144",

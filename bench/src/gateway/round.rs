@@ -1,6 +1,6 @@
-//! One round of one gateway: a fresh process, its first answer, and the loads one after the other.
+//! One round of one gateway: a fresh process, its first response, and the loads one after the other.
 //!
-//! The gateway has a core of its own; the upstream and the load generator share another.
+//! The gateway has its own core; the upstream and the load generator share another.
 
 use std::time::{Duration, Instant};
 
@@ -18,12 +18,12 @@ use crate::http;
 use crate::process::{OneCore, Process, pause};
 use crate::tree::{self, Cpu};
 
-/// What one round says; what could not be measured is not a number.
+/// Results of one round; NaN if not measured.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct Figures {
-    /// From the start of the process to the first right answer.
+    /// From the start of the process to the first correct response.
     pub(super) first_200_ms: f64,
-    /// One connection, one request after the other.
+    /// One connection, sequential requests.
     pub(super) p50_us: f64,
     pub(super) p99_us: f64,
     /// 32 connections.
@@ -31,22 +31,22 @@ pub(super) struct Figures {
     pub(super) cpu_us: f64,
     pub(super) burst: Streamed,
     pub(super) spaced: Streamed,
-    /// After all of this.
+    /// After all loads.
     pub(super) resident_mb: f64,
-    /// What was wrong with the streams, if they were.
+    /// The error in the streams, if any.
     pub(super) wrong: Option<String>,
 }
 
-/// Streamed answers.
+/// Streamed responses.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Streamed {
     pub(super) per_second: f64,
     pub(super) cpu_us: f64,
-    /// Events with JSON in each.
+    /// JSON events per response.
     pub(super) events: usize,
 }
 
-/// The upstream of all, and the cores.
+/// The shared upstream and the core assignment.
 #[derive(Debug)]
 pub(super) struct Stage {
     cores: CpuSet,
@@ -56,15 +56,15 @@ pub(super) struct Stage {
 }
 
 const CONNECTIONS: usize = 32;
-/// Few, so that a gateway is not full and each event comes alone.
+/// Few, so that a gateway is not saturated and events arrive one by one.
 const SPACED_CONNECTIONS: usize = 8;
-/// How long a gateway may take to start; LiteLLM reads all of its libraries.
+/// Start timeout of a gateway; LiteLLM imports many libraries.
 const START: Duration = Duration::from_secs(60);
 const GATEWAY_CORE: usize = 0;
 const OTHER_CORE: usize = 1;
 
 impl Stage {
-    /// Starts the upstream, beside this thread on the core that is not the gateways'.
+    /// Starts the upstream, next to this thread on the core not used by the gateways.
     pub(super) fn set() -> Result<Stage> {
         let cores = rustix::thread::sched_getaffinity(None)?;
         let core = OneCore::keep_on(cores, OTHER_CORE)?;
@@ -82,7 +82,7 @@ impl Stage {
         Ok(Stage { cores, upstream, _process: process, _core: core })
     }
 
-    /// One round; the process is gone afterwards.
+    /// One round; the process has ended afterwards.
     pub(super) fn run(&self, gateway: Gateway, effort: Effort) -> Result<Figures> {
         let port = if gateway == Gateway::Direct { self.upstream } else { http::free_port()? };
         let request = |shape| request::bytes(gateway, shape, port, self.upstream);
@@ -100,7 +100,7 @@ impl Stage {
         let load = |shape, connections| measure(port, id, (shape, connections), &request(shape), effort);
         let (serial, ..) = load(Shape::Whole, 1)?;
         let (loaded, cpu_us, _) = load(Shape::Whole, CONNECTIONS)?;
-        // A gateway whose streams are wrong can be good at the rest.
+        // A gateway with incorrect streams can still be measured otherwise.
         let streams = load(Shape::Burst, CONNECTIONS)
             .and_then(|burst| Ok((Streamed::of(burst), Streamed::of(load(Shape::Spaced, SPACED_CONNECTIONS)?))));
         let wrong = streams.as_ref().err().map(|error| format!("its streams: {error:#}"));
@@ -110,7 +110,7 @@ impl Stage {
             None => f64::NAN,
         };
         if let Some(mut process) = process {
-            // Whoever does not end by itself is killed with the owner.
+            // A process that does not stop is killed when its owner is dropped.
             let _ = process.stop(Duration::from_secs(2));
         }
         Ok(Figures {
@@ -128,13 +128,13 @@ impl Stage {
 
     fn start(&self, gateway: Gateway, port: u16) -> Result<Option<Process>> {
         let Some(command) = gateway.command(port, self.upstream)? else { return Ok(None) };
-        // What is started stays where its starter was.
+        // A child process inherits the core of its parent.
         let _core = OneCore::keep_on(self.cores, GATEWAY_CORE)?;
         Ok(Some(Process::without_pipes(command, &gateway.log())?))
     }
 }
 
-/// Asks again and again until the answer is right.
+/// Retries until the response is correct.
 fn first_answer(mut process: Option<&mut Process>, started: Instant, port: u16, request: &[u8]) -> Result<Connection> {
     loop {
         let asked = Connection::open(port).and_then(|mut connection| {
@@ -153,7 +153,7 @@ fn first_answer(mut process: Option<&mut Process>, started: Instant, port: u16, 
     }
 }
 
-/// Microseconds of the gateway's CPU for each answer come with the answers, and how many events each has.
+/// Returns the responses, CPU microseconds of the gateway per response, and events per response.
 fn measure(
     port: u16,
     id: Option<u32>,

@@ -1,4 +1,4 @@
-//! What was promised for the gateway, and whether it holds. Reported, never enforced, as in `protocol`.
+//! Targets for the gateway and their results. Reported, never enforced, as in `protocol`.
 
 use super::gateways::Gateway;
 use super::round::Figures;
@@ -7,12 +7,12 @@ use crate::protocol::median;
 use crate::report::short;
 use crate::verdict::{Verdict, at_most};
 
-/// What vllm-router usually needs for a stream, where it was not measured.
+/// Typical cost of a stream in vllm-router, used if it was not measured.
 const USUAL_STREAM: f64 = 227.0;
 
 pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     let mut verdicts = Vec::new();
-    // One whose streams were wrong is left out.
+    // A peer with incorrect streams is excluded.
     let peer = find(rows, Gateway::VllmRouter).filter(|peer| peer.rounds.iter().all(|figures| figures.wrong.is_none()));
     if let Some(row) = find(rows, Gateway::CorbiePassthrough) {
         let added = row.added(rows, |figures| figures.p50_us);
@@ -45,7 +45,7 @@ pub(super) fn judge(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for people: what corbie is beside the peers.
+/// One-line summary: corbie compared with the peers.
 pub(super) fn outcome(rows: &[Row]) -> String {
     let mut parts = Vec::new();
     if let Some(corbie) = find(rows, Gateway::CorbiePassthrough) {
@@ -68,7 +68,7 @@ pub(super) fn outcome(rows: &[Row]) -> String {
     if parts.is_empty() { "corbie was not measured".into() } else { format!("corbie {}", parts.join("; ")) }
 }
 
-/// The floor is what vllm-router needed in the same run.
+/// The floor is the cost of vllm-router in the same run.
 fn beside_peer(what: &'static str, measured: f64, theirs: f64, goal: f64) -> Verdict {
     let verdict = at_most(what, measured, "µs", theirs, goal);
     Verdict { floor: format!("<= {theirs:.2} µs, vllm-router's"), ..verdict }

@@ -1,7 +1,7 @@
-//! The chunks that all contestants of `knowledge` are fed with: made once, the same every time.
+//! Chunks for all contestants of `knowledge`: generated once and deterministically.
 //!
-//! Vectors of real texts, each scattered a little into many, are near each other where their subjects are, as those of a
-//! large base would be. The words of a chunk are those of the real text and some of others.
+//! Vectors of real texts, each scattered slightly into many, cluster by topic like those of a large base. The words of
+//! a chunk are those of the real text and some of different texts.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Lines, Read, Write};
@@ -15,20 +15,20 @@ pub(crate) const DIMENSION: usize = 384;
 pub(crate) const CHUNKS_OF_A_DOCUMENT: usize = 10;
 const QUERIES: usize = 200;
 
-/// How far a vector is moved: the cosine to the real one is about 0.8.
+/// Scatter of a vector: the cosine to the real one is about 0.8.
 const SCATTER: f32 = 0.75;
 const TAGS: usize = 10;
-/// Real texts that are embedded, at most.
+/// Maximum number of real texts to embed.
 const MOST_TEXTS: usize = 4000;
 const WORDS_OF_OTHERS: usize = 24;
 
-/// The chunks, one after the other.
+/// Iterator over the chunks.
 pub(crate) struct Made {
     texts: Lines<BufReader<File>>,
     vectors: BufReader<File>,
 }
 
-/// A small generator of random numbers (splitmix64), so that no version of a crate changes what is measured.
+/// A small random number generator (splitmix64), so that no version of a crate changes the measured data.
 struct Random(u64);
 
 pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<Value> {
@@ -73,12 +73,12 @@ pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<V
     Ok(json!({ "made": true }))
 }
 
-/// A tenth of all documents has the same.
+/// A tenth of all documents has the same tag.
 pub(crate) fn tag(chunk: usize) -> String {
     format!("t{}", chunk / CHUNKS_OF_A_DOCUMENT % TAGS)
 }
 
-/// The keys of a document's chunks, of which the last document may have fewer.
+/// The keys of a document's chunks; the last document may have fewer.
 pub(crate) fn keys(document: usize, count: usize) -> std::ops::Range<u64> {
     let first = document * CHUNKS_OF_A_DOCUMENT;
     first as u64..(first + CHUNKS_OF_A_DOCUMENT).min(count) as u64
@@ -123,7 +123,7 @@ impl Random {
         (self.next() % end as u64) as usize
     }
 
-    /// Near a normal distribution: four even ones together.
+    /// Approximately normal: the sum of four uniform values.
     fn normal(&mut self) -> f32 {
         let bits = self.next();
         let sum: f32 = (0..4).map(|part| ((bits >> (16 * part)) & 0xffff) as f32 / 65536.0 - 0.5).sum();
@@ -153,7 +153,7 @@ fn passages(sets: &Path) -> Result<Vec<String>> {
     }
     texts.retain(|text| !text.trim().is_empty());
     ensure!(!texts.is_empty(), "{} has no folder with `corpus.jsonl`", sets.display());
-    // From all over them.
+    // Sampled evenly.
     let step = texts.len().div_ceil(MOST_TEXTS);
     Ok(texts.into_iter().step_by(step).collect())
 }

@@ -1,4 +1,4 @@
-//! Files for the base: plain texts and pages of HTML, made of the passages of retrieval sets or of the test texts.
+//! Files for the base: plain texts and HTML pages, made from the passages of retrieval sets or from the test texts.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,13 @@ const TEXTS: &str = include_str!("../../../crates/infer/tests/data/texts.json");
 /// About as many words as fit into a chunk of 500 tokens.
 const WORDS_OF_A_CHUNK: usize = 300;
 
-/// Words, as many as wanted, in the order of the texts; texts that are too few come again, each time from another
-/// place on.
+/// An endless sequence of words in the order of the texts; each repetition starts at a different offset.
 struct Words {
     all: Vec<String>,
     at: usize,
 }
 
-/// Writes files of `chunks` chunks each, every second one a page of HTML, until there are `total` chunks.
+/// Writes files of `chunks` chunks each, every second one an HTML page, until there are `total` chunks.
 pub(crate) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Path>) -> Result<()> {
     let mut words = Words { all: source(sets)?, at: 0 };
     ensure!(!words.all.is_empty(), "there are words to write");
@@ -37,7 +36,7 @@ pub(crate) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Pa
     Ok(())
 }
 
-/// Questions of the sets, or the beginnings of the test texts.
+/// Queries of the sets, or the beginnings of the test texts.
 pub(crate) fn questions(sets: Option<&Path>, most: usize) -> Result<Vec<String>> {
     let mut texts = match sets {
         Some(sets) => lines(sets, "queries.jsonl")?,
@@ -78,7 +77,7 @@ impl Words {
     fn take(&mut self, count: usize) -> String {
         let words = (0..count).map(|step| self.all[(self.at + step) % self.all.len()].as_str());
         let text = words.collect::<Vec<_>>().join(" ");
-        // A step that no number of words is a multiple of: the second time around, other words begin a chunk.
+        // A step that does not divide the number of words: in the next repetition, chunks begin with different words.
         self.at += count + 1;
         text
     }

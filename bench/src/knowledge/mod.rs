@@ -1,8 +1,8 @@
-//! The knowledge base: finding neighbours beside Chroma and LanceDB, making files searchable beside the usual design
-//! (Chroma fed by onnxruntime), and the whole program over HTTP.
+//! The knowledge base: vector search compared with Chroma and LanceDB, ingestion compared with the usual design (Chroma
+//! fed by onnxruntime), and the whole program over HTTP.
 //!
-//! With `--data FOLDER`, which holds retrieval sets, chunks and files are made of their passages, and how well they are
-//! found is measured too.
+//! With `--data FOLDER`, which contains retrieval sets, chunks and files are made from their passages, and retrieval
+//! quality is measured too.
 
 pub(crate) mod files;
 mod quality;
@@ -42,7 +42,7 @@ const QUESTIONS: usize = 400;
 const LARGE: usize = 100_000;
 pub(crate) const FILL: &str = ".tools/bench/target/debug/examples/fill_store";
 
-/// How the usual design took the same files.
+/// Results of the usual design for the same files.
 #[derive(Debug, Serialize, Deserialize)]
 struct Reference {
     chunks: u64,
@@ -51,7 +51,7 @@ struct Reference {
     rss_mb: f64,
 }
 
-/// Making files searchable.
+/// Ingestion.
 #[derive(Debug, Serialize)]
 struct Ingest {
     corbie: Ingested,
@@ -62,7 +62,7 @@ struct Ingest {
 #[derive(Debug, Serialize)]
 struct Started {
     chunks: usize,
-    /// From the start of the program to its first answer, with an index that it kept, and without.
+    /// From the start of the program to its first reply, with a persisted index, and without.
     kept_s: f64,
     anew_s: f64,
     rss_mb: f64,
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let (cells, starts) = search::measure(sizes, sets_named.as_deref())?;
     let words = attempt("words alone", || words::measure(sizes)).unwrap_or_default();
     let found = sets.and_then(|sets| attempt("quality", || quality::measure(sets)));
-    // The program may be of a time before it had a knowledge base.
+    // The program may be a version without a knowledge base.
     let shrink = if args.quick { 20 } else { 1 };
     let ingest = attempt("ingest", || ingest(CHUNKS_INGESTED / shrink, sets));
     let searched = attempt("search over HTTP", || serve(DOCUMENTS_SERVED / shrink, sets));
@@ -160,7 +160,7 @@ fn serve(documents: usize, sets: Option<&Path>) -> Result<Searched> {
     Ok(searched)
 }
 
-/// Starts the program with chunks that were embedded before.
+/// Starts the program with chunks embedded earlier.
 fn start(chunks: usize, sets: Option<&Path>) -> Result<Started> {
     let base = served::fresh(&format!("{FOLDER}/large"))?;
     let filled = Command::new(FILL).arg(&base).args([search::CHUNKS, &chunks.to_string()]).status().context(FILL)?;
@@ -180,14 +180,14 @@ fn start(chunks: usize, sets: Option<&Path>) -> Result<Started> {
     Ok(Started { chunks, kept_s, anew_s, rss_mb })
 }
 
-/// A part that cannot be measured is left out; the others still count.
+/// A part that cannot be measured is skipped; the others still count.
 pub(crate) fn attempt<T>(what: &str, measure: impl FnOnce() -> Result<T>) -> Option<T> {
     measure().inspect_err(|error| eprintln!(" going on without {what}: {error:#}")).ok()
 }
 
 impl Ingest {
-    /// How many times as much of the same files corbie makes searchable with the same CPU time. Not by chunks: the two
-    /// cut in different places, and smaller chunks are no more work done.
+    /// CPU time of the usual design relative to corbie for the same files. Not per chunk: the two chunk differently,
+    /// and smaller chunks are not more work.
     fn ratio(&self) -> Option<f64> {
         Some(self.reference.as_ref()?.cpu_s / self.corbie.cpu_s)
     }

@@ -1,4 +1,4 @@
-//! How well passages are found, as `corbie eval-search` tells it.
+//! Retrieval quality, as reported by `corbie eval-search`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ fn figures(found: &Ways) -> Vec<String> {
 }
 
 impl Ways {
-    /// Of both together to the better of one.
+    /// Hybrid search relative to the better single method.
     pub(super) fn ratio(&self) -> f64 {
         self.hybrid.ndcg / self.words.ndcg.max(self.vectors.ndcg)
     }

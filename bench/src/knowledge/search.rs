@@ -1,4 +1,4 @@
-//! How fast neighbours are found, beside Chroma and LanceDB, which are fed with the same vectors.
+//! Vector search speed compared with Chroma and LanceDB, which get the same vectors.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) enum Store {
     LanceDb,
 }
 
-/// What a store made of so many chunks.
+/// Results of a store for this many chunks.
 #[derive(Debug, Serialize)]
 pub(super) struct Cell {
     pub(super) store: Store,
@@ -40,11 +40,11 @@ pub(super) struct Told {
 pub(super) struct Asked {
     pub(super) cpu_ms: f64,
     p50_ms: f64,
-    /// Of the ten nearest by all digits.
+    /// Of the ten nearest at full precision.
     pub(super) recall: f64,
 }
 
-/// From the saved segments to the first answer.
+/// From the saved segments to the first result.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Start {
     #[serde(default)]
@@ -56,11 +56,11 @@ pub(super) struct Start {
 
 const STORES: [Store; 3] = [Store::Corbie, Store::Chroma, Store::LanceDb];
 pub(crate) const PROGRAM: &str = ".tools/bench/target/release/corbie_search";
-/// What all are fed with, and where they keep it.
+/// Input of all stores, and their storage.
 pub(crate) const CHUNKS: &str = ".tools/bench/knowledge/chunks";
 pub(super) const KEPT: &str = ".tools/bench/knowledge/kept";
 
-/// Makes as many chunks as the largest size has.
+/// Generates as many chunks as the largest size needs.
 pub(crate) fn make(sizes: &[usize], sets: Option<&str>) -> Result<()> {
     let most = sizes.iter().max().context("there is a size")?.to_string();
     let words: Vec<&str> = ["make", CHUNKS, &most].into_iter().chain(sets).collect();
@@ -157,7 +157,7 @@ impl Store {
         }
     }
 
-    /// A peer may not have been installed, and a million vectors take them too long.
+    /// A peer may not be installed, and a million vectors take them too long.
     fn takes(self, chunks: usize) -> bool {
         self == Store::Corbie || (chunks <= 100_000 && Path::new(super::PYTHON).exists())
     }

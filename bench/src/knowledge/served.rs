@@ -1,4 +1,4 @@
-//! The program itself: files become searchable through its tools, and are searched over HTTP.
+//! The program itself: ingestion through its tools, and search over HTTP.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,24 +14,24 @@ use crate::process::{Process, pause};
 use crate::tree;
 use crate::workload::Era;
 
-/// The program with a knowledge base of its own.
+/// The program with its own knowledge base.
 pub(crate) struct Served {
     process: Process,
     client: Client,
 }
 
-/// Where the program keeps what it knows.
+/// Storage backend of the program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Place<'a> {
     Folder(&'a Path),
-    /// A database, and a folder for what is not kept there.
+    /// A database, and a folder for local files.
     Database {
         address: &'a str,
         folder: &'a Path,
     },
 }
 
-/// Files that became searchable.
+/// Results of an ingestion.
 #[derive(Debug, Serialize)]
 pub(crate) struct Ingested {
     pub(crate) chunks: u64,
@@ -40,7 +40,7 @@ pub(crate) struct Ingested {
     pub(crate) rss_mb: f64,
 }
 
-/// Searches over one connection, one after the other.
+/// Results of sequential searches over one connection.
 #[derive(Debug, Serialize)]
 pub(crate) struct Searched {
     pub(crate) chunks: u64,
@@ -48,13 +48,13 @@ pub(crate) struct Searched {
     pub(crate) p99_ms: f64,
     pub(crate) cpu_ms: f64,
     pub(crate) rss_mb: f64,
-    /// From the start of the program to the first answer.
+    /// From the start of the program to the first reply.
     pub(crate) start_s: f64,
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
 const LOG: &str = ".tools/bench/logs/knowledge.log";
-/// Files take so long at most.
+/// Timeout of an ingestion.
 const PATIENCE: Duration = Duration::from_secs(900);
 
 impl Served {
@@ -65,7 +65,7 @@ impl Served {
     pub(crate) fn at(place: &Place<'_>, log: &str) -> Result<Served> {
         let port = http::free_port()?;
         let mut command = Command::new(CORBIE);
-        // As it comes: no setting of this machine or of the person who runs the bench.
+        // Default configuration: no settings of this machine or user.
         command.env_clear();
         let folder = match place {
             Place::Folder(folder) => folder,
@@ -81,7 +81,7 @@ impl Served {
         Ok(Served { process, client })
     }
 
-    /// Adds all files of a folder, and waits until they are searchable.
+    /// Adds all files of a folder and waits until they are searchable.
     pub(crate) fn import(&mut self, folder: &Path) -> Result<Ingested> {
         let (began, before) = (Instant::now(), self.cpu_seconds()?);
         let task = self.begin_import(folder, None)?;
@@ -92,7 +92,7 @@ impl Served {
         Ok(Ingested { chunks, cpu_s, wall_s, rss_mb: self.resident_mb()? })
     }
 
-    /// Adds all files of a folder to a base, and tells the task that does it.
+    /// Adds all files of a folder to a base and returns the task.
     pub(crate) fn begin_import(&mut self, folder: &Path, base: Option<&str>) -> Result<String> {
         let paths = [std::path::absolute(folder)?.display().to_string()];
         let mut arguments = json!({ "paths": paths, "recursive": true });
@@ -116,12 +116,12 @@ impl Served {
         }
     }
 
-    /// One more who asks.
+    /// Another client.
     pub(crate) fn another(&self) -> Result<Client> {
         self.client.another()
     }
 
-    /// Asks each question; the first ones only warm up.
+    /// Runs each query; the first ones are a warm-up.
     pub(crate) fn search(&mut self, questions: &[String], first_answer: Duration) -> Result<Searched> {
         let mut times = Vec::with_capacity(questions.len());
         let mut before = self.cpu_seconds()?;
@@ -148,7 +148,7 @@ impl Served {
         })
     }
 
-    /// Asks once, and tells how long that is after the start.
+    /// Searches once and returns the time since the start.
     pub(crate) fn first_answer(&mut self, question: &str) -> Result<Duration> {
         let told = self.client.tool("knowledge-search", json!({ "query": question }))?;
         ensure!(told["success"] == true, "the first search was answered with {told}");
@@ -169,7 +169,7 @@ impl Served {
         Ok(tree::resident(self.process.id())? as f64 / 1e6)
     }
 
-    /// Of the program, its workers, and those of them that have ended.
+    /// CPU time of the program and its workers, including ended ones.
     pub(crate) fn cpu_seconds(&self) -> Result<f64> {
         tree::cpu_seconds(self.process.id())
     }
@@ -177,7 +177,7 @@ impl Served {
 
 const WARM_UP: usize = 20;
 
-/// The first of some members that is a number, wherever it stands.
+/// The first numeric member with one of these names, at any depth.
 fn find_number(value: &Value, names: &[&str]) -> Option<u64> {
     names.iter().find_map(|name| value[*name].as_u64()).or_else(|| {
         let inner = value.as_object()?.values().filter(|inner| inner.is_object());
@@ -185,7 +185,7 @@ fn find_number(value: &Value, names: &[&str]) -> Option<u64> {
     })
 }
 
-/// A folder that is made anew.
+/// Recreates a folder.
 pub(crate) fn fresh(folder: &str) -> Result<PathBuf> {
     let folder = PathBuf::from(folder);
     if folder.exists() {

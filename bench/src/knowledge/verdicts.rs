@@ -1,4 +1,4 @@
-//! What was promised for the knowledge base, and whether it holds. Reported, never enforced, as in `protocol`.
+//! Targets for the knowledge base and their results. Reported, never enforced, as in `protocol`.
 
 use super::quality::Quality;
 use super::search::{Cell, Start, Store, find};
@@ -6,7 +6,7 @@ use super::served::Searched;
 use super::{Ingest, Started};
 use crate::verdict::{Verdict, at_least, at_most};
 
-/// At so many chunks: CPU time of a query, of a filtered one and recall, each with floor and goal.
+/// By number of chunks: CPU time of a query, of a filtered query, and recall, each with floor and goal.
 const SEARCHES: [(usize, [&str; 3], (f64, f64), (f64, f64)); 3] = [
     (
         10_000,
@@ -92,7 +92,7 @@ pub(super) fn judge(
     verdicts
 }
 
-/// One line for people: what corbie is beside Chroma and the usual design.
+/// One-line summary: corbie compared with Chroma and the usual design.
 pub(super) fn outcome(cells: &[Cell], ingest: Option<&Ingest>) -> String {
     let mut parts = Vec::new();
     for chunks in [1_000, 10_000, 100_000] {
@@ -106,7 +106,7 @@ pub(super) fn outcome(cells: &[Cell], ingest: Option<&Ingest>) -> String {
     if parts.is_empty() { "no ratio: no peer was measured".into() } else { format!("knowledge {}", parts.join("; ")) }
 }
 
-/// To the third digit, which is what the promise has.
+/// Rounded to three digits, the precision of the target.
 fn share(what: &'static str, measured: f64, floor: f64, goal: f64) -> Verdict {
     let verdict = at_least(what, measured, "", floor, goal);
     let (floor, goal) = (format!(">= {floor}"), format!(">= {goal}"));

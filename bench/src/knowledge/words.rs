@@ -1,5 +1,5 @@
-//! Finding by words alone, beside tantivy and SQLite's FTS5, which are fed with the same texts: why corbie has an index of
-//! its own.
+//! Full-text search compared with tantivy and SQLite's FTS5, which get the same texts: the reason why corbie has its
+//! own index.
 
 use std::path::Path;
 use std::process::Command;
@@ -19,7 +19,7 @@ pub(super) enum Searcher {
     Fts5,
 }
 
-/// What a searcher made of so many chunks.
+/// Results of a search engine for this many chunks.
 #[derive(Debug, Serialize)]
 pub(super) struct Words {
     searcher: Searcher,
@@ -43,7 +43,7 @@ struct Asked {
 
 const SEARCHERS: [Searcher; 3] = [Searcher::Corbie, Searcher::Tantivy, Searcher::Fts5];
 
-/// Of the chunks that were made for [`super::search`].
+/// Uses the chunks generated for [`super::search`].
 pub(super) fn measure(sizes: &[usize]) -> Result<Vec<Words>> {
     let _one_core = OneCore::keep()?;
     let mut all = Vec::new();

@@ -1,4 +1,5 @@
-//! A base of many chunks that were embedded before, in a folder and in a database: filled there, moved here.
+//! A base with many precomputed chunks, in a folder and in a database: filled in the folder and migrated to the
+//! database.
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,18 +24,18 @@ pub(super) struct Filled {
     pub(super) moved: Moved,
 }
 
-/// What `corbie knowledge migrate` took.
+/// Cost of `corbie knowledge migrate`.
 #[derive(Debug, Serialize)]
 pub(super) struct Moved {
     wall_s: f64,
-    /// Of the program, and of the database.
+    /// CPU time of the program, and of the database.
     cpu_s: f64,
     database_cpu_s: f64,
-    /// Of the folder that it came from.
+    /// Size of the source folder.
     folder_mb: f64,
 }
 
-/// A table with all its parts.
+/// Size of a table with all its partitions.
 #[derive(Debug, Serialize)]
 pub(super) struct Size {
     chunks: usize,
@@ -44,7 +45,7 @@ pub(super) struct Size {
     index_bytes: f64,
 }
 
-/// Lists of words are joined within this time.
+/// Posting lists are merged within this time.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 pub(super) fn fill(server: &Server, chunks: usize) -> Result<Filled> {
@@ -62,7 +63,7 @@ pub(super) fn fill(server: &Server, chunks: usize) -> Result<Filled> {
 fn migrate(server: &Server, folder: &PathBuf, database: &Database, chunks: usize) -> Result<Moved> {
     let folder_mb = bytes_in(folder)? as f64 / 1e6;
     let mut command = Command::new("bash");
-    // The times of a child that has ended are told by its shell.
+    // The shell reports the CPU time of an ended child.
     let line =
         format!(r#"TIMEFORMAT="%U %S"; time "{CORBIE}" knowledge migrate --from "sqlite:$1" --to env:DATABASE --json"#);
     command.args(["-c", &line, "-"]).arg(std::path::absolute(folder)?);
@@ -88,7 +89,7 @@ fn bytes_in(folder: &PathBuf) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Waits until the instances that run have joined what was written in pieces.
+/// Waits until the running instances have merged the small batches.
 pub(super) fn settle(database: &Database) -> Result<()> {
     let crowded = "SELECT count(*) FROM (SELECT 1 FROM corbie.batches WHERE level < 4 GROUP BY base, level \
                    HAVING count(*) >= 8) AS crowded";
@@ -117,7 +118,7 @@ impl Filled {
             let (rows, bytes, index_bytes) = (rows.parse()?, bytes.parse()?, index_bytes.parse()?);
             sizes.push(Size { chunks: self.chunks, table: format!("`{table}`"), rows, bytes, index_bytes });
         }
-        // Part of the indexes of vectors.
+        // The HNSW share of the indexes.
         let hnsw = "SELECT sum(pg_relation_size(c.oid)) FROM pg_class AS c JOIN pg_am AS a ON a.oid = c.relam \
                     WHERE a.amname = 'hnsw' AND c.relkind = 'i' AND c.relnamespace = 'corbie'::regnamespace";
         let index_bytes = self.database.ask(hnsw)?.parse()?;
@@ -126,7 +127,7 @@ impl Filled {
         Ok(sizes)
     }
 
-    /// Bytes of text in a chunk, on average.
+    /// Average text bytes per chunk.
     pub(super) fn text_bytes(&self) -> Result<f64> {
         Ok(self.database.ask("SELECT avg(octet_length(text)) FROM corbie.chunks")?.parse()?)
     }

@@ -1,8 +1,8 @@
-//! Making files searchable: reading, cutting, embedding and writing into a base that holds many chunks already, by one, two
-//! and four instances on one database.
+//! Ingestion: reading, chunking, embedding and writing into a base that already has many chunks, by one, two and four
+//! instances on one database.
 //!
-//! Four tasks have a quarter of the files each, however many instances do them. All begin with the same base: on the
-//! database each has a copy of it, and the embedded store is added to once.
+//! Four tasks have a quarter of the files each, independent of the number of instances. All start with the same base:
+//! on the database each run has a copy of it, and the embedded store is used once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,13 @@ use crate::report::{Table, short, thousands};
 
 #[derive(Debug, Serialize)]
 pub(super) struct Ingested {
-    /// In the base before.
+    /// Chunks in the base before.
     pub(super) chunks: usize,
     pub(super) kept: Kept,
     pub(super) instances: usize,
     added: u64,
     wall_s: f64,
-    /// Of all instances, and of the database.
+    /// CPU time of all instances, and of the database.
     cpu_s: f64,
     database_cpu_s: f64,
 }
@@ -48,7 +48,7 @@ pub(super) fn deal(chunks: usize, sets: Option<&Path>) -> Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// Afterwards the folder of the base holds more; its database is as before.
+/// Afterwards the folder of the base contains more; its database is unchanged.
 pub(super) fn measure(server: &Server, filled: &Filled, folders: &[PathBuf], question: &str) -> Result<Vec<Ingested>> {
     let mut all = Vec::new();
     for (kept, instances) in WAYS {
@@ -61,7 +61,7 @@ pub(super) fn measure(server: &Server, filled: &Filled, folders: &[PathBuf], que
                 started
             }
         };
-        // The index over vectors is there, or was read, before the clock runs.
+        // The vector index exists or is loaded before the measurement.
         started.iter().try_for_each(|instance| load::until_ready(instance, question))?;
         let ingested = import(server, started, folders, kept, filled.chunks)?;
         eprintln!(
@@ -108,7 +108,7 @@ impl Ingested {
     }
 }
 
-/// How many times as many chunks a second as the embedded store adds to a base of that size.
+/// Chunks per second relative to the embedded store with a base of the same size.
 pub(super) fn beside(all: &[Ingested], ingested: &Ingested) -> Option<f64> {
     let embedded = find(all, ingested.chunks, Kept::Embedded, 1)?;
     Some(ingested.rate() / embedded.rate())

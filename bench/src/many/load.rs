@@ -1,4 +1,5 @@
-//! Searches over HTTP with the whole program: by one client, and by several at once over one, two and four instances.
+//! Searches over HTTP with the whole program: by one client, and by several concurrent clients over one, two and four
+//! instances.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::thread;
@@ -17,7 +18,7 @@ use crate::process::pause;
 use crate::protocol::median;
 use crate::report::{Table, short, thousands};
 
-/// One way to ask, over all rounds.
+/// One configuration, over all rounds.
 #[derive(Debug, Serialize)]
 pub(super) struct Cell {
     pub(super) chunks: usize,
@@ -32,12 +33,12 @@ struct Round {
     searches_per_s: f64,
     p50_ms: f64,
     p99_ms: f64,
-    /// Of all instances, a search.
+    /// CPU time of all instances per search.
     cpu_ms: f64,
     database_cpu_ms: f64,
 }
 
-/// How long each way is asked.
+/// Duration of each configuration.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Effort {
     pub(super) rounds: u32,
@@ -46,7 +47,7 @@ pub(super) struct Effort {
 }
 
 const CLIENTS: usize = 8;
-/// Of the embedded store there is one; of instances on a database as many as are wanted.
+/// One embedded store; any number of instances on a database.
 const WAYS: [(Kept, usize, usize); 6] = [
     (Kept::Embedded, 1, 1),
     (Kept::Postgres, 1, 1),
@@ -55,9 +56,9 @@ const WAYS: [(Kept, usize, usize); 6] = [
     (Kept::Postgres, 2, CLIENTS),
     (Kept::Postgres, 4, CLIENTS),
 ];
-/// The first answer comes within this time.
+/// The first reply arrives within this time.
 const PATIENCE: Duration = Duration::from_secs(300);
-/// What the clients are told.
+/// Signals to the clients.
 const WARMING: u8 = 0;
 const COUNTING: u8 = 1;
 const OVER: u8 = 2;
@@ -71,7 +72,7 @@ pub(super) fn measure(server: &Server, filled: &Filled, questions: &[String], ef
     let chunks = filled.chunks;
     let new = |(kept, instances, clients)| Cell { chunks, kept, instances, clients, rounds: Vec::new() };
     let mut cells: Vec<Cell> = WAYS.into_iter().map(new).collect();
-    // In turn, so that all have the same weather.
+    // Interleaved, so that all have the same conditions.
     for _ in 0..effort.rounds {
         for cell in &mut cells {
             let asked = match cell.kept {
@@ -108,7 +109,7 @@ pub(super) fn start(address: &str, count: usize) -> Result<Vec<Served>> {
     (0..count).map(instance).collect()
 }
 
-/// An index that was not kept is made anew before the first answer. Whoever asks gives up before that, and asks again.
+/// A missing index is rebuilt before the first reply. The client times out before that and retries.
 pub(super) fn until_ready(program: &Served, question: &str) -> Result<()> {
     let began = Instant::now();
     loop {
@@ -150,7 +151,7 @@ fn round(server: &Server, asked: &[Served], clients: usize, questions: &[String]
             pause(effort.measure);
             anyhow::Ok((cpu()? - before, server.cpu_seconds()? - database_before, began.elapsed().as_secs_f64()))
         })();
-        // Whatever happened, nobody is waited for in vain.
+        // Stops the clients in any case, so that joining them does not hang.
         state.store(OVER, Ordering::Relaxed);
         let (cpu_s, database_cpu_s, wall_s) = counted?;
         let mut times = Vec::new();
@@ -170,7 +171,7 @@ fn round(server: &Server, asked: &[Served], clients: usize, questions: &[String]
     })
 }
 
-/// Asks one question after the other, and tells how long those took that were answered while it counted.
+/// Sends one query after the other and returns the latencies of those answered during the measurement.
 fn drive(mut client: Client, questions: &[String], from: usize, state: &AtomicU8) -> Result<Vec<f64>> {
     let mut times = Vec::new();
     for question in questions.iter().cycle().skip(from) {
@@ -211,7 +212,7 @@ pub(super) fn find(cells: &[Cell], chunks: usize, kept: Kept, instances: usize, 
     })
 }
 
-/// Searches a second of so many instances to those of one.
+/// Searches per second of several instances relative to one.
 pub(super) fn gain(cells: &[Cell], chunks: usize, instances: usize) -> Option<f64> {
     let one = find(cells, chunks, Kept::Postgres, 1, CLIENTS)?;
     Some(find(cells, chunks, Kept::Postgres, instances, CLIENTS)?.beside(one, |round| round.searches_per_s))

@@ -1,7 +1,7 @@
-//! Several instances on one PostgreSQL beside the embedded store: searching, making files searchable, and how well passages
-//! are found. The vector part beside plain pgvector.
+//! Several instances on one PostgreSQL compared with the embedded store: search, ingestion and retrieval quality. The
+//! vector search also compared with plain pgvector.
 //!
-//! Bases are filled with vectors that were made before, as in `knowledge`, and moved into the database.
+//! Bases are filled with precomputed vectors, as in `knowledge`, and migrated into the database.
 
 mod filled;
 mod ingest;
@@ -27,7 +27,7 @@ use crate::verdict;
 use load::Effort;
 use server::Server;
 
-/// What a knowledge base is kept in.
+/// Storage backend of a knowledge base.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum Kept {
@@ -112,7 +112,7 @@ fn effort(args: &Args) -> Effort {
     }
 }
 
-/// How it was measured, and what this machine can show.
+/// Description of the method and the limits of this machine.
 fn about(database: &str, cores: usize, text_bytes: f64) -> String {
     format!(
         "{database}, on a Unix socket of the same machine, what is written reaching the disk; chunks have {text_bytes:.0} \

@@ -1,5 +1,4 @@
-//! How well passages of retrieval sets are found through the tools, with both stores: each passage is a file, each set a
-//! base.
+//! Retrieval quality through the tools, with both stores: each passage is a file, each set a base.
 
 use std::collections::HashMap;
 use std::fs;
@@ -25,16 +24,16 @@ pub(super) struct Set {
     postgres: f64,
 }
 
-/// A question, and how good each passage answers it.
+/// A query with the relevance grade of each passage.
 struct Question {
     text: String,
     grades: HashMap<String, f64>,
 }
 
 const TOP: usize = 10;
-/// Who ask at once.
+/// Concurrent clients.
 const CLIENTS: usize = 4;
-/// A question may be so long.
+/// Maximum length of a query.
 const LONGEST: usize = 500;
 
 pub(super) fn measure(server: &Server, sets: &Path) -> Result<Vec<Set>> {
@@ -68,7 +67,7 @@ pub(super) fn measure(server: &Server, sets: &Path) -> Result<Vec<Set>> {
     Ok(all)
 }
 
-/// A file for each passage, with its id for a name.
+/// Writes a file for each passage, named after its id.
 fn write(set: &Path, to: &Path) -> Result<usize> {
     let mut count = 0;
     for line in lines(&set.join("corpus.jsonl"))? {
@@ -82,7 +81,7 @@ fn write(set: &Path, to: &Path) -> Result<usize> {
     Ok(count)
 }
 
-/// Those that have an answer.
+/// The queries with relevant passages.
 fn questions(set: &Path) -> Result<Vec<Question>> {
     let mut grades: HashMap<String, HashMap<String, f64>> = HashMap::new();
     for line in fs::read_to_string(set.join("qrels.tsv"))?.lines().skip(1) {
@@ -111,7 +110,7 @@ fn id_of(line: &Value) -> Result<String> {
     Ok(line["_id"].as_str().context("a line has an `_id`")?.to_owned())
 }
 
-/// The mean over all questions.
+/// The mean over all queries.
 fn ndcg(program: &Served, base: &str, questions: &[Question]) -> Result<f64> {
     let share = questions.len().div_ceil(CLIENTS);
     let sum = thread::scope(|scope| {
@@ -132,7 +131,7 @@ fn ndcg(program: &Served, base: &str, questions: &[Question]) -> Result<f64> {
 fn gained(mut client: Client, base: &str, questions: &[Question]) -> Result<f64> {
     let mut sum = 0.0;
     for question in questions {
-        // A passage of several chunks may come several times.
+        // A passage of several chunks may occur several times.
         let asked = json!({ "query": question.text, "top_k": 2 * TOP, "knowledge_base": base });
         let told = client.tool("knowledge-search", asked)?;
         let results = told["results"].as_array().with_context(|| format!("a search was answered with {told}"))?;
@@ -149,7 +148,7 @@ fn gained(mut client: Client, base: &str, questions: &[Question]) -> Result<f64>
 }
 
 impl Question {
-    /// 1 where the best answers come first, in order.
+    /// NDCG: 1 if the best passages come first, in order.
     fn ndcg(&self, ranked: &[&str]) -> f64 {
         let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
         let gain = ranked.iter().enumerate().map(|(rank, id)| self.grades.get(*id).unwrap_or(&0.0) * discount(rank));
@@ -160,7 +159,7 @@ impl Question {
     }
 }
 
-/// The worst set's.
+/// The ratio of the worst set.
 pub(super) fn worst(sets: &[Set]) -> Option<f64> {
     sets.iter().map(Set::ratio).min_by(f64::total_cmp)
 }

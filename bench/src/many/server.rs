@@ -1,4 +1,4 @@
-//! The PostgreSQL that `bench/run` has started, with room for what it is to hold.
+//! The PostgreSQL server started by `bench/run`, with settings for the data size.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,12 +10,12 @@ use crate::tree;
 
 #[derive(Debug)]
 pub(super) struct Server {
-    /// Of the database that every server has.
+    /// URL of the default database.
     address: String,
     folder: PathBuf,
 }
 
-/// A database of its own. It goes with the server.
+/// A separate database, which is removed with the server.
 #[derive(Debug)]
 pub(super) struct Database {
     name: String,
@@ -23,14 +23,14 @@ pub(super) struct Database {
 }
 
 const SCRIPT: &str = "tests/postgres/server";
-/// With the programs that came with the server.
+/// Uses the `psql` of the server's installation.
 const ASK: &str = r#"source tests/postgres/shared.bash && exec "$(installed 18)/psql" --no-psqlrc --quiet --tuples-only \
     --no-align --field-separator=' ' --set=ON_ERROR_STOP=1 --command="$2" "$1""#;
-/// As for a small machine of a database: it came with the settings of twenty years ago.
+/// As for a small database server: the defaults are twenty years old.
 const SETTINGS: [&str; 3] = ["shared_buffers = '1GB'", "maintenance_work_mem = '1GB'", "max_wal_size = '4GB'"];
 
 impl Server {
-    /// The one that is named in the environment, started anew with these settings.
+    /// The server named in the environment, restarted with these settings.
     pub(super) fn tuned() -> Result<Server> {
         let named =
             |name: &str| std::env::var(name).with_context(|| format!("{name} is not set; use `bench/run many`"));
@@ -46,7 +46,7 @@ impl Server {
         Ok(server)
     }
 
-    /// What it is, with its extension.
+    /// Version of the server and its extension.
     pub(super) fn describe(&self) -> Result<String> {
         let version = ask(&self.address, "SHOW server_version")?;
         let vector = ask(&self.address, "SELECT default_version FROM pg_available_extensions WHERE name = 'vector'")?;
@@ -56,15 +56,15 @@ impl Server {
         ))
     }
 
-    /// A new one, with nothing in it.
+    /// Creates an empty database.
     pub(super) fn database(&self, name: &str) -> Result<Database> {
         let database = self.make(name, "")?;
         database.ask("CREATE EXTENSION vector")?;
         Ok(database)
     }
 
-    /// A new one with all that another holds, to which nobody may be connected. The files are copied: a large one that went
-    /// through the log, as is usual, would bring on a checkpoint in the middle of what is measured next.
+    /// Copies a database without open connections. Copies the files: with the default strategy a large database would
+    /// go through the WAL and cause a checkpoint in the middle of the next measurement.
     pub(super) fn copy(&self, of: &Database, name: &str) -> Result<Database> {
         self.make(name, &format!("TEMPLATE {} STRATEGY FILE_COPY", of.name))
     }
@@ -76,7 +76,7 @@ impl Server {
         Ok(Database { name: name.to_owned(), address: format!("{server}/{name}") })
     }
 
-    /// Of all its processes, those that have ended too.
+    /// CPU time of all its processes, including ended ones.
     pub(super) fn cpu_seconds(&self) -> Result<f64> {
         let file = self.folder.join("data/postmaster.pid");
         let told = fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -85,7 +85,7 @@ impl Server {
 }
 
 impl Database {
-    /// What it answers, bare.
+    /// The plain result of a statement.
     pub(super) fn ask(&self, sql: &str) -> Result<String> {
         ask(&self.address, sql)
     }

@@ -1,4 +1,4 @@
-//! The vector part of a search beside plain pgvector: one table with the same vectors, asked the same.
+//! Vector search compared with plain pgvector: one table with the same vectors, same queries.
 
 use std::process::Command;
 
@@ -19,9 +19,9 @@ pub(super) struct Vectors {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Told {
     pub(super) corbie: Asked,
-    /// With the effort that finds as much in the shortest time, in turn with corbie.
+    /// With the fastest setting of equal recall, interleaved with corbie.
     pub(super) plain: Asked,
-    /// The plain table with more effort, and less.
+    /// The plain table with higher and lower settings.
     efforts: Vec<Asked>,
     pub(super) filtered: Vec<Filtered>,
     index_s: f64,
@@ -32,7 +32,7 @@ pub(super) struct Told {
 pub(super) struct Asked {
     #[serde(default)]
     ef_search: u64,
-    /// Neighbours that were wanted.
+    /// Number of neighbours requested.
     #[serde(default)]
     limit: u64,
     pub(super) p50_ms: f64,
@@ -68,7 +68,7 @@ impl Vectors {
         self.told.corbie.p50_ms / self.told.plain.p50_ms
     }
 
-    /// The least that a filter leaves of what is found without one.
+    /// The lowest recall with a filter, relative to the recall without one.
     pub(super) fn kept(&self) -> f64 {
         let shares = self.told.filtered.iter().map(|filtered| filtered.asked.recall / self.told.corbie.recall);
         shares.fold(f64::INFINITY, f64::min)

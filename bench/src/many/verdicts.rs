@@ -1,4 +1,4 @@
-//! What was promised for several instances on PostgreSQL, and whether it holds. Reported, never enforced, as in `protocol`.
+//! Targets for several instances on PostgreSQL and their results. Reported, never enforced, as in `protocol`.
 
 use super::Kept;
 use super::ingest::{self, Ingested};
@@ -7,7 +7,7 @@ use super::quality::{self, Set};
 use super::vectors::Vectors;
 use crate::verdict::{Verdict, at_least, at_most};
 
-/// The size that the promise is about.
+/// The base size of the target.
 const CHUNKS: usize = 100_000;
 
 pub(super) fn judge(vectors: &[Vectors], sets: &[Set]) -> Vec<Verdict> {
@@ -26,7 +26,7 @@ pub(super) fn judge(vectors: &[Vectors], sets: &[Set]) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for people.
+/// One-line summary.
 pub(super) fn outcome(sizes: &[usize], cells: &[Cell], vectors: &[Vectors], ingested: &[Ingested]) -> String {
     let mut parts = Vec::new();
     for &chunks in sizes {
@@ -41,7 +41,7 @@ pub(super) fn outcome(sizes: &[usize], cells: &[Cell], vectors: &[Vectors], inge
     format!("many {}", parts.join("; "))
 }
 
-/// To the third digit, which is more than the promise has.
+/// Rounded to three digits, more than the precision of the target.
 fn share(what: &'static str, measured: f64, floor: f64) -> Verdict {
     let rounded = (measured * 1e3).round() / 1e3;
     let verdict = without_goal(at_least(what, rounded, "", floor, floor));

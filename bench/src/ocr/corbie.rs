@@ -1,4 +1,4 @@
-//! How corbie is asked: one command for all files, with what it loads and the processes it starts counted.
+//! OCR by corbie: one command for all files, including model loading and worker processes.
 
 use std::path::Path;
 use std::process::Command;
@@ -12,7 +12,7 @@ use super::watched::{self, Watched};
 /// A line of `corbie extract --json`.
 #[derive(Deserialize)]
 struct Line {
-    /// A file that was not read has none.
+    /// Absent for a failed file.
     #[serde(default)]
     pages: Vec<Page>,
 }

@@ -1,4 +1,4 @@
-//! Who reads, and how each is asked.
+//! The OCR engines and their commands.
 
 use std::path::Path;
 use std::process::Command;
@@ -15,14 +15,14 @@ use super::watched::{self, Watched};
 pub(super) enum Engine {
     Corbie,
     Tesseract,
-    /// It is told to find out how the page is turned.
+    /// With orientation detection.
     TesseractOsd,
     RapidOcr,
-    /// With its classifier of turned lines, which is on if nobody says otherwise, and turns upright lines over.
+    /// With its classifier of rotated lines, which is on by default, and flips some upright lines.
     RapidOcrTurned,
 }
 
-/// The texts of some pictures, in their order, and what reading them took.
+/// The texts of some pictures in order, and the cost of reading them.
 #[derive(Debug, Default)]
 pub(super) struct Reading {
     pub(super) texts: Vec<String>,
@@ -34,11 +34,11 @@ pub(super) struct Reading {
 
 pub(super) const ENGINES: [Engine; 3] = [Engine::Corbie, Engine::Tesseract, Engine::RapidOcr];
 
-/// Debian's package, taken apart by `bench/run` where the machine has none.
+/// Debian's package, unpacked by `bench/run` if the machine has none.
 const TESSERACT: &str = ".tools/bench/tesseract";
 const SCRIPT: &str = "bench/peers/ocr.py";
 
-/// A line that `ocr.py` prints.
+/// A line printed by `ocr.py`.
 #[derive(Deserialize)]
 struct Told {
     text: String,
@@ -57,7 +57,7 @@ impl Engine {
         }
     }
 
-    /// A peer may not have been installed.
+    /// A peer may not be installed.
     pub(super) fn is_there(self) -> bool {
         match self {
             Engine::Corbie => true,
@@ -68,7 +68,7 @@ impl Engine {
         }
     }
 
-    /// How it is asked about such pages: about turned ones, to find out how they are turned.
+    /// The variant for a group of pages: for rotated ones, with orientation detection.
     pub(super) fn for_group(self, group: Group) -> Engine {
         match (self, group) {
             (Engine::Tesseract, Group::Turned) => Engine::TesseractOsd,
@@ -77,7 +77,7 @@ impl Engine {
         }
     }
 
-    /// Each on one thread, or a process of one thread for each of several pages.
+    /// Each on one thread, or one single-threaded process per page.
     pub(super) fn read(self, pictures: &[Picture]) -> Result<Reading> {
         match self {
             Engine::Corbie => {
@@ -132,7 +132,7 @@ pub(super) fn tesseract_of(picture: &Picture, psm: &str) -> Command {
     command
 }
 
-/// One process. What it says of its pages is without loading; the memory is with it.
+/// One process. The reported page times exclude loading; the memory includes it.
 pub(super) fn rapidocr<'a>(threads: i32, turn: &str, files: impl Iterator<Item = &'a Path>) -> Result<Reading> {
     let mut command = Command::new(PYTHON);
     command.args([SCRIPT, &threads.to_string(), turn]).args(files);

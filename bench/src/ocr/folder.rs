@@ -1,6 +1,7 @@
-//! Scans and pictures of a folder of real files. Nobody knows what they say, so the engines are compared with each other.
+//! Scans and pictures of a folder of real files. They have no reference texts, so the engines are compared with each
+//! other.
 //!
-//! A picture counts when Tesseract is sure of ten words in it, and a page of a PDF file when it has no text layer as well.
+//! A picture counts if Tesseract is confident of ten words in it; a page of a PDF file must also have no text layer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use super::watched;
 use crate::extract::score::f1;
 use crate::report::Table;
 
-/// What the engines made of one picture.
+/// Results of the engines for one picture.
 #[derive(Debug, Serialize)]
 pub(super) struct Compared {
     name: String,
@@ -31,7 +32,7 @@ struct Read {
     cpu_s: f64,
 }
 
-/// Nobody knows how they are turned.
+/// The orientation is unknown.
 const ENGINES: [Engine; 3] = [Engine::Corbie, Engine::TesseractOsd, Engine::RapidOcrTurned];
 const PAIRS: [(Engine, Engine); 3] = [
     (Engine::Corbie, Engine::TesseractOsd),
@@ -42,7 +43,7 @@ const PAIRS: [(Engine, Engine); 3] = [
 const DRAWN: &str = ".tools/bench/ocr-scans";
 const TEXTS: &str = ".tools/bench/ocr-texts";
 const FEWEST_WORDS: usize = 10;
-/// Tesseract's own measure, of 100.
+/// Tesseract's confidence, of 100.
 const SURE: f64 = 60.0;
 
 pub(super) fn measure(folder: &Path, there: &[Engine], quick: bool) -> Result<Vec<Compared>> {
@@ -63,7 +64,7 @@ pub(super) fn measure(folder: &Path, there: &[Engine], quick: bool) -> Result<Ve
         let name = picture.file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         let mut read = Vec::new();
         for engine in ENGINES.into_iter().filter(|engine| engine.is_there()) {
-            // What one cannot read is left out; another may.
+            // A file that one engine cannot read is skipped for that engine only.
             let reading = match engine.read(std::slice::from_ref(&picture)) {
                 Ok(reading) => reading,
                 Err(error) => {
@@ -83,7 +84,7 @@ pub(super) fn measure(folder: &Path, there: &[Engine], quick: bool) -> Result<Ve
     Ok(compared)
 }
 
-/// Pictures, and drawn pages of PDF files that have no text layer, in the order of their names.
+/// Pictures, and rendered pages of PDF files without a text layer, in the order of their names.
 fn candidates(folder: &Path) -> Result<Vec<PathBuf>> {
     let _ = fs::remove_dir_all(DRAWN);
     let mut files = Vec::new();
@@ -107,7 +108,7 @@ fn names(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// In the language in which Tesseract is sure of most words; none where there are too few.
+/// The language with the most confident words in Tesseract; `None` if there are too few.
 fn with_language(file: PathBuf) -> Result<Option<Picture>> {
     let mut best = None;
     for language in LANGUAGES {
@@ -116,7 +117,7 @@ fn with_language(file: PathBuf) -> Result<Option<Picture>> {
         command.arg("tsv");
         let sure = sure_words(&watched::run(command)?.output);
         if sure < FEWEST_WORDS {
-            // Another language would hardly find many where this one finds few.
+            // Another language would hardly find many words if this one finds few.
             break;
         }
         if best.as_ref().is_none_or(|(most, _)| sure > *most) {
@@ -126,7 +127,7 @@ fn with_language(file: PathBuf) -> Result<Option<Picture>> {
     Ok(best.map(|(_, picture)| picture))
 }
 
-/// Lines of twelve columns, the last of which are the confidence and the word.
+/// Lines of twelve columns; the last two are the confidence and the word.
 fn sure_words(lines: &str) -> usize {
     let words = lines.lines().filter_map(|line| {
         let mut columns = line.rsplit('\t');
@@ -143,14 +144,14 @@ impl Compared {
         self.read.iter().find(|read| read.engine == engine)
     }
 
-    /// The share of words that two have in common.
+    /// The share of words that two engines have in common.
     fn agreement(&self, (one, other): (Engine, Engine)) -> Option<f64> {
         let (one, other) = (self.of(one)?, self.of(other)?);
         Some(f1(&joined(&one.text), &joined(&other.text)).map_or(0.0, |f1| f1.words))
     }
 }
 
-/// Without breaks inside words: corbie takes them out, and others leave them.
+/// Removes hyphenation: corbie removes it, other engines do not.
 fn joined(text: &str) -> String {
     text.replace("-\n", "")
 }

@@ -1,7 +1,7 @@
-//! Text out of pictures: corbie beside Tesseract and RapidOCR, over pages whose text is known.
+//! OCR: corbie compared with Tesseract and RapidOCR, over pages with known text.
 //!
-//! The pages are made here, the same every time; see `ocr_pages.py`. With `--data FOLDER` also the scans and pictures of
-//! a folder of real files, of which nobody knows what they say: there the engines are compared with each other.
+//! The pages are generated deterministically; see `ocr_pages.py`. With `--data FOLDER` also the scans and pictures of a
+//! folder of real files without reference texts: there the engines are compared with each other.
 
 mod corbie;
 mod engine;
@@ -27,7 +27,7 @@ use crate::verdict;
 use engine::{ENGINES, Engine, Reading};
 use pages::{GROUPS, Group, Page, Picture};
 
-/// What one engine made of the pages of one group.
+/// Results of one engine for the pages of one group.
 #[derive(Debug, Serialize)]
 struct Row {
     group: Group,
@@ -46,7 +46,7 @@ struct Done {
     character_error: f64,
 }
 
-/// Where the texts are put, for whoever wants to know why a page is bad.
+/// Folder of the texts, for the analysis of bad pages.
 const TEXTS: &str = ".tools/bench/ocr-texts";
 /// How many of corbie's worst pages are shown.
 const WORST: usize = 8;
@@ -154,7 +154,7 @@ fn find(rows: &[Row], group: Group, engine: Engine) -> Option<&Row> {
     rows.iter().find(|row| row.group == group && row.engine == engine)
 }
 
-/// The rows of an engine, one for each group: of turned pages, those where it was asked to find out how they are turned.
+/// The rows of an engine, one per group: for rotated pages, with orientation detection.
 fn rows_of(rows: &[Row], engine: Engine) -> Vec<&Row> {
     GROUPS.into_iter().filter_map(|group| find(rows, group, engine.for_group(group))).collect()
 }
@@ -205,7 +205,7 @@ fn all_pages(rows: &[Row]) -> Table {
     table
 }
 
-/// Of some rows of one engine together. What corbie needs is its CPU time, as a share of that of the engine.
+/// For several rows of one engine. The CPU time of corbie is relative to that of the engine.
 fn cells(name: &str, engine: Engine, rows: &[&Row], own: f64) -> Vec<String> {
     let pages: usize = rows.iter().map(|row| row.pages.len()).sum();
     let cpu = cpu_of_all(rows);
@@ -223,7 +223,7 @@ fn cells(name: &str, engine: Engine, rows: &[&Row], own: f64) -> Vec<String> {
     ]
 }
 
-/// The pages that corbie reads worst, and what the peers made of them.
+/// The pages on which corbie is worst, with the results of the peers.
 fn worst(rows: &[Row]) -> Table {
     let mut table = Table::new(
         "Where corbie is worst",

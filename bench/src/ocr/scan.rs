@@ -34,7 +34,7 @@ pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
         let reading = match engine {
             Engine::Corbie => corbie::read_pages(&file)?,
             Engine::RapidOcr | Engine::RapidOcrTurned => {
-                // Loading is a part of the way here.
+                // Includes loading.
                 let started = Instant::now();
                 let reading = engine::rapidocr(-1, "upright", [file.as_path()].into_iter())?;
                 Reading { wall_s: started.elapsed().as_secs_f64(), ..reading }
@@ -46,7 +46,7 @@ pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
     Ok(scans)
 }
 
-/// PDFium draws the pages, and as many processes as there are cores read them.
+/// PDFium renders the pages, and one process per core reads them.
 fn side_by_side(file: &std::path::Path) -> Result<Reading> {
     let started = Instant::now();
     let _ = fs::remove_dir_all(DRAWN);
@@ -57,7 +57,7 @@ fn side_by_side(file: &std::path::Path) -> Result<Reading> {
     let mut command = Command::new("xargs");
     command.args(["-a", &list(&names)?, "-P", &machine::cores().to_string(), "-I", "{}"]);
     command.arg(asked.get_program());
-    // Into a file beside the picture: on stdout the pages would mix.
+    // Written to a file next to the picture: on stdout the pages would be interleaved.
     command.args(asked.get_args().map(|word| if word == "-" { "{}".as_ref() } else { word }));
     command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
     let watched = watched::run(command)?;
@@ -78,7 +78,7 @@ fn list(names: &[String]) -> Result<String> {
 impl Scan {
     fn of(engine: Engine, pages: &[&Page], reading: Reading) -> Scan {
         let Reading { mut texts, cpu_s, wall_s, peak_mb } = reading;
-        // Pages that were not read are nothing found.
+        // Missing pages count as empty.
         texts.resize(pages.len(), String::new());
         let shares = pages.iter().zip(&texts).map(|(page, text)| f1(text, &page.text).map_or(0.0, |f1| f1.words));
         Scan { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb }

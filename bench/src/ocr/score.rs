@@ -1,9 +1,9 @@
-//! How far a text is from the one that is on the page.
+//! Character error rate.
 
-/// The share of characters that are wrong, missing or too many, by the order in which they are given.
+/// The share of characters that are wrong, missing or extra, in order.
 ///
-/// Spaces and ends of lines are one space, and forms of quotes and dashes are one form: which of them was drawn is a
-/// question of fonts.
+/// Whitespace is normalized to one space, and the forms of quotes and dashes to one form: the drawn form depends on the
+/// font.
 pub(super) fn character_error(found: &str, reference: &str) -> f64 {
     let (found, reference) = (folded(found), folded(reference));
     if reference.is_empty() {
@@ -26,7 +26,7 @@ fn folded(text: &str) -> Vec<char> {
         .collect()
 }
 
-/// How many characters must be changed, added or taken away.
+/// Levenshtein distance.
 fn distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What was promised for pictures, and whether it holds. Reported, never enforced, as in `protocol`.
+//! Targets for OCR and their results. Reported, never enforced, as in `protocol`.
 
 use super::engine::Engine;
 use super::pages::Group;
@@ -32,7 +32,7 @@ pub(super) fn judge(rows: &[Row], scans: &[Scan]) -> Vec<Verdict> {
     verdicts
 }
 
-/// One line for people: what corbie is beside the peers.
+/// One-line summary: corbie compared with the peers.
 pub(super) fn outcome(rows: &[Row]) -> String {
     let parts: Vec<String> = [Engine::Corbie, Engine::Tesseract, Engine::RapidOcr]
         .into_iter()
@@ -52,7 +52,7 @@ pub(super) fn outcome(rows: &[Row]) -> String {
     format!("ocr {}", parts.join("; "))
 }
 
-/// To the third digit, which is what the promise has.
+/// Rounded to three digits, the precision of the target.
 fn share(what: &'static str, measured: f64, floor: f64, goal: f64) -> Verdict {
     let verdict = at_least(what, measured, "", floor, goal);
     let (floor, goal) = (format!(">= {floor}"), format!(">= {goal}"));

@@ -1,4 +1,4 @@
-//! A program that runs to its end, and what it and all it started took.
+//! Runs a program to completion and measures its resource usage, including child processes.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -14,37 +14,37 @@ use rustix::process::{WaitOptions, getpid, set_child_subreaper, wait};
 use crate::process::pause;
 use crate::tree;
 
-/// What was printed, and what that took.
+/// Output and cost.
 #[derive(Debug)]
 pub(super) struct Watched {
     pub(super) output: String,
     pub(super) ended_well: bool,
-    /// In the kernel and out of it, of every process.
+    /// User and system time of all processes.
     pub(super) cpu_s: f64,
     pub(super) wall_s: f64,
-    /// The most memory that a single process had.
+    /// Peak memory of a single process.
     pub(super) peak_mb: f64,
 }
 
 const FOLDER: &str = ".tools/bench/logs";
-/// How often the memory is looked at. What a process had most is kept by the system until it ends.
+/// Polling interval of the memory. The kernel keeps the peak of a process until it ends.
 const PAUSE: Duration = Duration::from_millis(20);
-/// A program that takes longer is ended.
+/// Timeout of a program.
 const WALL: Duration = Duration::from_secs(900);
-/// What it leaves behind ends soon, unless the machine is busy.
+/// Orphaned processes end soon, unless the machine is busy.
 const ORPHANS: Duration = Duration::from_secs(60);
 
-/// Runs one program; nothing else may be started meanwhile, because the CPU time is that of all children.
+/// Runs one program; no other process may be started meanwhile, because the CPU time is that of all children.
 pub(super) fn run(command: Command) -> Result<Watched> {
     run_in(Path::new(FOLDER), command)
 }
 
 fn run_in(folder: &Path, mut command: Command) -> Result<Watched> {
-    // A worker whose owner ends first becomes a child of this process, and its time counts.
+    // A worker whose parent ends first becomes a child of this process, so that its time counts.
     set_child_subreaper(Some(getpid()))?;
     fs::create_dir_all(folder)?;
     let log = File::options().create(true).append(true).open(folder.join("ocr.log"))?;
-    // A file, not a pipe: nobody has to empty it.
+    // A file, not a pipe that has to be drained.
     let output = folder.join("ocr-output");
     command.stdin(Stdio::null()).stdout(File::create(&output)?).stderr(log);
     let before = cpu_seconds()?;
@@ -74,7 +74,7 @@ fn run_in(folder: &Path, mut command: Command) -> Result<Watched> {
     })
 }
 
-/// Waits for what the program has left behind; its owner has ended it, or is gone.
+/// Waits for orphaned processes of the program.
 fn await_orphans(peaks: &mut HashMap<u32, u64>) -> Result<()> {
     let asked = Instant::now();
     while asked.elapsed() < ORPHANS {
@@ -82,14 +82,14 @@ fn await_orphans(peaks: &mut HashMap<u32, u64>) -> Result<()> {
         match wait(WaitOptions::NOHANG) {
             Ok(None) => pause(PAUSE),
             Ok(Some(_)) => {}
-            // There is no child any more.
+            // No child is left.
             Err(_) => return Ok(()),
         }
     }
     bail!("a process that was left behind does not end")
 }
 
-/// Kilobytes at the most, by process, of this one's descendants.
+/// Peak kilobytes of this process's descendants, by process.
 fn look(root: u32, peaks: &mut HashMap<u32, u64>) {
     let own = std::process::id();
     for process in tree::processes(root).unwrap_or_default().into_iter().filter(|process| *process != own) {
@@ -114,7 +114,7 @@ mod tests {
     fn the_time_of_a_worker_that_outlives_its_owner_counts() {
         let scratch = std::env::temp_dir().join(format!("bench-ocr-{}", std::process::id()));
         let mut command = Command::new("bash");
-        // The worker counts for a while after the owner has ended.
+        // The worker runs for a while after its parent has ended.
         command.args(["-c", "(for ((i = 0; i < 100000; i++)); do :; done) & echo text"]);
         let watched = run_in(&scratch, command).expect("bash runs");
         assert_eq!((watched.output.as_str(), watched.ended_well), ("text\n", true));
