@@ -12,11 +12,11 @@ from instances import Instance
 from proxy import Proxy
 from report import Report
 
-# The stated staleness (docs/postgres.md): so soon all instances tell what became of a prompt.
+# Documented staleness (docs/postgres.md): decisions are visible on all instances within this time.
 TOLD_WITHIN = 1
-# How long is waited for what is late already, to tell how late.
+# How long to wait for a late result, to report the delay.
 PATIENCE = 10
-# As many messages as a conversation has before another is begun.
+# Messages in a conversation before a new one starts.
 LONGEST = 12
 EMBEDDED = "The pilot came back with the second boat."
 JSON = {"Content-Type": "application/json"}
@@ -32,7 +32,7 @@ class Asker:
         self.chance = chance
         self.turns = 0
         self.messages: list[dict] = []
-        # What was answered first; every instance has to answer the same.
+        # The first result; every instance has to return the same.
         self.models: list | None = None
         self.vector: list | None = None
 

@@ -5,7 +5,7 @@ from enum import Enum
 
 import texts
 
-# A version of a document, by its number; None is no document.
+# Version number of a document; None if it does not exist.
 Version = int | None
 
 
@@ -13,7 +13,7 @@ class Cancel(Enum):
     """What is known of the wish to cancel a task."""
 
     NEVER_SENT = "never sent"
-    # No answer came: it may be cancelled yet, or not.
+    # No reply: the cancellation may or may not take effect.
     SENT = "sent"
     ACKNOWLEDGED = "acknowledged"
     # The task had ended before.
@@ -25,10 +25,10 @@ class Entry:
     """One document. Only one client changes it, and one thing at a time."""
 
     name: str
-    # What it is, where there is no doubt; otherwise all that it may be.
+    # All possible versions; exactly one when the state is certain.
     may_be: list[Version] = field(default_factory=lambda: [None])
     id: str | None = None
-    # A task that was promised and whose end was not seen; what it makes of the document; whether it is to be cancelled.
+    # An accepted task with an unknown end, the version it writes, and the state of its cancellation.
     task: str | None = None
     promised: Version = None
     cancel: Cancel = Cancel.NEVER_SENT
@@ -50,13 +50,13 @@ class Shelf:
         self.client = client
         self.base = base
         self.entries: dict[str, Entry] = {}
-        # Words of versions that were removed, replaced or refused, and ids that were removed: none is ever seen again.
+        # Words of removed, replaced or rejected versions, and removed ids: none may reappear.
         self.dead: list[str] = []
         self.removed_ids: set[str] = set()
         self.last = 0
 
     def new(self) -> Entry:
-        # The base is in it: who cleared one away begins another, with other files.
+        # The name contains the base: a client that cleared a base starts a new one with new files.
         name = f"{self.base}-c{self.client}d{len(self.entries)}.txt"
         return self.entries.setdefault(name, Entry(name))
 

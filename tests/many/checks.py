@@ -12,7 +12,7 @@ from clients import TASK_ENDS, Client, found, not_found, same_text
 from instances import Instance
 from mcp import Caller
 
-# How many questions are asked at a time.
+# Concurrent requests.
 TOGETHER = 8
 TASKS_END_WITHIN = 30
 
@@ -66,7 +66,7 @@ async def _is_idle(caller: Caller) -> str | None:
     if open_tasks.kind != "said" or open_tasks.said.get("tasks"):
         return f"{caller.address[1]}: {open_tasks}"
     inside = await caller.call("inspect_server", {})
-    # The one that asks is one of them.
+    # This request itself counts as one in flight.
     under_way = (inside.said.get("queues") or {}).get("requests_in_flight") or 0
     return f"{caller.address[1]}: {under_way} requests are under way" if under_way > 1 else None
 
@@ -162,7 +162,7 @@ async def searches(clients: list[Client], instances: list[Instance], chance, rep
 
     async def search(caller: Caller, base: str, word: str) -> dict:
         said = await caller.must("knowledge-search", {"query": word, "top_k": 5, "knowledge_base": base})
-        # How long it took is its own.
+        # The search time differs between instances.
         return {key: value for key, value in said.items() if key != "search_time_ms"}
 
     async def present(shelf: Shelf, entry) -> None:

@@ -12,13 +12,13 @@ from broken import Broken
 from mcp import FACES, Caller, Outcome
 
 SHARED = "everybody"
-# How long a client follows a task before it does something else.
+# How long a client follows a task before its next operation.
 FOLLOWS = 8
-# The most documents a client has in a base before it rather changes those.
+# Documents per base; beyond that the client prefers changing existing ones.
 MOST = 12
 TASK_ENDS = {"completed", "failed", "cancelled"}
-# How a task may be told to be, by what is known of the wish to cancel it. With the acknowledgement it is cancelled,
-# whichever instance is asked, and nobody writes for it any more. One that had ended before stays as it was.
+# Allowed task states by state of the cancellation. Once acknowledged, the task is cancelled on every instance, and no
+# process writes for it any more. A task that had ended before keeps its state.
 GOES_ON = {"queued", "running"}
 MAY_BE = {
     Cancel.NEVER_SENT: GOES_ON | {"completed", "failed"},
@@ -36,7 +36,7 @@ class Client:
         self.chance = chance
         self.over = asyncio.Event()
         self.bases = 0
-        # Every second one has bases of its own, which it clears away now and then; others share one.
+        # Every second client has its own bases, which it clears occasionally; the rest share one.
         self.shelves = [self._shelf()]
 
     def _shelf(self) -> Shelf:
@@ -57,7 +57,7 @@ class Client:
         there = self.shelf.there()
         entry = self.chance.choice(there) if there else None
         choice = self.chance.random()
-        # Adding takes longest by far: with more of it, a short run would do nothing else.
+        # Adding takes longest by far: more of it would fill a short run.
         if choice < 0.12:
             await self.add(None, is_cancelled=True)
         elif choice < 0.30 or entry is None:
@@ -190,7 +190,7 @@ class Client:
     async def clear(self) -> None:
         shelf = self.shelf
         if not all(entry.is_certain() for entry in shelf.entries.values()):
-            # What is in doubt stays so: another base is begun, which can be cleared.
+            # In-doubt documents stay in doubt: the client starts a new base, which can be cleared.
             self.shelves.append(self._shelf())
             return
         outcome = await self.call("knowledge-clear", confirm=True, confirmation_phrase="DELETE ALL")
@@ -200,7 +200,7 @@ class Client:
             shelf.cleared()
             self.caller.counts["bases cleared"] += 1
         elif outcome.kind == "lost":
-            # It may be cleared yet: this base is left alone, and another one begun.
+            # The clear may still take effect: the client abandons this base and starts a new one.
             for entry in shelf.entries.values():
                 shelf.sent(entry, None)
             self.shelves.append(self._shelf())

@@ -53,7 +53,7 @@ class Server:
 
     async def cut_some(self, database: str, chance: random.Random) -> int:
         """Ends some connections to a database and leaves others, where there are several; gives how many were ended."""
-        # In the order in which they began: the same seed chooses the same ones, as far as they are the same.
+        # In start order: the same seed chooses the same connections, as far as they are the same.
         sql = f"SELECT pid FROM pg_stat_activity WHERE datname = '{database}' ORDER BY backend_start, pid"
         processes = (await self.ask(sql)).split()
         if not processes:
@@ -62,7 +62,7 @@ class Server:
         return await self._cut(f"datname = '{database}' AND pid IN ({', '.join(some)})")
 
     async def _cut(self, which: str, patience: float = 0) -> int:
-        # Not in the WHERE itself, which the planner may ask of every connection there is.
+        # Not in the WHERE clause, which the planner may evaluate for every connection.
         ended = f"pg_terminate_backend(pid, {round(patience * 1000)})"
         return int(await self.ask(f"SELECT count(*) FILTER (WHERE {ended}) FROM pg_stat_activity WHERE {which}"))
 
@@ -71,7 +71,7 @@ class Server:
         await _output(str(SCRIPTS / "server"), "stop", self.folder)
 
     async def start(self) -> None:
-        # The server stays; what it says goes to its log, and not into a pipe that somebody would wait for.
+        # The server keeps running; its output goes to the log, not into a pipe that would block.
         process = await asyncio.create_subprocess_exec(
             str(SCRIPTS / "server"), "start", self.folder, stdout=asyncio.subprocess.DEVNULL
         )

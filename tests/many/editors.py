@@ -10,12 +10,12 @@ from instances import Instance
 from mcp import Caller
 from report import Report
 
-# The stated staleness (docs/postgres.md): so soon all instances use what was saved, with nothing broken.
+# Documented staleness (docs/postgres.md): without faults, all instances use a saved taxonomy within this time.
 USED_WITHIN = 1
-# Faults take notices away, so that a second is too little: the connection for them is back within 4 seconds of the last
-# fault, and what was not heard is made up for within 4 more.
+# Faults lose notifications, so one second is too short: the LISTEN connection is restored within 4 seconds of the last
+# fault, and a poll catches up within 4 more.
 SAME_WITHIN = 8
-# How long is waited for what is late already, to tell how late.
+# How long to wait for a late result, to report the delay.
 PATIENCE = 20
 
 
@@ -24,10 +24,10 @@ class Editor:
         self.number = number
         self.caller = caller
         self.chance = chance
-        # The last that was acknowledged, and the last that was sent.
+        # The last acknowledged and the last sent version.
         self.saved = 0
         self.sent = 0
-        # What was told not to be saved since others were quicker.
+        # Versions rejected because another editor was faster.
         self.refused: set[int] = set()
 
     def name(self, count: int) -> str:

@@ -10,13 +10,13 @@ from database import Server
 from instances import Instance
 from report import Report
 
-# Each kind, and how often it is chosen beside the others.
+# Fault kinds with their weights.
 KINDS = {"kill": 6, "cut all": 4, "cut some": 4, "freeze": 5, "database": 2}
-# How long a frozen instance still counts as answering: a balancer looks every second.
+# How long a frozen instance still counts as responding: a load balancer probes every second.
 LONGEST_FREEZE = 12
-# No fault by chance begins so near to the end.
+# No random fault starts this close to the end.
 LAST = 1
-# How much longer a slow machine may take until every kind has struck and enough was done.
+# Extra time on a slow machine until every kind has occurred and the minimum amounts are reached.
 MOST_LONGER = 60
 
 
@@ -31,7 +31,7 @@ class Faults:
 
     async def strike(self, until: float, is_enough: Callable[[], bool], over: asyncio.Event) -> None:
         """Strikes until then, and for longer until every kind has struck and clients have done enough."""
-        # In turn at first, and then by chance.
+        # Each kind once at first, then randomly.
         owed = list(KINDS)
         self.chance.shuffle(owed)
         while True:

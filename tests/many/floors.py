@@ -4,7 +4,7 @@ import faults
 from broken import Broken
 from report import Report
 
-# What clients have to get done while faults strike: a fraction of what half a minute brings.
+# Minimum amounts while faults are injected: a fraction of the usual amounts in half a minute.
 LEAST = {
     "adds acknowledged": 25,
     "cancels acknowledged": 5,
@@ -23,7 +23,7 @@ LEAST = {
     "face session": 10,
     "face rest": 10,
 }
-# What has to be there to be looked at once they are over.
+# Minimum amounts to compare afterwards.
 COMPARED = {"documents compared": 10, "searches compared": 10}
 
 

@@ -18,10 +18,10 @@ knowledge: {{ storage_path: {home}/store, chunk_size: 64, chunk_overlap: 8 }}
 classification: {{ taxonomy: {home}/taxonomy.yaml }}
 providers: {{ detect_ports: [], mock: {{}} }}
 """
-# What every machine begins with; from then on what was saved counts.
+# The initial taxonomy of every machine; later the saved one applies.
 TAXONOMY = "categories:\n  - name: general\n    description: Whatever fits nowhere else\n"
 STARTS_WITHIN = 30
-# What is no fault of a client, of the database or of a signal.
+# Log messages not explained by a client, the database or a signal.
 FAULTS = ("panicked", "a fault of corbie itself")
 
 

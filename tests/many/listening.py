@@ -16,7 +16,7 @@ HEADERS = {
 class Listener:
     def __init__(self, address: wire.Address) -> None:
         self.address = address
-        # When news came.
+        # Arrival times of notifications.
         self.heard: list[float] = []
         self._news = asyncio.Event()
         self._ready = asyncio.Event()

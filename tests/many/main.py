@@ -49,7 +49,7 @@ def told(error: BaseException) -> str:
 
 async def main() -> int:
     given = options()
-    # Whoever ends this ends the instances too.
+    # SIGTERM also ends the instances.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     folder = Path(tempfile.mkdtemp(prefix="corbie-many-"))
     report = Report()

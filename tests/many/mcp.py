@@ -16,20 +16,21 @@ META = {
     "io.modelcontextprotocol/clientInfo": {"name": "many", "version": "1"},
     "io.modelcontextprotocol/clientCapabilities": {},
 }
-# What a tool may say of a call that is right, for callers to judge.
+# Tool errors that are valid replies to a correct call, for callers to judge.
 ANSWERS = {"document_not_found", "empty_knowledge_base", "task_not_found"}
-# What is said while the database is away, and where another instance goes on with a task. A write may have been made
-# all the same, or may be yet.
+# Transient errors while the database is unavailable, or while another instance resumes a task. A write may have been
+# made, or may still be.
 PASSING = {"storage_away", "storage_busy", "interrupted"}
-# Nothing was done, and nothing is promised.
+# Rejections without any effect.
 REFUSALS = {"too_many_tasks"}
-# The numbers of JSON-RPC for a call that is right: too many at once, no time left, cancelled, and shutting down.
+# JSON-RPC codes for a correct call: too many requests, provider down, network failure, timeout, cancelled, and
+# shutting down.
 NUMBERS = {-32002, -32004, -32006, -32007, -32011, -32012}
 
 
 @dataclass
 class Outcome:
-    # `said` by the tool; `refused`, so that nothing has changed; or `lost`: it may have been done, or may be yet.
+    # `said`: a tool reply; `refused`: no effect; `lost`: may have been executed, or may still be.
     kind: str
     said: dict = field(default_factory=dict)
     why: str = ""
@@ -42,7 +43,7 @@ class Caller:
         self.address = address
         self.counts = Counter() if counts is None else counts
         self.patience = patience
-        # The id of a session of the older MCP, once there is one.
+        # The session id of the older MCP version, once there is one.
         self.session: str | None = None
 
     async def call(self, tool: str, arguments: dict, face: str = "modern", patience: float | None = None) -> Outcome:
@@ -78,7 +79,7 @@ class Caller:
         if isinstance(reply, Outcome):
             return reply
         if reply.status == 404:
-            # One that has just started knows none before it has reached the database.
+            # A freshly started instance knows no session before it has reached the database.
             self.session = None
             self.counts["sessions not known"] += 1
             return Outcome("refused", why="the session is not known")
@@ -152,7 +153,7 @@ def _of_reply(reply: wire.Reply) -> Outcome:
 
 def _of_error(status: int, error: dict) -> Outcome:
     number = error["code"]
-    # Today's version of the protocol moves the numbers of programs.
+    # The 2026-07-28 protocol offsets application codes by 1000.
     number = number - 1000 if -31019 <= number <= -31000 else number
     kind = (error.get("data") or {}).get("error_type")
     if kind == "TaskNotFound":

@@ -10,9 +10,9 @@ from instances import Instance
 from listening import Listener
 from report import Report
 
-# The stated staleness (docs/postgres.md).
+# Documented staleness (docs/postgres.md).
 HEARD_WITHIN = 1
-# Every instance looks for itself every 4 seconds: so long after a change, nothing that is heard is of that.
+# Every instance polls every 4 seconds: after this time, no notification belongs to an earlier change.
 QUIET = 4.5
 
 
@@ -22,7 +22,7 @@ class Notices:
     def __init__(self, instances: list[Instance]) -> None:
         self.instances = instances
         self.listeners: list[Listener] = []
-        # What is to be removed yet, and through which instance.
+        # Pending removals, with the instance to use.
         self.removals: list[tuple[Instance, str]] = []
         self.changed = 0.0
 

@@ -11,7 +11,7 @@ class Proxy:
     def __init__(self, instances: list[Instance]) -> None:
         self.instances = instances
         self.turn = 0
-        # How many connections each instance has taken, by its name.
+        # Connections accepted per instance.
         self.taken: Counter = Counter()
         self.address: wire.Address = ("127.0.0.1", 0)
         self._server: asyncio.Server | None = None
@@ -28,7 +28,7 @@ class Proxy:
         self.turn += 1
         count = len(self.instances)
         order = [self.instances[(self.turn + step) % count] for step in range(count)]
-        # Those that do not answer a balancer's probe come last.
+        # Instances that fail the probe of a load balancer come last.
         for instance in sorted(order, key=lambda each: each.is_frozen):
             try:
                 there = await asyncio.open_connection(*instance.address)

@@ -18,14 +18,14 @@ from report import Report
 DATABASE = "replicated"
 DOCUMENTS = 12
 SEARCHES = 20
-# How late a replica may be here. Nothing is promised of that, but that searches are no later than it is.
+# Replication lag allowed here. The guarantee is only that searches are no staler than the replica.
 FOLLOWS_WITHIN = 5
 BACK_WITHIN = 20
-# Instances look at replicas every 3 seconds, and servers tell their counts some seconds after a transaction.
+# Instances check replicas every 3 seconds, and PostgreSQL reports statistics some seconds after a transaction.
 LOOKS_EVERY = 4
 TAKEN_UP_WITHIN = 15
 COUNTED_WITHIN = 12
-# How long the primary is away, and how many documents are promised just before.
+# Downtime of the primary, and the number of documents accepted just before.
 AWAY = 3
 PROMISED = 4
 
@@ -62,7 +62,7 @@ class Books:
         self.chance = chance
         self.words: dict[str, str] = {}
         self.tasks: dict[str, str] = {}
-        # Sent and not acknowledged: they may be there, or not.
+        # Sent without an acknowledgement: they may or may not exist.
         self.doubtful: set[str] = set()
         self.last = 0
 
@@ -135,7 +135,7 @@ async def taken_up(copy: Server, books: Books, report: Report) -> None:
             raise Broken(f"a replica that follows is not searched after {TAKEN_UP_WITHIN} s")
         await asyncio.gather(*(each.must("knowledge-search", {"query": "anything"}) for each in books.callers))
         await asyncio.sleep(0.2)
-    # Both instances look by themselves.
+    # Both instances poll on their own.
     await asyncio.sleep(LOOKS_EVERY)
     report.took("a replica that follows is searched", time.monotonic() - begun, TAKEN_UP_WITHIN + LOOKS_EVERY)
 
@@ -159,7 +159,7 @@ async def served_by(server: Server, copy: Server, books: Books, report: Report) 
 
 
 async def primary_lost(server: Server, copy: Server, books: Books, instances: list[Instance], report: Report) -> None:
-    # Some are promised in the last moment: they are done once it is back.
+    # Some tasks are accepted just before the outage: they complete once the primary returns.
     for _ in range(PROMISED):
         await books.must_add(is_promise=True)
     await server.stop()

@@ -9,7 +9,7 @@ class Report:
         self.begun = time.monotonic()
         self.counts: Counter = Counter()
         self.faults: Counter = Counter()
-        # Seconds, and the most there may be: the longest counts.
+        # Seconds, and the limit for the maximum.
         self.times: dict[str, list[float]] = {}
         self.allowed: dict[str, float] = {}
 

@@ -22,19 +22,19 @@ from report import Report
 
 DATABASE = "together"
 ORPHANS = "orphans"
-# What is promised (docs/postgres.md). The database was away a moment ago: nobody is taken for dead in the 10 seconds
-# after that, and then others look every 5.
+# Documented limits (docs/postgres.md). The database was unavailable just before: no instance is declared dead in the 10
+# seconds after that, and then instances check every 5 seconds.
 TAKEN_OVER_WITHIN = 15
-# Nothing is promised of how long the work itself takes: this is for a machine with other things to do.
+# There is no guarantee for the duration of the work itself: this is slack for a busy machine.
 FINISHED_WITHIN = 30
-# How many paragraphs keep an instance busy until it is killed.
+# Number of paragraphs that keep an instance busy until it is killed.
 LONG = 40
-# How many people change the taxonomy, and how many talk with models.
+# Number of clients that change the taxonomy, and that call models.
 EDITORS = 3
 ASKERS = 3
-# How many words are searched for in the end, at every instance.
+# Number of words to search for at the end, on every instance.
 WORDS = 30
-# How much of the time that is given is for faults; the rest is for looking at what they did.
+# Share of the time for faults; the rest is for checks.
 SHARE = 0.5
 
 
@@ -46,7 +46,7 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
     instances = [Instance(number, folder, server.url(DATABASE)) for number in range(1, options.instances + 1)]
     proxy = Proxy(instances)
     try:
-        # All at once: they make the tables together.
+        # Concurrently: they create the tables together.
         await asyncio.gather(*(each.start() for each in instances))
         await proxy.start()
         report.phase(f"together: {len(instances)} instances run")
@@ -63,10 +63,10 @@ async def run(options, server: Server, folder: Path, report: Report) -> None:
             for number in range(ASKERS)
         ]
         await struck(options, clients + changing + asking, instances, server, chance, report)
-        # At once: whatever the faults have left behind is taken over in the same time.
+        # Immediately: leftovers of the faults are adopted in the same time.
         await taken_over(instances, server, files, chance, report)
         await at_rest(clients, instances, report)
-        # Notices are measured in between: before each, no document may have changed for a while.
+        # Notifications are measured in between: before each, no document may have changed for a while.
         notices = Notices(instances)
         await notices.prepare(files)
         await checks.documents(clients, instances, report)
@@ -132,7 +132,7 @@ async def taken_over(instances, server, files, chance, report) -> None:
     for each in others:
         each.freeze()
     try:
-        # The others are asleep for this moment: the tasks are that one's.
+        # All other instances are stopped for now, so the tasks belong to this one.
         for name in names:
             (files / name).write_text(texts.text(name, 1, LONG))
             arguments = {"file_path": str(files / name), "knowledge_base": ORPHANS}

@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 
 Address = tuple[str, int]
-# What a connection that breaks looks like.
+# Exceptions of a broken connection.
 LOST = (OSError, EOFError, asyncio.TimeoutError, asyncio.LimitOverrunError)
 
 
