@@ -1,5 +1,5 @@
-// What the TypeScript witnesses share: their arguments, one printed line per check, and the conversation itself,
-// which is the same for both generations of the SDK.
+// Shared by the TypeScript interop tests: arguments, one printed line per check, and the conversation itself, which is
+// the same for both generations of the SDK.
 
 import { readFileSync } from "node:fs";
 import { isDeepStrictEqual, parseArgs } from "node:util";
@@ -32,7 +32,7 @@ export function given() {
   return { url: new URL(values.url), calls: JSON.parse(readFileSync(values.calls, "utf8")), command, args };
 }
 
-// Opens `client` on `transport`, has the whole conversation and closes; a failure never stops the next connection.
+// Opens `client` on `transport`, runs the whole conversation and closes; a failure never stops the next connection.
 export async function witness(label, client, transport, version, calls) {
   const noise = [];
   let closing = false;
@@ -58,7 +58,7 @@ export async function witness(label, client, transport, version, calls) {
 async function converse(label, client, transport, version, calls) {
   await client.connect(transport);
   const spoken = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion;
-  // The first generation keeps the version to itself on stdio.
+  // The first generation does not expose the version on stdio.
   if (spoken !== undefined) check(spoken === version, `${label}: speaks ${version}`, `got ${spoken}`);
   check(Boolean(client.getServerVersion()?.name), `${label}: the server says its name`);
   if (version < "2026") {

@@ -25,7 +25,7 @@ TOOLS = ROOT / ".tools"
 SECONDS = 90
 ADDRESS = "http://localhost:8090"
 
-# The environment in which the Python of each page runs, and the file that pins what is in it.
+# The Python environment of each page, and the file with its pinned packages.
 PYTHON = {
     "openai-api.md": ("venv", "upstream-requirements.txt"),
     "openai-sdk.md": ("venv", "upstream-requirements.txt"),
@@ -33,11 +33,11 @@ PYTHON = {
     "llamaindex.md": ("clients", "clients-requirements.txt"),
     "aider.md": ("aider", "aider-requirements.txt"),
 }
-# The fake upstream calls a tool only where the prompt says so, which no reader would write; langchain_face.py does.
+# The mock upstream calls a tool only on a special prompt that no reader would write; langchain_face.py does.
 MOCK_ONLY = "tool_choice="
-# What a person would answer or see at a terminal. The files and commands stay as they are written.
+# Replaces interactive prompts at a terminal. The files and commands stay unchanged.
 AIDER = {"AIDER_YES_ALWAYS": "true", "AIDER_GIT": "false", "AIDER_CHECK_UPDATE": "false", "AIDER_ANALYTICS_DISABLE": "true"}
-# In the place of Open WebUI, which is too large for a test: it asks for what Open WebUI would, with the same variables.
+# Replaces Open WebUI, which is too large for a test: sends the same requests with the same variables.
 OPEN_WEBUI = """#!{python}
 import json, os, urllib.request
 def ask(path, body=None):
@@ -68,7 +68,7 @@ class Block:
     line: int
     language: str
     text: str
-    # What the page says is printed: the block `text` that follows.
+    # The expected output: the `text` block that follows.
     printed: str | None = None
 
     @property
@@ -91,7 +91,7 @@ def main() -> None:
         "anthropic": {"base_url": given.upstream, "api_key": "test-key"},
         "google": {"base_url": given.upstream, "api_key": "test-key"},
     }
-    # Clients spend most of their time starting: with one server for each provider, four at a time can.
+    # Clients spend most of their time starting: with one server per provider, four run at a time.
     with ThreadPoolExecutor(len(providers)) as threads:
         all_checks = list(threads.map(lambda one: try_provider(given.corbie, *one), providers.items()))
     sys.exit(1 if any(checks.failed for checks in all_checks) else 0)
@@ -99,7 +99,7 @@ def main() -> None:
 
 def try_provider(corbie: str, provider: str, settings: dict[str, str]) -> Checks:
     checks = LockedChecks(prefix=f"snippets {provider}")
-    # What `corbie connect` writes for MCP clients is tried by tests/cli/connect.rs.
+    # The output of `corbie connect` for MCP clients is tested by tests/cli/connect.rs.
     pages = sorted(page for page in (ROOT / "docs/clients").glob("*.md") if page.name != "mcp-clients.md")
     if provider == "mock":
         check_list(checks, pages)
@@ -176,7 +176,7 @@ class Snippets:
         (commands / "open-webui").write_text(OPEN_WEBUI.format(python=sys.executable), encoding="utf-8")
         (commands / "open-webui").chmod(0o755)
         inherited = {name: value for name, value in os.environ.items() if not name.startswith("OPENAI_")}
-        # A home for each: programs that run at the same time must not write to the same files.
+        # A separate home each: concurrent programs must not write to the same files.
         self.environment = inherited | AIDER | {"PATH": f"{commands}:{os.environ['PATH']}", "HOME": str(folder)}
 
     def run(self, page: Path) -> None:
@@ -197,7 +197,7 @@ class Snippets:
                 if named[1] == "corbie.yaml" and self.provider == "mock":
                     done = self.start([self.corbie, "--config", "corbie.yaml", "config", "validate"])
                     self.checks.that(done.returncode == 0, f"{block.name} is taken", done.stdout + done.stderr)
-            # That page is about corbie; only its first steps are those of a client.
+            # That page is about corbie; only its first steps are for a client.
             elif page.name != "openai-api.md":
                 self.checks.that(False, f"{block.name} can be tried", "the witness does not know how")
 
@@ -211,7 +211,7 @@ class Snippets:
         if block.printed is None:
             self.checks.that(done.returncode == 0 and found != "", f"{block.name} works", otherwise)
         else:
-            # Programs at a terminal say more than the model does.
+            # Terminal programs print more than the model's answer.
             wanted = block.printed if self.provider == "mock" else block.printed.replace("You said: ", "echo: ")
             holds = wanted.strip() in found if block.language == "sh" else wanted.strip() == found
             self.checks.that(done.returncode == 0 and holds, f"{block.name} prints what the page says", otherwise)

@@ -15,7 +15,7 @@ from documents_reader import Corbie, blocks, texts
 
 SECONDS_PER_BOMB = 20
 MEGABYTE = 1 << 20
-# Everything that reading a hostile file may end with.
+# All allowed outcomes of reading a hostile file.
 ENDS = {"corrupted_file", "limit_exceeded", "memory_limit", "processor_limit", "time_limit", "no_text_extracted"}
 
 
@@ -183,7 +183,7 @@ def other_pdfs(checks: Checks, corbie: Corbie) -> None:
 
 def web_pages(checks: Checks, corbie: Corbie) -> None:
     path = corbie.folder / "page.html"
-    # Most pages have their heading as their title, too.
+    # Most pages also have their heading as the title.
     for encoding, title in [("latin-1", "Neues über die Stadt"), ("utf-8-sig", "Der Hafen wird größer")]:
         pages.page(path, encoding, title)
         read = corbie.opened(path)

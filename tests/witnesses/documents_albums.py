@@ -14,7 +14,7 @@ from pptx.util import Inches
 from documents_photos import labelled
 from documents_scans import saved
 
-# What each library takes. A TIFF is packed as faxes are, or in bytes.
+# Formats supported by each library. TIFF uses fax or byte compression.
 WORD = {"PNG": "Albatross", "JPEG": "Bittern", "GIF": "Cormorant", "BMP": "Dunlin", "TIFF": "Egret"}
 SHEET = {"PNG": "Fulmar", "JPEG": "Gannet", "GIF": "Heron", "WEBP": "Osprey"}
 XLSXWRITER = {"PNG": "Jackdaw", "JPEG": "Kestrel", "GIF": "Lapwing", "BMP": "Merlin"}
@@ -51,7 +51,7 @@ def slides(path: Path) -> None:
 
 
 def openpyxl_workbook(path: Path) -> None:
-    # The library takes them, but Python 3.11 has no name for them yet.
+    # The library supports them, but Python 3.11 has no MIME type for them yet.
     mimetypes.add_type("image/webp", ".webp")
     book = openpyxl.Workbook()
     book.remove(book.active)

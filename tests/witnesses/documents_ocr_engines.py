@@ -14,7 +14,7 @@ from documents_scans import SHIPS
 from documents_words import reads, reads_ships, said
 
 MEGABYTES_PER_WORKER = 300
-# Of a program that is told to end, and of all that it started.
+# For a terminated program and its child processes.
 SECONDS_TO_END = 2
 NOT_FOUND = "OCR processing failed: Tesseract not found"
 TESSERACT = {"CORBIE_OCR__ENGINE": "tesseract"}
@@ -113,7 +113,7 @@ def tesseract(checks: Checks, corbie: Corbie) -> None:
         reads(checks, f"{name}: words in a picture (K-35)", found[0], words)
     both = corbie.opened(folder / "german.png", **TESSERACT, CORBIE_OCR__LANGUAGE="deu+eng")
     reads(checks, "two languages", both["pages"][0], photos.GERMAN)
-    # Where Tesseract says it has its languages.
+    # The language folder reported by Tesseract.
     languages = Path(listed.partition('"')[2].partition('"')[0])
     shutil.copy(languages / "deu.traineddata", folder / "mine.traineddata")
     mine = TESSERACT | {"CORBIE_OCR__LANGUAGE": "mine", "TESSDATA_PREFIX": str(folder)}

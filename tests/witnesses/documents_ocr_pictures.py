@@ -83,7 +83,7 @@ def scrolled(checks: Checks, corbie: Corbie) -> None:
     photos.scrolled(path)
     text = said(corbie.opened(path)["pages"][0])
     missing = [row for row in photos.ROWS if row not in text]
-    # Of so many rows one may be misread here and there.
+    # With this many rows a few may be misread.
     checks.that(
         len(missing) <= 3, "a page of 720 by 10,800 dots", f"{len(missing)} of {len(photos.ROWS)} rows are missing"
     )
@@ -143,7 +143,7 @@ def cut(checks: Checks, corbie: Corbie) -> None:
         paths = []
         for at in range(CUTS):
             paths.append(corbie.folder / f"{at}-{name}")
-            # The first has little more than the bytes that tell what it is.
+            # The first has little more than the magic bytes.
             paths[-1].write_bytes(whole[: max(len(whole) * at // CUTS, 12)])
         paths.append(corbie.folder / f"last-{name}")
         paths[-1].write_bytes(whole[:-20])

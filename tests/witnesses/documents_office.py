@@ -109,8 +109,8 @@ def slides(path: Path) -> None:
     show.save(path)
 
 
-# Cells of both workbooks: what is in them, how it is formatted, and what a reader is told. Thousands stay together, so
-# that they are found as one word, and dates are told with the year first.
+# Cells of both workbooks: value, format, and the expected text. Thousands stay together, so that they are found as one
+# word, and dates have the year first.
 SHOWN = [
     ("General", 0.1 + 0.2, "General", "0.3"),
     ("Day", date(2024, 3, 1), "dd.mm.yyyy", "2024-03-01"),
@@ -139,7 +139,7 @@ def openpyxl_workbook(path: Path) -> None:
         sheet.append([what, value])
         sheet.cell(sheet.max_row, 2).number_format = form
     sheet.append(["Broken", "#DIV/0!"])
-    # This library leaves it to others to work it out, so the formula is all there is to tell.
+    # This library does not compute formulas, so the file contains only the formula.
     sheet.append(["Sum", "=SUM(B5,B6)"])
     sheet["A2"].comment = Comment("Is this exact?", "Bo")
     merged = book.create_sheet("Merged")

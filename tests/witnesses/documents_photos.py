@@ -13,7 +13,7 @@ from documents_hostile import chunk
 from documents_scans import drawn, saved, sixteen_bits
 
 SIZE = (640, 240)
-# What must be done to an upright picture so that a reader who minds the orientation sees it upright again.
+# The transformation of an upright picture that a reader with orientation support reverses.
 ORIENTATIONS = {
     1: None,
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -26,7 +26,7 @@ ORIENTATIONS = {
 }
 RUSSIAN = ["Корабль прибыл в порт утром", "Груз отправлен на большой склад"]
 GERMAN = ["Das Schiff läuft früh aus", "Größe und Öffnung prüfen"]
-# Scripts that the networks inside do not know.
+# Scripts not covered by the built-in models.
 UNKNOWN = {
     "Russian": RUSSIAN,
     "Greek": ["Το πλοίο έφτασε στο λιμάνι", "νωρίς το πρωί με φορτίο"],
@@ -65,7 +65,7 @@ def ycck(image: Image.Image) -> bytes:
     cyan, magenta, yellow, black = image.convert("CMYK").split()
     inverted = [ImageOps.invert(band) for band in (cyan, magenta, yellow)]
     bands = [*Image.merge("RGB", inverted).convert("YCbCr").split(), ImageOps.invert(black)]
-    # Pillow inverts what it takes for CMYK once more when it stores it.
+    # Pillow inverts CMYK data again when it stores it.
     stored = bytearray(saved(Image.merge("CMYK", [ImageOps.invert(band) for band in bands]), "JPEG", quality=92))
     at = stored.index(b"Adobe")
     stored[at + 11] = 2
@@ -113,7 +113,7 @@ def gray_and_alpha(image: Image.Image) -> bytes:
     return saved(Image.merge("LA", [Image.new("L", image.size, 0), cover]), "PNG")
 
 
-# How a picture is stored, and the end of its name.
+# Storage variant with its file extension.
 STORED: dict[str, tuple[str, Callable[[Image.Image], bytes]]] = {
     "progressive": ("jpg", lambda image: saved(image, "JPEG", progressive=True)),
     "gray": ("jpg", lambda image: saved(image.convert("L"), "JPEG")),

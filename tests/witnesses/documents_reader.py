@@ -20,7 +20,7 @@ class Ended:
     out: str
     err: str
     seconds: float
-    # Processes it left.
+    # Remaining processes.
     left: list[int]
 
     def line(self) -> dict[str, Any]:
@@ -32,9 +32,9 @@ class Worker:
     """A process that reads a file, as the kernel shows it."""
 
     peak_megabytes: float = 0
-    # What it has open, but for pipes and nothing at all.
+    # Open files, except for pipes and /dev/null.
     opened: set[str] = field(default_factory=set)
-    # Threads that may ask the kernel for anything.
+    # Threads without a system call filter.
     unconfined: set[str] = field(default_factory=set)
 
     def see(self, process: Path) -> None:
@@ -112,7 +112,7 @@ class Corbie:
         workers: dict[int, Worker] = {}
         while process.poll() is None:
             for pid in in_session(process.pid):
-                # Before it has done any work it may not have given up everything yet.
+                # Before its first work the sandbox may not be complete yet.
                 if pid != process.pid and is_busy([pid], 1, 0.2):
                     workers.setdefault(pid, Worker()).see(Path(f"/proc/{pid}"))
             time.sleep(0.02)
@@ -122,7 +122,7 @@ class Corbie:
     def _start(
         self, *arguments: Path | str, stdin: Path | None = None, out: int = subprocess.PIPE, **environment: str
     ) -> subprocess.Popen[str]:
-        # In a session of its own: whatever it starts stays in it, also when it is orphaned.
+        # In a separate session: all child processes stay in it, even when orphaned.
         with (stdin or Path(os.devnull)).open("rb") as file:
             return subprocess.Popen(
                 [self.program, "extract", *map(str, arguments)],
@@ -157,7 +157,7 @@ def in_session(session: int) -> list[int]:
     found = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # The name before may have spaces and brackets in it.
+            # The preceding name may contain spaces and brackets.
             state, _, _, its_session = path.read_text().rpartition(")")[2].split()[:4]
         except OSError:
             continue

@@ -14,14 +14,14 @@ from reportlab.pdfgen.canvas import Canvas
 
 WIDTH, HEIGHT = A4
 SIZE = (1000, 1414)
-# Of these, no two pages show the same line.
+# No two pages show the same line of these.
 SHIPS = [
     *["Albatross", "Bittern", "Cormorant", "Dunlin", "Egret", "Fulmar", "Gannet"],
     *["Heron", "Osprey", "Jackdaw", "Kestrel", "Lapwing", "Merlin", "Nightjar"],
 ]
 TYPED = [f"Line {number} of this page was typed, and says that the tide was low." for number in range(1, 6)]
 LAYER = [f"Layer line {number} is what somebody read on this page before." for number in range(1, 6)]
-# Longer than what is too little text for a page, as the marks of archives and signatures are.
+# Longer than the minimum text of a page, like the marks of archives and signatures.
 STAMP = ["Signed under number 0123456789 by Ada Quay on 1 March 2024 at half past nine,", "received on Monday."]
 STAMP += ["Kept by the harbour office for ten years."]
 FIGURE, LOGO = ["Depth of the basin", "seven fathoms"], ["Harbour Company", "founded 1871"]
@@ -57,7 +57,7 @@ def sixteen_bits(image: Image.Image) -> Image.Image:
 
 def jbig2(image: Image.Image) -> bytes:
     """A page with one region that is packed as faxes are, which Pillow can do."""
-    # In JBIG2 the dots that are 1 are black.
+    # In JBIG2, 1 is black.
     negative = ImageOps.invert(image.convert("L")).convert("1")
     with Image.open(BytesIO(saved(negative, "TIFF", compression="group4", strip_size=1 << 30))) as fax:
         (offset,), (count,) = fax.tag_v2[273], fax.tag_v2[279]
@@ -74,7 +74,7 @@ def jbig2(image: Image.Image) -> bytes:
     )
 
 
-# How a page is stored, by the words for it.
+# Storage variants by name.
 STORED = {
     "JPEG": lambda image: saved(image, "JPEG", quality=80),
     "progressive JPEG": lambda image: saved(image, "JPEG", progressive=True),
@@ -118,7 +118,7 @@ def turned(path: Path, angles: Iterable[int], *, upright: bool) -> None:
         document.save(path)
 
 
-# How the unit square becomes a page, and what must be done to a picture so that it is upright afterwards.
+# The matrix from the unit square to the page, and the transformation of a picture that makes it upright.
 MATRICES = {
     "on its head": ((-WIDTH, 0, 0, -HEIGHT, WIDTH, HEIGHT), lambda image: image.rotate(180)),
     "on its side": ((0, HEIGHT, -WIDTH, 0, WIDTH, 0), lambda image: image.rotate(-90, expand=True)),

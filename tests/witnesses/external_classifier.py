@@ -13,7 +13,7 @@ from mcp import Client, StdioServerParameters
 
 SERVER = Path(__file__).with_name("classifier_server.py")
 SECONDS_PER_TRANSPORT = 60
-# What classifier_server.py says, which is not what corbie itself would.
+# Results of classifier_server.py, which differ from those of corbie itself.
 PROMPTS = {"Is this contract valid?": ("law", False), "What is the sum of 2 and 2?": ("math", True)}
 
 

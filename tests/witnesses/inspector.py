@@ -56,7 +56,7 @@ def main() -> None:
                 converse(checks, given.calls, target, era)
             except (Refused, subprocess.TimeoutExpired, LookupError, ValueError) as error:
                 checks.that(False, "every request is answered", f"{type(error).__name__}: {error}")
-    # Launched the way the Inspector's own documentation does it: the binary alone, no arguments.
+    # Launched as in the Inspector's documentation: the binary alone, no arguments.
     checks.prefix = "inspector stdio, the binary with no arguments"
     try:
         tools = inspect(given.command[:1], "legacy", "tools/list")["tools"]

@@ -62,7 +62,7 @@ class Corbie:
         self.token = token
 
     def chat(self, model: str, **more: Any) -> ChatOpenAI:
-        # Retries stay as they are by default: corbie itself must tell the SDK underneath that they are useless.
+        # Default retries: corbie itself must signal to the SDK that they are useless.
         given = {"base_url": f"{self.url}/v1", "api_key": self.token, "timeout": SECONDS} | more
         return ChatOpenAI(model=model, **given)
 
@@ -145,7 +145,7 @@ def ask_with_pictures(checks: Checks, llm: ChatOpenAI) -> None:
 
 
 def ask_for_structure(checks: Checks, llm: ChatOpenAI, provider: str) -> None:
-    # The fake upstream gives the smallest answer that fits a schema.
+    # The mock upstream returns the smallest answer that matches a schema.
     same(checks, "structured output", llm.with_structured_output(Place).invoke("where?"), Place(place=""))
     schema = Place.model_json_schema()
     found = llm.with_structured_output(schema, method="json_schema").invoke("where?")
@@ -156,7 +156,7 @@ def ask_for_structure(checks: Checks, llm: ChatOpenAI, provider: str) -> None:
     same(checks, "streamed structured output", streamed[-1:], [Place(place="")])
     found = llm.with_structured_output(Place, method="function_calling").invoke('call Place {"place": "Lima"}')
     same(checks, "structured output by a tool", found, Place(place="Lima"))
-    # Anthropic has no such mode: corbie asks for JSON in words, which the fake upstream does not heed.
+    # Anthropic has no such mode: corbie requests JSON in the prompt, which the mock upstream ignores.
     if provider != "anthropic":
         same(checks, "JSON mode", llm.with_structured_output(None, method="json_mode").invoke("hi"), {"echo": "hi"})
 
@@ -177,12 +177,12 @@ def ask_for_failures(checks: Checks, corbie: Corbie, provider: str) -> None:
     said: list[str] = []
     broken = corbie.chat(f"{provider}/error-mid")
     fails(checks, openai.APIError, lambda: said.extend(chunk.content for chunk in broken.stream("hello to you")))
-    # `extend` keeps what came before the exception.
+    # `extend` keeps the items before the exception.
     checks.that(bool("".join(said)), "what came before the error is heard", repr(said))
 
 
 def hang_up(checks: Checks, corbie: Corbie, provider: str) -> None:
-    # Whole or in pieces, the answer takes three seconds more than is waited for here.
+    # Complete or streamed, the answer takes three seconds longer than the timeout here.
     slow = corbie.chat(f"{provider}/drip-1000")
     before = corbie.cancelled()
     stream = slow.stream("one two three four five six seven eight nine ten")
@@ -218,7 +218,7 @@ def ask_for_the_rest(checks: Checks, corbie: Corbie) -> None:
     checks.that(alike(query, vectors[0]) > 0.999, "a query is embedded as a text is")
     same(checks, "async embeddings", len(asyncio.run(embeddings.aembed_query("a cat"))), DIMENSIONS)
     same(checks, "many embeddings", len(embeddings.embed_documents([f"text {number}" for number in range(300)])), 300)
-    # What LangChain sends unless it is told not to: numbers of the tokens of another model.
+    # LangChain's default input: token numbers of another model.
     error = fails(checks, openai.BadRequestError, lambda: embeddings.client.create(model="auto", input=[[9906, 1917]]))
     checks.that(bool(error) and "token numbers" in error.message, "token numbers are refused by name", str(error))
 

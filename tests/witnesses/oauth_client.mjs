@@ -1,4 +1,4 @@
-// The official TypeScript SDK, both generations, gets a token for a corbie by itself and calls a tool with it.
+// The official TypeScript SDK, both generations, obtains a token for corbie on its own and calls a tool with it.
 //
 //   oauth_client.mjs URL
 
@@ -9,12 +9,12 @@ import { StreamableHTTPClientTransport } from "@modelcontextprotocol/sdk/client/
 import { check, finish } from "./checks.mjs";
 
 const url = new URL(process.argv[2]);
-// Nobody listens there: what would be sent to it is read where the provider points to it.
+// No server listens there: the test reads the redirect location instead.
 const callback = "http://127.0.0.1:1/callback";
 const mostRedirects = 20;
 const generations = { "typescript-v1": { Client, StreamableHTTPClientTransport, UnauthorizedError }, "typescript-v2": second };
 
-// Goes wherever the provider sends it, until that is back to the client.
+// Follows redirects until one leads back to the client.
 async function browse(from) {
   const cookies = new Map();
   let at = from;
@@ -31,7 +31,7 @@ async function browse(from) {
   throw new Error("the provider does not send the browser back");
 }
 
-// Keeps what the SDK learns, and opens the browser.
+// Stores the SDK's state and simulates the browser.
 function provider() {
   const known = {};
   return {

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 SECONDS_TO_START = 60
-# A proxy from the environment must not stand between the witness and a server on loopback.
+# A proxy from the environment must not be used for a server on loopback.
 OPENER = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 

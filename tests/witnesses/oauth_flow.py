@@ -20,7 +20,7 @@ from oauth_corbie import OPENER, Corbie, free_port
 
 ISSUER = Path(__file__).with_name("oauth_issuer.mjs")
 TYPESCRIPT = Path(__file__).with_name("oauth_client.mjs")
-# Nobody listens there: what would be sent to it is read where the provider points to it.
+# No server listens there: the test reads the redirect location instead.
 CALLBACK = "http://127.0.0.1:1/callback"
 SCOPES = {"corbie:read": "untrusted", "corbie:write": "verified", "corbie:admin": "trusted"}
 SECONDS_TO_START = 60

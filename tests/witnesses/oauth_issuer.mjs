@@ -1,5 +1,5 @@
-// A certified OpenID provider as the authorization server of a corbie. Its only person is always there and lets clients
-// read and write, never more.
+// A certified OpenID provider as the authorization server of corbie. Its only user is always logged in and grants
+// clients read and write, never more.
 //
 //   oauth_issuer.mjs PORT
 
@@ -44,7 +44,7 @@ const provider = new Provider(issuer, {
   },
 });
 
-// What the person answers.
+// The user's consent.
 async function decide({ prompt, params, session }) {
   if (prompt.name === "login") {
     return { login: { accountId: "alice" } };

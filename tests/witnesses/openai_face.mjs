@@ -1,4 +1,4 @@
-// The official Node SDK of OpenAI as a client of corbie, with providers of three wire formats behind it.
+// OpenAI's official Node SDK as a client of corbie, with providers of three wire formats behind it.
 
 import { isDeepStrictEqual, parseArgs } from "node:util";
 import OpenAI from "openai";
@@ -19,7 +19,7 @@ const PICTURE = "data:image/png;base64,iVBORw0KGgo=";
 const USER = [{ role: "user", content: "hello to you" }];
 
 const { values } = parseArgs({ options: { url: { type: "string" }, token: { type: "string" } } });
-// Retries stay as they are by default: corbie itself must tell the SDK that they are useless.
+// Default retries: corbie itself must signal to the SDK that they are useless.
 const client = new OpenAI({ baseURL: `${values.url}/v1`, apiKey: values.token, timeout: SECONDS * 1000 });
 
 for (const provider of FORMATS) await part(`openai-node ${provider}`, (label) => ask(label, provider));
@@ -93,7 +93,7 @@ async function ask(label, provider) {
   check(Date.now() - started < 4000, `${label}: a stream is left`, `${Date.now() - started} ms`);
 }
 
-// What proves thinking to its provider comes back with the messages.
+// Thought signatures for the provider return with the messages.
 async function handBack(label, provider) {
   const settings = { model: `${provider}/marks`, tools: TOOLS, reasoning_effort: "low" };
   const ways = {
@@ -118,7 +118,7 @@ async function askForTheRest(label) {
   check(Boolean(response.headers.get("x-corbie-category")), `${label}: auto is classified`);
 
   const input = ["a cat", "the price of copper"];
-  // Unless told otherwise, the SDK asks for base64 and decodes it.
+  // By default, the SDK requests base64 and decodes it.
   const decoded = (await client.embeddings.create({ model: "auto", input })).data;
   const listed = (await client.embeddings.create({ model: "auto", input, encoding_format: "float" })).data;
   same(`${label}: embeddings`, decoded.map(({ embedding }) => embedding.length), [384, 384]);
@@ -163,7 +163,7 @@ function same(what, found, wanted) {
   check(isDeepStrictEqual(found, wanted), what, `got ${JSON.stringify(found)}, not ${JSON.stringify(wanted)}`);
 }
 
-// The error of a call, if it is of this kind and comes without the SDK's own retries.
+// The error of a call, if it has this type and occurs without the SDK's own retries.
 async function fails(label, kind, ask) {
   const what = `${label}: throws ${kind.name}`;
   const started = Date.now();

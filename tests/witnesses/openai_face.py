@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--url", required=True, help="where corbie listens, such as http://127.0.0.1:3000")
     parser.add_argument("--token", required=True, help="what it wants from its callers")
     given = parser.parse_args()
-    # Retries stay as they are by default: corbie itself must tell the SDK that they are useless.
+    # Default retries: corbie itself must signal to the SDK that they are useless.
     client = openai.OpenAI(base_url=f"{given.url}/v1", api_key=given.token, timeout=SECONDS)
     checks = Checks()
     parts = [(f"openai-python {name}", lambda name=name: ask(checks, client, name)) for name in FORMATS]
@@ -155,7 +155,7 @@ def ask_for_the_rest(checks: Checks, client: openai.OpenAI) -> None:
     checks.that(bool(raw.headers.get("x-corbie-category")), "auto is classified", str(dict(raw.headers)))
 
     texts = ["a cat", "the price of copper"]
-    # Unless told otherwise, the SDK asks for base64 and decodes it.
+    # By default, the SDK requests base64 and decodes it.
     decoded = client.embeddings.create(model="auto", input=texts).data
     listed = client.embeddings.create(model="auto", input=texts, encoding_format="float").data
     encoded = client.embeddings.create(model="auto", input=texts, encoding_format="base64").data

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# A server on a free port of loopback, and commands that end in time; sourced by the scripts that need them.
+# A server on a free loopback port, and commands with a time limit; sourced by the scripts that need them.
 #
 #   start_server LOG COMMAND ARG...    `PORT` among the arguments becomes the port; sets `server_port`
-#   wait_until_up PATH                 any HTTP answer counts; sets `server_status`
-#   bounded SECONDS COMMAND ARG...     like timeout(1), but a signal to the script is acted on at once
+#   wait_until_up PATH                 any HTTP response counts; sets `server_status`
+#   bounded SECONDS COMMAND ARG...     like timeout(1), but a signal to the script takes effect immediately
 #
-# Both the server and the bounded command end with the script, however it ends. One server at a time.
+# Both the server and the bounded command end with the script in any case. One server at a time.
 
 server_pid=
 server_port=
@@ -51,7 +51,7 @@ wait_until_up() {
     return 1
 }
 
-# Prints the status of a GET; fails while nobody listens.
+# Prints the status of a GET; fails while no server listens.
 http_status() {
     python3 - "$1" <<'PYTHON'
 import sys
@@ -77,7 +77,7 @@ bounded() {
     return "$status"
 }
 
-# stop VARIABLE: asks the process whose id it holds to end, then insists.
+# stop VARIABLE: sends SIGTERM to the process with this id, then SIGKILL.
 stop() {
     local -n pid=$1
     local attempt

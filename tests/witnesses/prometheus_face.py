@@ -15,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as read_plai
 
 SECONDS = 30
 MOST_SAMPLES = 20_000
-# What must be there, with the kind each metric has.
+# Required metrics with their types.
 WANTED = {
     "corbie_requests": "counter",
     "corbie_request_seconds": "histogram",
@@ -58,7 +58,7 @@ def main() -> None:
 class Corbie:
     def __init__(self, url: str, token: str) -> None:
         self.url, self.token = url, token
-        # A proxy from the environment must not stand between the witness and a server on loopback.
+        # A proxy from the environment must not be used for a server on loopback.
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def send(self, path: str, body: dict | None = None, accept: str | None = None) -> tuple[str, str]:

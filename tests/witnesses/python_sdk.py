@@ -9,8 +9,8 @@ from checks import Arguments, Checks, arguments, problem_with_result
 from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPDeprecationWarning, MCPError
 
-# How the client opens, and the version both sides must end up with: the handshake; `server/discover` first;
-# and the newest version at once, with nothing asked beforehand.
+# How the client connects, and the version both sides must agree on: the handshake; `server/discover` first; and the
+# newest version directly, without negotiation.
 OPENINGS = [("legacy", "2025-11-25"), ("auto", "2026-07-28"), ("2026-07-28", "2026-07-28")]
 SECONDS_PER_CONNECTION = 60
 
@@ -40,7 +40,7 @@ async def converse(checks: Checks, given: Arguments, server: Any, mode: str, ver
 
     async with Client(server, mode=mode, message_handler=collect, read_timeout_seconds=30) as client:
         checks.that(client.protocol_version == version, f"speaks {version}", f"got {client.protocol_version}")
-        if mode != version:  # a pinned version learns the server's name and capabilities from nobody
+        if mode != version:  # with a pinned version the client does not learn the server's name and capabilities
             checks.that(bool(client.server_info and client.server_info.name), "the server says its name")
         if mode == "legacy":
             with warnings.catch_warnings():

@@ -23,7 +23,7 @@ VERSIONS_ITS_STDIO_CLIENT_KNOWS = ["2024-11-05", "2025-03-26", "2025-06-18"]
 class Http:
     def __init__(self, url: str) -> None:
         self.url = url
-        # A proxy from the environment must not stand between the witness and a server on loopback.
+        # A proxy from the environment must not be used for a server on loopback.
         self.opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
     def post(self, method: str, body: bytes) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-// The first generation of the official TypeScript SDK: the handshake versions only, and what most clients ship today.
+// The first generation of the official TypeScript SDK: handshake versions only; most clients use it today.
 
 import { Client } from "@modelcontextprotocol/sdk/client/index.js";
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js";

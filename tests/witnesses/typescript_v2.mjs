@@ -1,10 +1,10 @@
-// The second generation of the official TypeScript SDK, over stdio and HTTP, in every way it can open a connection.
+// The second generation of the official TypeScript SDK, over stdio and HTTP, with every way to open a connection.
 
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 import { finish, given, witness } from "./checks.mjs";
 
-// How the client opens, and the version both sides must end up with.
+// How the client connects, and the version both sides must agree on.
 const OPENINGS = [
   ["legacy", "legacy", "2025-11-25"],
   ["auto", "auto", "2026-07-28"],

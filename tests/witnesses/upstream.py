@@ -133,7 +133,7 @@ def ask_google(checks: Checks, url: str) -> None:
         options = types.HttpOptions(base_url=url, api_version="v1beta", timeout=SECONDS * 1000, retry_options=retry)
         return genai.Client(vertexai=False, api_key=key, http_options=options)
 
-    # A client that nobody holds closes, even while its `models` is in use.
+    # An unreferenced client is closed, even while its `models` is in use.
     client, wrong = connect(KEY), connect("bad-key")
     models = client.models
 
