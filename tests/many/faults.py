@@ -12,7 +12,7 @@ from report import Report
 
 # Fault kinds with their weights.
 KINDS = {"kill": 6, "cut all": 4, "cut some": 4, "freeze": 5, "database": 2}
-# How long a frozen instance still counts as responding: a load balancer probes every second.
+# Maximum duration of a freeze in seconds. The proxy skips a frozen instance, as a load balancer with a probe would.
 LONGEST_FREEZE = 12
 # No random fault starts this close to the end.
 LAST = 1
