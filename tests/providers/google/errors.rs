@@ -183,7 +183,7 @@ fn an_end_as_openai_has_it_is_passed_over() {
     assert_eq!((deltas, complete), (vec![], false));
 }
 
-/// All variants of a value with one member removed or of another type.
+/// All variants of a value with one member replaced by null or another type.
 fn spoiled(value: &Value) -> Vec<Value> {
     let mut all = vec![Value::Null, json!(-1), json!("x"), json!(true), json!([]), json!([{}]), json!({})];
     match value {

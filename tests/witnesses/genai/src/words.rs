@@ -1,7 +1,7 @@
 //! Converts a golden chat to genai's types.
 //!
-//! Parts that genai does not support are omitted: that a tool failed, pictures in its result, and the name of the
-//! called tool.
+//! Parts that genai does not support are omitted: that a tool failed, pictures in its result, and the `caller` of the
+//! call.
 
 use genai::chat::{
     Binary, ChatMessage, ChatOptions, ChatRequest, ChatResponseFormat, ContentPart, JsonSpec, ReasoningEffort, Tool,
