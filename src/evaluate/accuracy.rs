@@ -1,7 +1,7 @@
-//! How often the classifier is right, category by category, and which ones it takes for which.
+//! Accuracy, per-category precision, recall and F1, and the most frequent confusions.
 //!
-//! Only texts in scope count. A text out of scope has no right category, so being given one is no mistake of that
-//! category; [`Scope`](super::Scope) tells whether such texts are found.
+//! Only in-scope texts count. An out-of-scope text has no correct category, so predicting one is not an error of that
+//! category; [`Scope`](super::Scope) measures out-of-scope detection.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,23 +10,23 @@ use serde::Serialize;
 
 use super::{Judged, in_scope, share};
 
-/// How well one category is told from the others.
+/// Precision, recall and F1 of one category.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Category {
     pub name: String,
-    /// How many texts belong to it.
+    /// Number of texts labelled with it.
     pub support: usize,
-    /// How many texts were given it.
+    /// Number of texts predicted as it.
     pub predicted: usize,
-    /// The share of texts given it that belong to it.
+    /// Share of the predicted texts that are correct.
     pub precision: Option<f64>,
-    /// The share of texts belonging to it that were given it.
+    /// Share of the labelled texts that were predicted correctly.
     pub recall: Option<f64>,
-    /// The harmonic mean of both; 0 where one of them cannot be told.
+    /// Harmonic mean of precision and recall; 0 if either is undefined.
     pub f1: f64,
 }
 
-/// A mistake, and how often it was made.
+/// A pair of true and predicted category, and how often it occurred.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Confusion {
     pub truth: String,
@@ -34,7 +34,7 @@ pub struct Confusion {
     pub count: usize,
 }
 
-/// From this confidence on, a caller would act without asking.
+/// Confidence from which a caller would act without confirmation.
 pub(super) const SURE: f32 = 0.6;
 
 const MOST_CONFUSIONS: usize = 20;
@@ -77,7 +77,7 @@ pub(super) fn macro_f1(categories: &[Category]) -> Option<f64> {
     (!categories.is_empty()).then(|| sum / categories.len() as f64)
 }
 
-/// Equally frequent ones are in the classifier's order, so that two runs can be compared line by line.
+/// Ties are in the classifier's order, so that two runs can be compared line by line.
 pub(super) fn confusions(judged: &[Judged], names: &[String]) -> Vec<Confusion> {
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
     for (truth, text) in in_scope(judged).filter(|(_, text)| !text.is_right()) {
@@ -106,8 +106,8 @@ mod tests {
 
     #[test]
     fn precision_and_recall_look_from_both_sides() {
-        // Of `a`: two right, one taken for `b`. Of `b`: one right. `c` is given once and belongs to no text; nobody
-        // speaks of `d`.
+        // `a`: two correct, one predicted as `b`. `b`: one correct. `c` is predicted once and is the label of no text.
+        // `d` does not occur.
         let judged = [known(0, 0, 0.9), known(0, 0, 0.9), known(0, 1, 0.9), known(1, 1, 0.9), known(1, 2, 0.9)];
         let found = categories(&judged, &names(&["a", "b", "c", "d"]));
         let category = |name: &str, support, predicted, precision, recall, f1| Category {

@@ -1,31 +1,32 @@
-//! Whether confidence can be believed: of texts judged with a confidence of 0.8, eight in ten should be right.
+//! Calibration of confidence: of texts classified with confidence 0.8, 80 % should be correct.
 
 use serde::Serialize;
 
 use super::{Judged, in_scope, share};
 
-/// How far confidence is from being right, over texts in scope.
+/// Calibration over in-scope texts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Calibration {
-    /// The expected calibration error: the mean gap between confidence and accuracy of a bin, weighted by its texts.
+    /// Expected calibration error: the mean gap between confidence and accuracy of a bin, weighted by its number of
+    /// texts.
     pub error: Option<f64>,
-    /// Fifteen bins of equal width from 0 to 1, also those without texts.
+    /// Fifteen bins of equal width from 0 to 1, including empty ones.
     pub bins: Vec<Bin>,
 }
 
-/// Texts of like confidence: from `lower` up to, but not including, `upper`; the last bin includes 1.
+/// Texts with confidence from `lower` (inclusive) to `upper` (exclusive); the last bin includes 1.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Bin {
     pub lower: f64,
     pub upper: f64,
     pub count: usize,
-    /// The mean confidence of its texts.
+    /// Mean confidence of its texts.
     pub confidence: Option<f64>,
-    /// The share of its texts that are right.
+    /// Share of its texts that are correct.
     pub accuracy: Option<f64>,
 }
 
-/// As many as papers on calibration use, so that numbers can be compared.
+/// The number used in papers on calibration, so that figures are comparable.
 const BINS: usize = 15;
 
 impl Calibration {
@@ -33,7 +34,7 @@ impl Calibration {
         Calibration::of_answers(in_scope(judged).map(|(_, text)| (text.confidence, text.is_right())))
     }
 
-    /// Of anything that was said with a confidence, and was right or not.
+    /// Calibration of any predictions, each given as its confidence and whether it was correct.
     pub fn of_answers(answers: impl Iterator<Item = (f32, bool)>) -> Calibration {
         #[derive(Clone, Copy, Default)]
         struct Sum {
@@ -65,7 +66,8 @@ impl Calibration {
     }
 }
 
-/// A broken classifier is reported as badly calibrated; it does not break the report.
+/// Clamps to 0..=1 and maps NaN to 0: a broken classifier is reported as badly calibrated and does not break the
+/// report.
 fn probability(confidence: f32) -> f64 {
     if confidence.is_nan() { 0.0 } else { f64::from(confidence).clamp(0.0, 1.0) }
 }
@@ -77,7 +79,7 @@ mod tests {
 
     #[test]
     fn the_error_is_the_gap_of_each_bin_weighted_by_its_texts() {
-        // Three texts at 0.75 of which two are right, one at 0.5 that is wrong:
+        // Three texts at 0.75 of which two are correct, one at 0.5 that is wrong:
         // 3/4 · |2/3 − 0.75| + 1/4 · |0 − 0.5| = 0.0625 + 0.125
         let judged = [known(0, 0, 0.75), known(0, 0, 0.75), known(0, 1, 0.75), known(0, 1, 0.5)];
         let calibration = Calibration::of(&judged);

@@ -1,7 +1,7 @@
-//! A reliability diagram: whether confidence can be believed, as a picture.
+//! Reliability diagram as SVG.
 //!
-//! An SVG that needs nothing else: no style sheet, no script, no font but the reader's own. It brings a white
-//! background, so that it reads the same on a dark page.
+//! The SVG is self-contained: no style sheet, no script, no embedded font. It has a white background, so that it looks
+//! the same on a dark page.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::{Bin, Calibration};
 const WIDTH: f64 = 480.0;
 const HEIGHT: f64 = 600.0;
 
-/// The upper panel shows accuracy over confidence, the lower one how many texts there are.
+/// The upper panel shows accuracy over confidence, the lower one the number of texts per bin.
 const ACCURACY: Panel = Panel { left: 64.0, top: 64.0, width: 384.0, height: 384.0 };
 const COUNTS: Panel = Panel { left: 64.0, top: 484.0, width: 384.0, height: 64.0 };
 
@@ -20,10 +20,10 @@ const GRID: &str = "#e4e7eb";
 const BAR: &str = "#4c8bd6";
 const GAP: &str = "#d1495b";
 
-/// What fits over the diagram.
+/// Title length that fits above the diagram.
 const MOST_TITLE_CHARS: usize = 56;
 
-/// The picture as a whole file. Any title will do: it is escaped, and cut where it would not fit.
+/// The diagram as a complete SVG file. The title is escaped, and truncated if it would not fit.
 pub fn svg(calibration: &Calibration, title: &str) -> String {
     let texts: usize = calibration.bins.iter().map(|bin| bin.count).sum();
     let summary = match calibration.error {
@@ -68,7 +68,7 @@ fn draw_accuracy(drawing: &mut Drawing, bins: &[Bin]) {
         drawing.bar(panel.column(bin, 0.0, accuracy), BAR, 1.0, &about);
         let gap = panel.column(bin, accuracy.min(confidence), accuracy.max(confidence));
         drawing.bar(gap, GAP, 0.35, &about);
-        // A gap of nothing still shows where accuracy ends.
+        // Marks the accuracy even if the gap has no height.
         let (left, right, y) = (gap.left, gap.left + gap.width, panel.y(accuracy));
         drawing.line((left, y), (right, y), INK);
     }
@@ -78,7 +78,7 @@ fn draw_accuracy(drawing: &mut Drawing, bins: &[Bin]) {
     draw_legend(drawing);
 }
 
-/// In the upper left, where bars of a classifier that is any good are low.
+/// Drawn in the upper left, where the bars of a useful classifier are low.
 fn draw_legend(drawing: &mut Drawing) {
     let (left, top) = (ACCURACY.left + 12.0, ACCURACY.top + 10.0);
     drawing.rect(Panel { left: left - 4.0, top: top - 4.0, width: 158.0, height: 56.0 }, "#ffffff", 0.85);
@@ -112,7 +112,7 @@ fn draw_axes(drawing: &mut Drawing, panel: &Panel) {
     drawing.line(origin, (panel.x(0.0), panel.y(1.0)), INK);
 }
 
-/// A part of the picture; its own coordinates go from 0 to 1, rightwards and upwards.
+/// A region of the diagram; its coordinates run from 0 to 1, rightwards and upwards.
 #[derive(Clone, Copy)]
 struct Panel {
     left: f64,
@@ -130,7 +130,7 @@ impl Panel {
         self.top + self.height * (1.0 - share)
     }
 
-    /// A bar as wide as its bin, less a little air.
+    /// A bar as wide as its bin, minus a small margin.
     fn column(&self, bin: &Bin, from: f64, to: f64) -> Panel {
         let (left, right) = (self.x(bin.lower) + 1.0, self.x(bin.upper) - 1.0);
         Panel { left, top: self.y(to), width: right - left, height: self.y(from) - self.y(to) }
@@ -146,7 +146,7 @@ impl Drawing {
         self.add(format_args!("<rect {} fill=\"{fill}\" fill-opacity=\"{opacity}\"/>", attributes(place)));
     }
 
-    /// A rectangle that says what it means when pointed at.
+    /// A rectangle with a tooltip.
     fn bar(&mut self, place: Panel, fill: &str, opacity: f64, about: &str) {
         self.add(format_args!(
             "<rect {} fill=\"{fill}\" fill-opacity=\"{opacity}\"><title>{}</title></rect>",
@@ -175,7 +175,7 @@ impl Drawing {
         ));
     }
 
-    /// Beside a vertical axis, read from below.
+    /// Label of a vertical axis, rotated to read from bottom to top.
     fn turned_text(&mut self, x: f64, y: f64, text: &str) {
         self.add(format_args!(
             "<text transform=\"translate({x:.1} {y:.1}) rotate(-90)\" text-anchor=\"middle\" font-size=\"12\" \
@@ -201,7 +201,8 @@ fn shortened(title: &str) -> String {
     }
 }
 
-/// Characters that XML 1.0 cannot hold even escaped are shown as U+FFFD: a title may be the name of any file.
+/// Escapes text for XML. Characters that XML 1.0 cannot represent even escaped become U+FFFD: a title may be any file
+/// name.
 fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {
@@ -227,7 +228,7 @@ mod tests {
         Calibration::of(&[known(0, 0, 0.75), known(0, 0, 0.75), known(0, 1, 0.75), known(0, 1, 0.5)])
     }
 
-    /// Enough XML to tell that every element is closed by its own tag and every `&` begins an entity we use.
+    /// Minimal XML check: every element is closed by its own tag, and every `&` begins an entity we use.
     fn assert_is_well_formed(xml: &str) {
         let mut open = Vec::new();
         let mut rest = xml;
@@ -253,13 +254,13 @@ mod tests {
     #[test]
     fn bars_are_as_high_as_accuracy_and_gaps_reach_to_confidence() {
         let svg = svg(&calibration(), "mine");
-        // Twelfth bin: from 11/15 to 12/15 of 384, two thirds high. The gap goes on to three quarters.
+        // Twelfth bin: from 11/15 to 12/15 of 384, two thirds high. The gap extends to three quarters.
         assert!(
             svg.contains("<rect x=\"346.6\" y=\"192.0\" width=\"23.6\" height=\"256.0\" fill=\"#4c8bd6\""),
             "{svg}"
         );
         assert!(svg.contains("<rect x=\"346.6\" y=\"160.0\" width=\"23.6\" height=\"32.0\" fill=\"#d1495b\""), "{svg}");
-        // Most texts are in that bin, so its count is as high as the lower panel.
+        // This bin has the most texts, so its count bar fills the lower panel.
         assert!(svg.contains("<rect x=\"346.6\" y=\"484.0\" width=\"23.6\" height=\"64.0\" fill=\"#8c959f\""), "{svg}");
     }
 

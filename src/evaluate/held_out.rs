@@ -1,11 +1,11 @@
-//! What a classifier says of examples that it has not seen: each fifth is judged by one that was trained on the others.
+//! Cross-validation: each fold is classified by a classifier trained on the other folds.
 
 use corbie_infer::Embedding;
 use corbie_infer::heads::{Classifier, ClassifyError, Example, TrainError};
 
 use super::suggest::{FOLDS, HeldOut, deal};
 
-/// Labelled texts with their vectors. All lists are equally long.
+/// Labelled texts with their embeddings. All slices have the same length.
 #[derive(Debug, Clone, Copy)]
 pub struct Lesson<'a> {
     pub texts: &'a [String],
@@ -14,7 +14,7 @@ pub struct Lesson<'a> {
     pub classes: usize,
 }
 
-/// Why examples were not judged.
+/// Why cross-validation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{0}")]
@@ -25,7 +25,7 @@ pub enum Error {
     Stopped,
 }
 
-/// Asks before each training, counted from 0, whether to go on.
+/// Classifies all held-out examples. Calls `goes_on` with the fold number, counted from 0, before each training.
 pub fn judge(lesson: Lesson<'_>, mut goes_on: impl FnMut(usize) -> bool) -> Result<Vec<HeldOut>, Error> {
     let Lesson { texts, embeddings, class_of, classes } = lesson;
     let fold_of = deal(class_of);
@@ -57,8 +57,8 @@ pub fn judge(lesson: Lesson<'_>, mut goes_on: impl FnMut(usize) -> bool) -> Resu
     Ok(judged)
 }
 
-/// The places of at most `most` examples, of each class its share, from all over its examples. At least two of each, as
-/// one alone cannot be held out.
+/// Stratified sample: indices of about `most` examples, spread evenly over each class in proportion to its size. At
+/// least two per class (if it has two), because a single example cannot be held out.
 pub fn sample(class_of: &[usize], most: usize) -> Vec<usize> {
     if class_of.len() <= most {
         return (0..class_of.len()).collect();
@@ -70,7 +70,7 @@ pub fn sample(class_of: &[usize], most: usize) -> Vec<usize> {
     let mut seen = vec![0usize; classes];
     let mut places = Vec::with_capacity(most);
     for (place, class) in class_of.iter().enumerate() {
-        // Taken where the share of those wanted passes a whole number.
+        // Take the example where the running quota of the class reaches the next integer.
         let (count, wanted) = (counts[*class], wanted(*class));
         if (seen[*class] + 1) * wanted / count > seen[*class] * wanted / count {
             places.push(place);

@@ -1,4 +1,4 @@
-//! Texts with known categories: one JSON object a line, or a table with a header.
+//! Reads labelled texts from JSON Lines or CSV with a header.
 
 mod csv;
 
@@ -12,12 +12,12 @@ use serde::Deserialize;
 use crate::classify::Taxonomy;
 use crate::config::ConfigError;
 
-/// One text and its category; without one it belongs to none.
+/// One text and its category; `None` means out of scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Labelled {
     pub text: String,
     pub label: Option<String>,
-    /// Where it stands in its file, from 1.
+    /// Line number in its file, from 1.
     pub line: usize,
 }
 
@@ -28,14 +28,14 @@ struct Line {
     label: Option<String>,
 }
 
-/// A longer line is refused.
+/// Maximum line length; longer lines are an error.
 const MAX_LINE_BYTES: usize = 1 << 20;
-/// More lines are refused.
+/// Maximum number of lines; more are an error.
 const MAX_LINES: usize = 1_000_000;
-/// A larger file is refused.
+/// Maximum file size; larger files are an error.
 const MAX_FILE_BYTES: u64 = 256 << 20;
 
-/// Reads a file, which is a table if its name ends with `.csv`; the first mistake in it ends the reading.
+/// Reads a file, as CSV if its name ends with `.csv`, otherwise as JSON Lines. Stops at the first error.
 pub fn read(path: &Path) -> Result<Vec<Labelled>, String> {
     let file = File::open(path).map_err(|error| unreadable(path, &error))?;
     let file = Bounded { file, left: MAX_FILE_BYTES };
@@ -71,7 +71,7 @@ fn read_lines(mut file: impl BufRead, path: &Path) -> Result<Vec<Labelled>, Stri
 }
 
 const TOO_MANY: &str = "is one line too many; the most is a million";
-/// Some editors put it before the first line.
+/// UTF-8 byte order mark, which some editors write at the start of a file.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 fn unreadable(path: &Path, error: &std::io::Error) -> String {
@@ -82,7 +82,7 @@ fn mistake(path: &Path, line: usize, what: &str) -> String {
     format!("{}:{line}: {what}", path.display())
 }
 
-/// A file that fails once it turns out to be too large; a pipe does not tell before.
+/// A reader that fails once the size limit is exceeded; a pipe does not report its size in advance.
 struct Bounded<R> {
     file: R,
     left: u64,
@@ -97,7 +97,7 @@ impl<R: Read> Read for Bounded<R> {
     }
 }
 
-/// A taxonomy of the labels, in the order they first occur, with the texts as examples.
+/// Builds a taxonomy from the labels, in order of first occurrence, with the texts as examples.
 pub fn taxonomy(texts: &[Labelled]) -> Result<Taxonomy, ConfigError> {
     let mut places: HashMap<&str, usize> = HashMap::new();
     let mut names: Vec<&str> = Vec::new();

@@ -1,10 +1,10 @@
-//! How long judging a text takes.
+//! Classification latency percentiles.
 
 use serde::Serialize;
 
 use super::Judged;
 
-/// Percentiles in microseconds. Each is a time that was measured, not one between two.
+/// Percentiles in microseconds. Each is a measured value, without interpolation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Latency {
     pub p50: f64,
@@ -14,12 +14,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// Over texts of both kinds. Times that are not finite were not measured.
+    /// Over in-scope and out-of-scope texts. Non-finite times mean "not measured" and are ignored.
     pub(super) fn of(judged: &[Judged]) -> Option<Latency> {
         let mut micros: Vec<f64> = judged.iter().map(|text| text.micros).filter(|time| time.is_finite()).collect();
         micros.sort_unstable_by(f64::total_cmp);
         let max = *micros.last()?;
-        // The smallest time that so many texts in a hundred did not exceed.
+        // Nearest-rank percentile: the smallest time not exceeded by `percent` % of the texts.
         let percentile = |percent: usize| micros[(micros.len() * percent).div_ceil(100) - 1];
         Some(Latency { p50: percentile(50), p90: percentile(90), p99: percentile(99), max })
     }

@@ -1,21 +1,22 @@
-//! Which categories are taken for which, as a table.
+//! Confusion matrix.
 
 use super::{Judged, in_scope};
 
-/// Rows are the categories that texts belong to, columns those they were given.
+/// Rows are true categories, columns predicted ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matrix {
-    /// The classes of rows and columns, in their order.
+    /// The classes of rows and columns, in order.
     pub classes: Vec<usize>,
-    /// One column more than classes where texts were given others.
+    /// Has one more column than `classes` if texts were predicted as classes that are not shown.
     pub rows: Vec<Vec<usize>>,
 }
 
-/// A larger table is nothing to look at; of more categories, those with the most texts are in it.
+/// Maximum number of classes shown: a larger matrix is unreadable. Of more categories, the ones with the most texts are
+/// kept.
 const MOST_CLASSES: usize = 100;
 
 impl Matrix {
-    /// `classes` are those that there are. Texts of classes that are left out are left out too.
+    /// `classes` are all existing classes. Texts whose true class is not shown are omitted.
     pub fn of(judged: &[Judged], classes: &[usize]) -> Matrix {
         let mut shown = classes.to_vec();
         if shown.len() > MOST_CLASSES {

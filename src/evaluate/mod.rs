@@ -1,7 +1,7 @@
-//! Tells how good a classifier is, from what it said about texts whose categories are known.
+//! Evaluation of a classifier against labelled texts.
 //!
-//! Pure: takes judged texts, returns a [`Report`] that can be saved as JSON, read in a [`terminal`] or looked at as a
-//! [`diagram`]. Reading the texts, judging them and timing it happens elsewhere.
+//! Pure functions: they take classified texts and return a [`Report`], which can be saved as JSON, printed in a
+//! [`terminal`] or rendered as a [`diagram`]. Reading the texts, classifying and timing happen elsewhere.
 
 mod accuracy;
 mod calibration;
@@ -24,47 +24,48 @@ pub use latency::Latency;
 pub use matrix::Matrix;
 pub use scope::{AtOutOfScope, AtRejection, Scope};
 
-/// One judged text.
+/// One classified text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The category it belongs to; without one it is out of scope.
+    /// The true category; `None` means out of scope.
     pub truth: Option<usize>,
-    /// The category it was given. Texts out of scope are given one too: whether they are refused is another question.
+    /// The predicted category. Out-of-scope texts have one too; whether they are rejected is measured separately.
     pub class: usize,
-    /// How probable the classifier thinks that category is.
+    /// Probability that the classifier assigns to that category.
     pub confidence: f32,
-    /// The share of known texts that look less strange than this one.
+    /// Share of in-scope training texts with a lower out-of-scope score.
     pub out_of_scope: f32,
-    /// The score behind `out_of_scope`; higher is stranger.
+    /// The score behind `out_of_scope`; higher is more likely out of scope.
     pub strangeness: f32,
-    /// How long judging it took, in microseconds.
+    /// Classification time in microseconds.
     pub micros: f64,
 }
 
-/// How good a classifier is. Shares are between 0 and 1; what the texts cannot tell is `null` in JSON.
+/// Quality of a classifier. Shares are between 0 and 1; values that cannot be computed from the texts are `null` in
+/// JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
     pub texts: usize,
     pub in_scope: usize,
     pub out_of_scope: usize,
-    /// The share of texts in scope that were given their category.
+    /// Share of in-scope texts that were predicted correctly.
     pub accuracy: Option<f64>,
-    /// The mean F1 of `categories`, each counting the same however many texts it has.
+    /// Mean F1 of `categories`, each with equal weight.
     pub macro_f1: Option<f64>,
-    /// The share of texts in scope that were given their category with a confidence of 0.6 or more.
+    /// Share of in-scope texts that were predicted correctly with a confidence of 0.6 or more.
     pub right_and_sure: Option<f64>,
     pub calibration: Calibration,
-    /// The categories that a text in scope belongs to or was given, in the classifier's order.
+    /// The categories that are the label or the prediction of an in-scope text, in the classifier's order.
     pub categories: Vec<Category>,
     /// The 20 most frequent mistakes, most frequent first.
     pub confusions: Vec<Confusion>,
-    /// Needs texts of both kinds: in scope and out of scope.
+    /// Requires both in-scope and out-of-scope texts.
     pub scope: Option<Scope>,
     pub latency_micros: Option<Latency>,
 }
 
 impl Report {
-    /// `categories` are the names of the classes that `judged` counts; one without a name is shown by its number.
+    /// `categories` are the class names by index; a class without a name is shown by its number.
     pub fn of(judged: &[Judged], categories: &[String]) -> Report {
         let known = in_scope(judged).count();
         let per_category = accuracy::categories(judged, categories);
@@ -90,12 +91,12 @@ impl Judged {
     }
 }
 
-/// The texts that belong to a category, each with it.
+/// The in-scope texts, each with its true category.
 fn in_scope(judged: &[Judged]) -> impl Iterator<Item = (usize, &Judged)> {
     judged.iter().filter_map(|text| text.truth.map(|truth| (truth, text)))
 }
 
-/// A share of nothing cannot be told.
+/// `None` if the denominator is 0.
 fn share(count: usize, of: usize) -> Option<f64> {
     (of > 0).then(|| count as f64 / of as f64)
 }

@@ -1,40 +1,40 @@
-//! Whether texts that belong to no category are found, and what finding them costs.
+//! Out-of-scope detection: ROC AUC, and recall at fixed false rejection rates.
 
 use serde::Serialize;
 
 use super::{Judged, in_scope, share};
 
-/// How well texts out of scope are told from those in scope.
+/// How well out-of-scope texts are separated from in-scope ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scope {
-    /// The probability that a text out of scope looks stranger than one in scope; a tie is half a win.
+    /// Probability that an out-of-scope text has a higher score than an in-scope one; a tie counts half.
     pub area_under_roc: f64,
-    /// What is found where only few texts in scope may be refused.
+    /// Recall at fixed shares of falsely rejected in-scope texts.
     pub at_rejection: Vec<AtRejection>,
-    /// What is found with the limit that an operator would set.
+    /// Recall with the threshold that an operator would set.
     pub at_out_of_scope: AtOutOfScope,
 }
 
-/// Refusing texts stranger than `threshold`.
+/// Rejects texts with a score over `threshold`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AtRejection {
-    /// The share of texts in scope that may be refused.
+    /// Share of in-scope texts that may be rejected.
     pub allowed: f64,
-    /// The smallest strangeness that refuses no more than that. A text exactly as strange is not refused.
+    /// The smallest score that rejects no more than that. A text with exactly this score is not rejected.
     pub threshold: f64,
-    /// The share of texts in scope that are refused: less than allowed where texts are equally strange.
+    /// Share of in-scope texts that are rejected: less than `allowed` if scores tie.
     pub refused: f64,
-    /// The share of texts out of scope that are refused, as they should be.
+    /// Share of out-of-scope texts that are rejected (recall).
     pub found: f64,
 }
 
-/// Refusing texts whose `out_of_scope` is `threshold` or more.
+/// Rejects texts whose `out_of_scope` is `threshold` or more.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AtOutOfScope {
     pub threshold: f64,
-    /// The share of texts in scope that are refused.
+    /// Share of in-scope texts that are rejected.
     pub refused: f64,
-    /// The share of texts out of scope that are refused, as they should be.
+    /// Share of out-of-scope texts that are rejected (recall).
     pub found: f64,
 }
 
@@ -42,7 +42,7 @@ const ALLOWED_PERCENT: [usize; 5] = [1, 2, 5, 10, 20];
 const REFUSED_FROM: f64 = 0.95;
 
 impl Scope {
-    /// Nothing can be told without texts of both kinds.
+    /// `None` unless there are both in-scope and out-of-scope texts.
     pub(super) fn of(judged: &[Judged]) -> Option<Scope> {
         let known: Vec<&Judged> = in_scope(judged).map(|(_, text)| text).collect();
         let strange: Vec<&Judged> = judged.iter().filter(|text| text.truth.is_none()).collect();
@@ -58,12 +58,12 @@ impl Scope {
 }
 
 fn share_refused(texts: &[&Judged]) -> Option<f64> {
-    // Compared as `f32`: widened, an `out_of_scope` of 0.95 would be a little less than the threshold.
+    // Compared as `f32`: widened to `f64`, an `out_of_scope` of 0.95 would be slightly below the threshold.
     let refused = texts.iter().filter(|text| text.out_of_scope >= REFUSED_FROM as f32).count();
     share(refused, texts.len())
 }
 
-/// The strangeness of each text. One that is not a number is no reason to trust the text.
+/// The out-of-scope scores, sorted. NaN counts as out of scope, because it is no evidence that the text is in scope.
 fn sorted(texts: &[&Judged]) -> Vec<f32> {
     let strangeness = texts.iter().map(|text| text.strangeness);
     let mut scores: Vec<f32> = strangeness.map(|score| if score.is_nan() { f32::INFINITY } else { score }).collect();
@@ -71,7 +71,7 @@ fn sorted(texts: &[&Judged]) -> Vec<f32> {
     scores
 }
 
-/// Both are sorted and not empty.
+/// Both slices are sorted and not empty.
 fn area_under_roc(known: &[f32], strange: &[f32]) -> f64 {
     let wins = strange.iter().map(|score| {
         let below = known.partition_point(|other| other < score);
@@ -81,10 +81,10 @@ fn area_under_roc(known: &[f32], strange: &[f32]) -> f64 {
     wins.sum::<f64>() / (known.len() as f64 * strange.len() as f64)
 }
 
-/// Both are sorted and not empty.
+/// Both slices are sorted and not empty.
 fn at_rejection(known: &[f32], strange: &[f32], percent: usize) -> AtRejection {
-    // Counted in whole texts and percents, because a hundredth is not exact in binary. Any smaller threshold would
-    // refuse this text and the `may_be_refused` ones after it, which is one too many.
+    // Integer arithmetic in texts and percent, because a hundredth is not exact in binary. Any smaller threshold would
+    // reject this text and the `may_be_refused` ones after it, which is one too many.
     let may_be_refused = known.len() * percent / 100;
     let threshold = known[known.len() - 1 - may_be_refused];
     let share_over = |scores: &[f32]| {
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn equally_strange_texts_are_all_refused_or_none() {
-        // One in five may be refused, but the two strangest are alike.
+        // One in five may be rejected, but the two highest scores tie.
         let scope = scope(&[0.0, 1.0, 2.0, 7.0, 7.0], &[7.0, 8.0]);
         let at = &scope.at_rejection[4];
         assert_eq!((at.allowed, at.threshold, at.refused, at.found), (0.2, 7.0, 0.0, 0.5));

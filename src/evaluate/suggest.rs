@@ -1,7 +1,7 @@
-//! What to change about examples, from what a classifier that had not seen them said about each.
+//! Suggestions for improving examples, from cross-validation.
 //!
-//! Pure: [`deal`] says which examples are held out together, [`Suggestions::of`] what follows from the verdicts.
-//! Training and judging happen in the command.
+//! Pure functions: [`deal`] assigns examples to folds, [`Suggestions::of`] evaluates the held-out predictions. Training
+//! and classification happen in the command.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -10,42 +10,42 @@ use serde::Serialize;
 
 use super::share;
 
-/// A category, and how many examples it has.
+/// A category and its number of examples.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Category {
     pub name: String,
     pub examples: usize,
 }
 
-/// An example, and what was said about it by a classifier trained without it.
+/// An example and its prediction by a classifier trained without it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeldOut {
     pub text: String,
-    /// The category it is written in.
+    /// The labelled category.
     pub category: usize,
     pub predicted: usize,
-    /// How probable the classifier thinks `predicted` is.
+    /// Probability that the classifier assigns to `predicted`.
     pub confidence: f32,
-    /// The share of known texts that look less strange than this one.
+    /// Share of in-scope training texts with a lower out-of-scope score.
     pub out_of_scope: f32,
 }
 
-/// What deserves a second look.
+/// Examples and categories that need review.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suggestions {
-    /// How many examples were judged.
+    /// Number of classified examples.
     pub held_out: usize,
-    /// The share of them that were given their category.
+    /// Share of them that were predicted correctly.
     pub accuracy: Option<f64>,
-    /// Examples that seem to belong to another category, surest first.
+    /// Examples that seem to belong to another category, highest confidence first.
     pub mislabelled: Vec<Suspect>,
-    /// Examples with too little like them, strangest first.
+    /// Outliers: examples without similar ones, highest out-of-scope score first.
     pub alone: Vec<Suspect>,
-    /// Categories that are often mistaken or have few examples, worst first.
+    /// Categories with low recall or few examples, worst first.
     pub weak: Vec<Weak>,
 }
 
-/// One example.
+/// A questionable example.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Suspect {
     pub category: String,
@@ -55,14 +55,14 @@ pub struct Suspect {
     pub out_of_scope: f32,
 }
 
-/// One category.
+/// A weak category.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Weak {
     pub category: String,
     pub examples: usize,
-    /// The share of its examples that were recognised; unknown where it has too few to hold any out.
+    /// Share of its examples that were predicted correctly; `None` if it has too few to hold any out.
     pub recall: Option<f64>,
-    /// The category that its examples are most often taken for.
+    /// The category that its examples are most often confused with.
     pub confused_with: Option<TakenFor>,
 }
 
@@ -72,28 +72,29 @@ pub struct TakenFor {
     pub count: usize,
 }
 
-/// How many parts the examples are held out in.
+/// Number of cross-validation folds.
 pub const FOLDS: usize = 5;
-/// From this confidence in another category on, an example is suspected to belong there.
+/// Confidence in another category from which an example is suspected to be mislabelled.
 pub const SURE: f32 = 0.7;
-/// Under this confidence, an example was recognised by luck.
+/// Below this confidence, a correct prediction counts as luck.
 pub const UNSURE: f32 = 0.5;
-/// From here on, an example is strange beside all others.
+/// `out_of_scope` from which an example counts as an outlier.
 pub const STRANGE: f32 = 0.98;
-/// Under this recall, a category is weak.
+/// Below this recall, a category is weak.
 pub const LEAST_RECALL: f64 = 0.8;
 /// With fewer examples, a category is weak.
 pub const FEW: usize = 20;
 
-/// The part that each example is held out in, given the classes of all. None where it is the only one of its class: the
-/// others could not teach what it is.
+/// The fold of each example, stratified by class. `None` for the only example of a class: the other folds could not
+/// teach the class.
 pub fn deal(class_of: &[usize]) -> Vec<Option<usize>> {
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, class) in class_of.iter().enumerate() {
         members.entry(*class).or_default().push(index);
     }
     let mut fold_of = vec![None; class_of.len()];
-    // The turn goes on from class to class, or else the first part would get the odd example of each.
+    // The fold counter continues from class to class; otherwise the first fold would get the surplus example of each
+    // class.
     let several = members.into_values().filter(|members| members.len() > 1).flatten();
     for (turn, index) in several.enumerate() {
         fold_of[index] = Some(turn % FOLDS);
@@ -142,7 +143,7 @@ impl HeldOut {
 }
 
 fn weak(held_out: &[HeldOut], categories: &[Category]) -> Vec<Weak> {
-    /// How often examples of a category were given each.
+    /// Number of examples of a category by predicted category.
     type Given = BTreeMap<usize, usize>;
     let mut given: Vec<Given> = vec![Given::new(); categories.len()];
     for example in held_out {
@@ -163,7 +164,7 @@ fn weak(held_out: &[HeldOut], categories: &[Category]) -> Vec<Weak> {
     let all = categories.iter().zip(&given).enumerate().map(judge);
     let mut weak: Vec<Weak> =
         all.filter(|each| each.examples < FEW || each.recall.is_none_or(|recall| recall < LEAST_RECALL)).collect();
-    // One that could not be judged at all is in most need of examples.
+    // A category without any prediction needs examples most.
     let badness = |each: &Weak| each.recall.unwrap_or(-1.0);
     weak.sort_by(|a, b| badness(a).total_cmp(&badness(b)).then(a.examples.cmp(&b.examples)));
     weak
@@ -231,7 +232,7 @@ mod tests {
     fn a_category_is_weak_if_it_is_mistaken_or_has_few_examples() {
         let right = |category: usize, count: usize| vec![held_out(category, category, 0.9, 0.0); count];
         let wrong = |category: usize, other: usize, count: usize| vec![held_out(category, other, 0.6, 0.0); count];
-        // Of `a` 79 %, of `b` 80 % are right; `c` has too few, `d` cannot be judged.
+        // `a` has 79 % recall, `b` 80 %; `c` has too few examples, `d` cannot be measured.
         let judged =
             [right(0, 79), wrong(0, 2, 10), wrong(0, 1, 11), right(1, 16), wrong(1, 0, 4), right(2, 19)].concat();
         let found = Suggestions::of(&judged, &categories(&[100, 20, 19, 1])).weak;

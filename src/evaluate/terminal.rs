@@ -1,19 +1,19 @@
-//! A [`Report`] as lines for a terminal.
+//! Renders a [`Report`] as plain text for a terminal.
 //!
-//! Plain text: no colours, so that it can be piped, mailed and compared. Names stand last on their lines, where their
-//! width cannot shift a column.
+//! No colours, so that the text can be piped, mailed and compared. Names are last on their lines, where their width
+//! cannot shift a column.
 
 use super::accuracy::SURE;
 use super::{AtRejection, Bin, Category, Confusion, Latency, Report, Scope};
 
-/// Worst categories and most frequent confusions shown; the rest is in the JSON.
+/// Number of worst categories and most frequent confusions shown; the JSON has all.
 const MOST_SHOWN: usize = 8;
 /// Long enough for good names, short enough for two on a line.
 const MOST_NAME_CHARS: usize = 28;
-/// Columns of a bar that is full. A multiple of four, for its scale.
+/// Columns of a full bar. A multiple of four, for its scale.
 const BAR: usize = 32;
 
-/// What people read of a report; lists are cut to their worst. Ends with a new line.
+/// The report for people; lists are truncated to the worst entries. Ends with a newline.
 pub fn render(report: &Report, title: &str) -> String {
     let mut sections = vec![vec![printable(title)], headline(report)];
     sections.push(reliability(&report.calibration.bins));
@@ -57,7 +57,7 @@ fn reliability(bins: &[Bin]) -> Vec<String> {
     lines
 }
 
-/// In eighths of a column, as fine as block characters go.
+/// Draws in eighths of a column, the resolution of block characters.
 fn bar(bin: &Bin) -> String {
     const EIGHTHS: [char; 9] = [' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'];
     let filled = (bin.accuracy.unwrap_or(0.0) * 8.0 * BAR as f64).round() as usize;
@@ -69,7 +69,7 @@ fn bar(bin: &Bin) -> String {
     (0..BAR).map(column).collect()
 }
 
-/// Of equally bad ones, those with most texts come first: there is most to win.
+/// Ties in F1 are sorted by number of texts, most first: these categories have the most to gain.
 fn worst(categories: &[Category]) -> Vec<String> {
     let mut worst: Vec<&Category> = categories.iter().filter(|category| category.f1 < 1.0).collect();
     worst.sort_by(|a, b| a.f1.total_cmp(&b.f1).then(b.support.cmp(&a.support)));
@@ -113,7 +113,7 @@ fn latency(latency: &Latency) -> Vec<String> {
     titled("Latency of a text", rows.into_iter().map(|(label, micros)| format!("  {label}  {:>10}", time(*micros))))
 }
 
-/// Nothing to list needs no title.
+/// Returns nothing for an empty list, so that no title is printed without lines.
 fn titled(title: &str, lines: impl Iterator<Item = String>) -> Vec<String> {
     let mut lines = lines.peekable();
     if lines.peek().is_none() {
@@ -147,7 +147,7 @@ fn short(name: &str) -> String {
     }
 }
 
-/// A name out of a file does not get to steer the terminal.
+/// Replaces control characters: a name from a file must not emit terminal escape sequences.
 fn printable(text: &str) -> String {
     text.chars().map(|character| if character.is_control() { '\u{fffd}' } else { character }).collect()
 }
@@ -158,7 +158,7 @@ mod tests {
     use crate::evaluate::Judged;
     use crate::evaluate::tests::{known, names};
 
-    /// Ten texts of three categories with two mistakes, and two strangers of which one looks strange.
+    /// Ten texts of three categories with two errors, and two out-of-scope texts of which one has a high score.
     fn report() -> Report {
         let mut judged = vec![
             known(0, 0, 0.99),

@@ -1,6 +1,6 @@
-//! Makes typing errors, the same ones every time.
+//! Deterministic generator of typing errors.
 
-/// Mistypes texts by a fixed rule.
+/// Introduces typing errors with a seeded pseudo-random sequence.
 #[derive(Debug, Clone)]
 pub struct Mistyping {
     state: u64,
@@ -11,8 +11,8 @@ impl Mistyping {
         Mistyping { state: seed ^ 0x9e37_79b9_7f4a_7c15 }
     }
 
-    /// The text with this share of its characters mistyped: left out, replaced, doubled by another, or swapped with the
-    /// one before, each as often as the others.
+    /// Returns the text with this share of its characters mistyped. Deletion, substitution, insertion and transposition
+    /// are equally likely.
     pub fn mistype(&mut self, text: &str, share: f64) -> String {
         if share <= 0.0 {
             return text.to_owned();
@@ -40,7 +40,7 @@ impl Mistyping {
         char::from(b'a' + (self.next() * 26.0) as u8)
     }
 
-    /// From 0 up to 1.
+    /// Uniform in 0..1.
     fn next(&mut self) -> f64 {
         self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.state >> 33) as f64 / (1u64 << 31) as f64
@@ -56,7 +56,7 @@ mod tests {
         let text = "x".repeat(20_000);
         let typed = Mistyping::seeded(1).mistype(&text, 0.1);
         let strange = typed.chars().filter(|letter| *letter != 'x').count();
-        // Half of the errors put another letter in; swapping and leaving out do not show here.
+        // Half of the errors insert a different letter; deletions and transpositions do not show in this text.
         assert!((850..1150).contains(&strange), "{strange}");
     }
 

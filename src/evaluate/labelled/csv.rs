@@ -1,4 +1,4 @@
-//! Labelled texts in a table: commas between columns, and a header that names them.
+//! Labelled texts from comma-separated values with a header row.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,10 +7,10 @@ use ::csv::{ErrorKind, Position, Reader, StringRecord};
 
 use super::{Labelled, MAX_LINE_BYTES, MAX_LINES, TOO_MANY, mistake, unreadable};
 
-/// Names that the column of labels may have.
+/// Accepted names of the label column.
 const LABELS: [&str; 3] = ["label", "category", "class"];
 
-/// An empty label is none.
+/// Reads all rows. An empty label means no label.
 pub(super) fn read(mut file: impl Read, path: &Path) -> Result<Vec<Labelled>, String> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
@@ -35,16 +35,17 @@ pub(super) fn read(mut file: impl Read, path: &Path) -> Result<Vec<Labelled>, St
     Ok(texts)
 }
 
-/// Counts lines as editors do. The reader's own count is one too low after `\r\n` and does not see empty lines.
+/// Counts lines as editors do. The CSV reader's own count is one too low after `\r
+/// ` and ignores empty lines.
 struct Lines<'a> {
     bytes: &'a [u8],
-    /// How far it has counted, and to which line.
+    /// Offset counted so far, and its line.
     offset: usize,
     line: usize,
 }
 
 impl Lines<'_> {
-    /// The line of a row; rows must be asked for in their order.
+    /// The line of a row; rows must be passed in file order.
     fn at(&mut self, position: Option<&Position>) -> usize {
         let start = position.and_then(|position| usize::try_from(position.byte()).ok()).unwrap_or(self.offset);
         let rest = self.bytes.get(start..).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! A set of passages, indexed the way documents are.
+//! An in-memory index over the passages of a retrieval set.
 //!
-//! Passages are cut into chunks and windows as the knowledge base does it, so a long passage counts by its best chunk.
+//! Passages are split into chunks and windows as in the knowledge base, so a long passage counts by its best chunk.
 
 use std::collections::HashSet;
 
@@ -12,19 +12,19 @@ use corbie_infer::{Purpose, Tokenizer};
 use super::set::Passage;
 use crate::inference::Inference;
 
-/// The passages of a set, ready to be searched.
+/// The searchable passages of a set.
 #[derive(Debug)]
 pub struct Base {
     index: Index,
-    /// What was indexed, to put back what was taken out.
+    /// The indexed documents, to restore removed ones.
     documents: Vec<Document>,
-    /// The passage of each chunk, by its key.
+    /// The passage of each chunk, by chunk key.
     passages: Vec<usize>,
-    /// The most chunks that one passage was cut into.
+    /// The largest number of chunks of one passage.
     most_chunks: usize,
 }
 
-/// A passage that was found.
+/// A passage found by a search.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Hit {
     pub passage: usize,
@@ -33,13 +33,13 @@ pub struct Hit {
 
 type Error = Box<dyn std::error::Error>;
 
-/// As in the knowledge base where nothing else is set (K-40).
+/// The defaults of the knowledge base (K-40).
 const CHUNKS: Settings = Settings { size: 500, overlap: 50 };
-/// Windows that are embedded before progress is told.
+/// Windows embedded between two progress reports.
 const TOGETHER: usize = 256;
 
 impl Base {
-    /// `tell` hears how many of all windows have their vectors.
+    /// Calls `tell` with the number of embedded windows and the total.
     pub async fn build(
         passages: &[Passage],
         inference: &Inference,
@@ -48,7 +48,7 @@ impl Base {
         let model = inference.load().await?;
         let mut base =
             Base { index: Index::new(model.dimension), documents: Vec::new(), passages: Vec::new(), most_chunks: 1 };
-        // The windows of each chunk, with its document and its place there.
+        // The windows of each chunk, with its document and its position there.
         let mut windows: Vec<(usize, usize, String)> = Vec::new();
         for (number, passage) in passages.iter().enumerate() {
             if passage.document >= base.documents.len() {
@@ -83,7 +83,7 @@ impl Base {
         self.passages.len()
     }
 
-    /// The best passages, best first, none twice.
+    /// The best passages, best first, without duplicates.
     pub fn search(&self, text: &str, vector: &[f32], mode: Mode, top: usize) -> Vec<Hit> {
         let wanted = top.saturating_mul(self.most_chunks);
         let query = Query { text, vector: Some(vector), filter: None, top: wanted, mode };
@@ -95,7 +95,7 @@ impl Base {
         hits.take(top).collect()
     }
 
-    /// Does something while some documents are not there.
+    /// Runs `then` with some documents removed from the index, then restores them.
     pub fn without<T>(&self, documents: &HashSet<usize>, then: impl FnOnce(&Base) -> T) -> T {
         let there = || documents.iter().filter_map(|number| self.documents.get(*number));
         self.index.apply(there().map(|document| Change::Remove { document: document.key }).collect());

@@ -1,19 +1,19 @@
-//! How good a list of passages is, against the passages that answer the query.
+//! Retrieval metrics: nDCG and recall of a ranked list.
 
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-/// Means over queries.
+/// Metrics of one query, or their means over queries.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Found {
-    /// Normalised discounted cumulative gain: 1 where the best answers come first, in order.
+    /// Normalized discounted cumulative gain: 1 if the best answers are ranked first, in order.
     pub ndcg: f64,
-    /// The share of the answers that are in the list.
+    /// Share of the relevant passages that are in the list.
     pub recall: f64,
 }
 
-/// Of one list, best first. No more than `top` passages of it count.
+/// Metrics of one list, best first. Only the first `top` passages count.
 pub fn found(ranked: &[usize], relevant: &HashMap<usize, u32>, top: usize) -> Found {
     let discount = |rank: usize| 1.0 / (rank as f64 + 2.0).log2();
     let grade = |passage: &usize| relevant.get(passage).copied().unwrap_or(0);
@@ -28,7 +28,7 @@ pub fn found(ranked: &[usize], relevant: &HashMap<usize, u32>, top: usize) -> Fo
     }
 }
 
-/// The mean of what was found for several queries; nothing where there are none.
+/// Mean over several queries; `None` if there are none.
 pub fn mean(all: &[Found]) -> Option<Found> {
     let count = all.len() as f64;
     let sum = |figure: fn(&Found) -> f64| all.iter().map(figure).sum::<f64>();

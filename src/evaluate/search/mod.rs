@@ -1,8 +1,7 @@
-//! Tells how well passages are found, from questions whose answers are known.
+//! Evaluation of retrieval against queries with known relevant passages.
 //!
-//! [`Set`] reads such questions, [`Base`] is searched as the knowledge base is, and a [`Report`] tells how good the
-//! answers are: by words alone, by vectors alone and by both; whether relevance can be believed; and what is said to
-//! questions that nothing answers.
+//! [`Set`] reads the queries, [`Base`] is searched like the knowledge base, and a [`Report`] gives the quality of
+//! keyword, vector and hybrid search, the calibration of relevance, and the results for queries without an answer.
 
 mod base;
 mod measure;
@@ -22,19 +21,19 @@ pub use set::Set;
 use super::Calibration;
 use strangers::STRANGERS;
 
-/// How well passages are found. What was not measured is `null` in JSON.
+/// Retrieval quality. Values that were not measured are `null` in JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// Passages of a list that count.
+    /// Cut-off rank of the metrics.
     pub top: usize,
     pub sets: Vec<Measured>,
-    /// Every set counts the same, however many questions it has.
+    /// Mean over sets, each with equal weight.
     pub mean: Modes,
-    /// Of all passages found by words and vectors together: is one in ten of those at 0.1 an answer?
+    /// Calibration of relevance over all hybrid results: one in ten of the passages at 0.1 should be an answer.
     pub reliability: Option<Calibration>,
 }
 
-/// What was found in one set.
+/// Results of one set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
     pub name: String,
@@ -42,9 +41,9 @@ pub struct Measured {
     pub chunks: usize,
     pub queries: usize,
     pub found: Modes,
-    /// How often nothing was found: for questions that are answered, and for those that are not.
+    /// How often the result was empty, for queries with and without an answer.
     pub nothing: Vec<Nothing>,
-    /// Relevance of what was found by words and vectors, and whether it was an answer.
+    /// Relevance of each hybrid result, and whether it was an answer.
     #[serde(skip)]
     pub judged: Vec<(f32, bool)>,
 }
@@ -56,7 +55,7 @@ pub struct Modes {
     pub hybrid: Option<Found>,
 }
 
-/// How many of some questions found nothing.
+/// Number of queries of one kind with an empty result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Nothing {
     pub kind: Kind,
@@ -67,16 +66,16 @@ pub struct Nothing {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// There is an answer, and nothing should be lost.
+    /// Queries with an answer; an empty result is an error.
     Answered,
-    /// The documents with the answers were taken out.
+    /// The documents with the answers were removed.
     AnswersRemoved,
-    /// They belong to another set.
+    /// The queries belong to another set.
     OfOtherSets,
     SmallTalk,
 }
 
-/// A question with its vector.
+/// A query with its embedding.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
     pub text: &'a str,
@@ -109,14 +108,14 @@ impl Modes {
         }
     }
 
-    /// How much better both are than the better of one, as a share of it.
+    /// Relative nDCG gain of hybrid search over the better single mode.
     pub fn gain(&self) -> Option<f64> {
         let alone = self.words?.ndcg.max(self.vectors?.ndcg);
         (alone > 0.0).then_some(self.hybrid?.ndcg / alone - 1.0)
     }
 }
 
-/// Asks the questions of a set that have an answer.
+/// Runs the queries of a set that have an answer.
 pub fn measure(set: &Set, base: &Base, vectors: &[Vec<f32>], modes: &[Mode], top: usize) -> Measured {
     let mut measured = Measured {
         name: set.name.clone(),
@@ -148,7 +147,7 @@ pub fn measure(set: &Set, base: &Base, vectors: &[Vec<f32>], modes: &[Mode], top
     measured
 }
 
-/// Asks the questions of a set while the documents with their answers are not there.
+/// Runs each query of a set with the documents that answer it removed.
 pub fn without_answers(set: &Set, base: &Base, vectors: &[Vec<f32>]) -> Nothing {
     let mut nothing = 0;
     for (query, vector) in set.queries.iter().zip(vectors) {
@@ -159,7 +158,7 @@ pub fn without_answers(set: &Set, base: &Base, vectors: &[Vec<f32>]) -> Nothing 
     Nothing { kind: Kind::AnswersRemoved, queries: set.queries.len(), nothing }
 }
 
-/// Asks what nothing here is about.
+/// Runs queries that are unrelated to the passages.
 pub fn strangers<'a>(kind: Kind, base: &Base, asked: impl Iterator<Item = Asked<'a>>) -> Nothing {
     let mut counted = Nothing { kind, queries: 0, nothing: 0 };
     for Asked { text, vector } in asked {
@@ -169,7 +168,7 @@ pub fn strangers<'a>(kind: Kind, base: &Base, asked: impl Iterator<Item = Asked<
     counted
 }
 
-/// Texts that are about no document.
+/// Queries that are about no document.
 pub fn small_talk() -> Vec<String> {
     STRANGERS.map(str::to_owned).to_vec()
 }

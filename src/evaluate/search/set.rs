@@ -1,7 +1,7 @@
-//! Questions with known answers, in the layout that public retrieval sets share.
+//! Reads retrieval sets in the BEIR layout.
 //!
 //! A set is a folder: `corpus.jsonl` and `queries.jsonl` with `{"_id", "text"}` on each line (a passage may have a
-//! `title`), and `qrels.tsv` with query, passage and grade, also in `qrels/test.tsv`.
+//! `title`), and the relevance judgements in `qrels.tsv` or `qrels/test.tsv` with query, passage and grade.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -10,28 +10,28 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
-/// Passages, and questions about them.
+/// Passages, and queries about them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Set {
-    /// The name of its folder.
+    /// Folder name.
     pub name: String,
     pub passages: Vec<Passage>,
-    /// Those that have an answer among the passages.
+    /// The queries with at least one answer among the passages.
     pub queries: Vec<Query>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Passage {
-    /// With its title before it.
+    /// Title and text.
     pub text: String,
-    /// The number of the document it is from. A passage that names none is a document by itself.
+    /// Number of its document. A passage without a document name is a document in its own right.
     pub document: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Query {
     pub text: String,
-    /// Number of a passage, and how well it answers: 1 or more.
+    /// Grade by passage number: 1 or more.
     pub relevant: HashMap<usize, u32>,
 }
 
@@ -53,7 +53,7 @@ struct Metadata {
 }
 
 impl Set {
-    /// Reads a folder; the first mistake in it ends the reading.
+    /// Reads a folder. Stops at the first error.
     pub fn read(folder: &Path) -> Result<Set, String> {
         let corpus = lines(&folder.join("corpus.jsonl"))?;
         let asked = lines(&folder.join("queries.jsonl"))?;
@@ -62,7 +62,7 @@ impl Set {
         let mut passages = Vec::with_capacity(corpus.len());
         for Line { id, title, text, metadata } in corpus {
             let next = documents.len();
-            // An id and a name of a document that are the same word are still two things.
+            // The prefixes keep passage ids and document names in separate namespaces.
             let name = metadata.document.map_or_else(|| format!("passage {id}"), |name| format!("document {name}"));
             let document = *documents.entry(name).or_insert(next);
             let text = if title.trim().is_empty() { text } else { format!("{title}\n{text}") };
@@ -78,7 +78,7 @@ impl Set {
     }
 }
 
-/// Where the grades are: beside the texts, or in a folder of their own.
+/// Path of the relevance judgements.
 fn judgements(folder: &Path) -> Result<PathBuf, String> {
     let places = [folder.join("qrels.tsv"), folder.join("qrels").join("test.tsv")];
     let found = places.into_iter().find(|place| place.is_file());
@@ -94,7 +94,7 @@ fn lines(path: &Path) -> Result<Vec<Line>, String> {
     numbered(path)?.into_iter().map(parse).collect()
 }
 
-/// By query, the grades of passages that answer it.
+/// By query, the grades of the passages that answer it.
 fn grades(path: &Path, corpus: &[Line], queries: &[Line]) -> Result<HashMap<String, HashMap<usize, u32>>, String> {
     let places: HashMap<&str, usize> = corpus.iter().enumerate().map(|(at, line)| (line.id.as_str(), at)).collect();
     let known: HashMap<&str, ()> = queries.iter().map(|line| (line.id.as_str(), ())).collect();
@@ -105,14 +105,14 @@ fn grades(path: &Path, corpus: &[Line], queries: &[Line]) -> Result<HashMap<Stri
             return Err(format!("{}:{number}: is not a query, a passage and a grade, parted by tabs", path.display()));
         };
         let Ok(grade) = grade.parse::<i64>() else {
-            // The first line may name the columns.
+            // The first line may be a header.
             if number == 1 {
                 continue;
             }
             return Err(format!("{}:{number}: `{grade}` is no grade; a grade is a whole number", path.display()));
         };
         let grade = u32::try_from(grade).unwrap_or(0);
-        // Some sets judge texts that they leave out.
+        // Some sets contain judgements for texts that they omit.
         if let (true, true, Some(place)) = (grade > 0, known.contains_key(query), places.get(passage)) {
             grades.entry(query.to_owned()).or_default().insert(*place, grade);
         }
@@ -120,7 +120,7 @@ fn grades(path: &Path, corpus: &[Line], queries: &[Line]) -> Result<HashMap<Stri
     Ok(grades)
 }
 
-/// The lines that are not empty, counted from 1.
+/// Non-empty lines with their line numbers, from 1.
 fn numbered(path: &Path) -> Result<Vec<(usize, String)>, String> {
     let unreadable = |error: std::io::Error| format!("`{}` cannot be read: {error}", path.display());
     let file = BufReader::new(File::open(path).map_err(unreadable)?);

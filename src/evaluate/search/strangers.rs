@@ -1,4 +1,4 @@
-//! What people type that is about no document: small talk, orders to other programs, and nonsense.
+//! Queries that are about no document: small talk, commands for other programs, and nonsense.
 
 pub(super) const STRANGERS: [&str; 32] = [
     "hello",

@@ -1,9 +1,9 @@
-//! A [`Report`] as lines for a terminal: plain text that can be piped and compared.
+//! Renders a [`Report`] as plain text, suitable for pipes and diffs.
 
 use super::{Found, Kind, Measured, Modes, Nothing, Report};
 use crate::evaluate::Calibration;
 
-/// What people read of a report. Ends with a new line.
+/// The report for people. Ends with a newline.
 pub fn render(report: &Report) -> String {
     let mut sections = vec![quality(report)];
     sections.extend(report.reliability.as_ref().map(reliability));
@@ -60,7 +60,7 @@ fn reliability(calibration: &Calibration) -> Vec<String> {
 }
 
 fn nothing(sets: &[Measured]) -> Vec<String> {
-    // How often answered questions are lost says little without the others.
+    // The share of empty results for answerable queries means little without the unanswerable ones for comparison.
     if sets.iter().all(|set| set.nothing.len() < 2) {
         return Vec::new();
     }
@@ -85,7 +85,7 @@ fn describe(kind: Kind) -> &'static str {
     }
 }
 
-/// A name out of a file system does not get to steer the terminal.
+/// Replaces control characters: a file name must not emit terminal escape sequences.
 fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { '\u{fffd}' } else { letter }).collect()
 }
