@@ -1,4 +1,4 @@
-//! An event as it is written down: when, how important, what, and within which spans.
+//! Log record of a tracing event: time, level, message, fields and enclosing spans.
 
 use std::fmt;
 use std::time::SystemTime;
@@ -7,38 +7,38 @@ use serde_json::{Map, Value};
 use tracing::Level;
 use tracing::field::{Field, Visit};
 
-/// One line of the log.
+/// One log line.
 pub(super) struct Entry<'a> {
     pub(super) time: SystemTime,
     pub(super) level: Level,
     pub(super) fields: Fields,
-    /// Those that are open, the outermost first.
+    /// The open spans, outermost first.
     pub(super) spans: Vec<(&'static str, &'a Fields)>,
 }
 
-/// What an event or a span says.
+/// Fields of an event or a span.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Fields {
-    /// The sentence of an event.
+    /// The message of an event.
     pub(super) message: String,
-    /// In their order. Texts that were given as such are told apart from what was only shown.
+    /// In order of recording. Strings recorded as strings are kept distinct from values formatted with `%` or `?`.
     pub(super) named: Vec<(&'static str, Said)>,
 }
 
-/// The value of a field.
+/// Value of a field.
 #[derive(Debug, Clone)]
 pub(super) enum Said {
-    /// Numbers and truth values, and texts, which stand in quotes.
+    /// Numbers, booleans and strings; strings are printed in quotes.
     Value(Value),
-    /// What was shown with `%` or `?`.
+    /// A value formatted with `%` or `?`.
     Shown(String),
 }
 
-/// Says to collectors what `trace_id` says to people.
+/// Carries the same information as `trace_id`, for collectors only; not logged.
 const TRACEPARENT: &str = "traceparent";
 
 impl Fields {
-    /// A later value of the same field takes the place of the first.
+    /// A later value replaces an earlier one of the same field.
     fn set(&mut self, field: &Field, said: Said) {
         let name = field.name();
         if name == TRACEPARENT {
@@ -50,7 +50,7 @@ impl Fields {
         }
     }
 
-    /// As an object.
+    /// The fields as a JSON object.
     pub(super) fn to_json(&self) -> Map<String, Value> {
         let value = |said: &Said| match said {
             Said::Value(value) => value.clone(),

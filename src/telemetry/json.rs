@@ -1,12 +1,12 @@
-//! A line for programs: one object, in which nothing needs to be guessed.
+//! JSON log format: one object per line.
 
 use serde_json::{Map, Value, json};
 
 use super::entry::Entry;
 use crate::harmless::harmless_json;
 
-/// `time`, `level` and `message` always; `fields` and `spans` where there are any. Spans have their names as keys; of
-/// two with the same name the inner one counts.
+/// `time`, `level` and `message` are always present, `fields` and `spans` only if not empty. Spans are keyed by name;
+/// of two with the same name the inner one wins.
 pub(super) fn line(entry: &Entry<'_>) -> String {
     let mut object = Map::new();
     object.insert("time".into(), json!(humantime::format_rfc3339_micros(entry.time).to_string()));

@@ -1,4 +1,4 @@
-//! Makes a line of every event, with what the spans around it say.
+//! Tracing layer that formats each event, with the fields of its spans, as one line.
 
 use std::time::SystemTime;
 
@@ -10,10 +10,10 @@ use tracing_subscriber::registry::LookupSpan;
 
 use super::entry::{Entry, Fields};
 
-/// Writes one line, with its end.
+/// Formats one line, including the newline.
 pub(super) type Write = fn(&Entry<'_>) -> String;
 
-/// Writes events down as lines, each handed on as a whole, so that those of two threads do not mix.
+/// Writes each event to the sink in a single call, so that lines of different threads do not interleave.
 pub(super) struct Lines<Sink> {
     write: Write,
     sink: Sink,
@@ -40,7 +40,7 @@ where
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        // What shows a value may log or panic, so nothing is held meanwhile.
+        // Formatting a value may log or panic, so the extensions lock is not held meanwhile.
         let mut fields = span.extensions_mut().remove::<Fields>().unwrap_or_default();
         values.record(&mut fields);
         span.extensions_mut().insert(fields);
@@ -70,9 +70,10 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The lines that are written while `happens` does.
+    /// The lines logged while `happens` runs.
     pub(crate) fn logged(write: Write, happens: impl FnOnce()) -> Vec<String> {
-        // With a single subscriber, a line that another test's thread reaches first is taken for one that nobody reads.
+        // With a single subscriber, tracing caches a callsite as disabled if the thread of another test reaches it
+        // first.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = lines.clone();

@@ -1,4 +1,4 @@
-//! What the operator sees: events on stderr, never on stdout.
+//! Logging to stderr, never to stdout, and span export.
 
 mod entry;
 mod json;
@@ -24,18 +24,18 @@ use crate::config::log::{Format, Level, Log};
 use layer::Lines;
 pub use otlp::Exporting;
 
-/// The span around every request.
+/// Name of the span around every request.
 #[cfg(feature = "otlp")]
 const REQUEST: &str = "request";
-/// The target of spans that are there for collectors alone. Where nobody exports them, they cost nothing.
+/// Target of spans for collectors only. Without an exporter they are disabled and cost nothing.
 pub(crate) const FOR_COLLECTORS: &str = "corbie::genai";
 
-/// Starts logging. Later calls change nothing, so tests may call it too.
+/// Starts logging. Later calls have no effect, so tests may call it too.
 pub fn start(settings: &Log) {
     start_with(filter(level(settings)), settings.format, None);
 }
 
-/// The same for a server, which also sends spans to a collector where the settings name one.
+/// Starts logging for a server, which also exports spans if a collector is configured.
 pub fn start_exporting(config: &Config) -> Exporting {
     let (collect, exporting) = otlp::prepare(config);
     start_with(filter(level(&config.log)), config.log.format, collect);
@@ -47,7 +47,7 @@ pub fn start_exporting(config: &Config) -> Exporting {
     exporting
 }
 
-/// Starts logging warnings of everything but some modules, of which only errors are told.
+/// Logs at level `warn`, except for `modules`, which log errors only.
 pub fn start_without(modules: &[&'static str], format: Format) {
     let errors = modules.iter().map(|module| (*module, LevelFilter::ERROR));
     start_with(filter(LevelFilter::WARN).with_targets(errors), format, None);
@@ -68,11 +68,11 @@ fn start_with(filter: Targets, format: Format, collect: Option<otlp::Collect>) {
         Format::Text => text::plain,
         Format::Json => json::line,
     };
-    // Nobody can be told that stderr cannot be written to.
+    // A failure to write to stderr cannot be reported.
     let lines = Lines::new(write, |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes())));
     let registry = tracing_subscriber::registry();
     let started = match collect {
-        // A filter for all costs less than one for each.
+        // One global filter is cheaper than one filter per layer.
         None => registry.with(lines).with(filter).try_init(),
         Some(collect) => registry.with(lines.with_filter(filter)).with(otlp::wanted(collect)).try_init(),
     };
@@ -81,15 +81,15 @@ fn start_with(filter: Targets, format: Format, collect: Option<otlp::Collect>) {
     }
 }
 
-/// A panic is a line like any other. Its words may hold a text of somebody's (S-15), so they are for finding the fault.
+/// Logs a panic as an error. Its message may contain user text (S-15), so it is logged at level `debug` only.
 fn tell(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a fault of corbie itself; `log.level: debug` tells more");
     tracing::debug!(words = panic.payload_as_str().unwrap_or_default(), "what it said");
 }
 
-/// The library that speaks to other MCP servers logs whole messages, with the texts of users in them. What matters of
-/// it is told by `upstream`.
+/// Silences `rmcp`, the MCP client library: it logs whole messages, including user text. `upstream` logs the relevant
+/// parts.
 fn filter(level: LevelFilter) -> Targets {
     let off = ["rmcp", FOR_COLLECTORS].map(|target| (target, LevelFilter::OFF));
     Targets::new().with_default(level).with_targets(off)

@@ -1,10 +1,10 @@
-//! What takes the place of the exporter in a program that was built without one.
+//! No-op exporter for builds without the `otlp` feature.
 
 use tracing_subscriber::layer::Identity;
 
 use crate::config::Config;
 
-/// Nothing is exported.
+/// Exports nothing.
 #[derive(Debug)]
 pub struct Exporting;
 
@@ -14,12 +14,12 @@ pub(super) fn prepare(_: &Config) -> (Option<Collect>, Exporting) {
     (None, Exporting)
 }
 
-/// Has nothing to want.
+/// Returns the no-op layer without a filter.
 pub(super) fn wanted(collect: Collect) -> Identity {
     collect
 }
 
 impl Exporting {
-    /// There is nothing to wait for.
+    /// Returns immediately.
     pub fn finish(self) {}
 }

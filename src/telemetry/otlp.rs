@@ -1,8 +1,9 @@
-//! Spans for an OpenTelemetry collector, over OTLP/HTTP.
+//! Span export to an OpenTelemetry collector over OTLP/HTTP.
 //!
-//! `collect` takes spans of [`tracing`] as they end, `place` and `said` put them in OpenTelemetry's terms, and `send` brings them
-//! away on corbie's own HTTP client. The SDK of OpenTelemetry is not used: it brings thirteen crates instead of three and
-//! has no way to take a span's parent from a field, which is how a request tells of its caller's trace.
+//! `collect` receives [`tracing`] spans as they close, `place` and `said` map them to OpenTelemetry span contexts and
+//! attributes, and `send` exports them with corbie's HTTP client. The OpenTelemetry SDK is not used: it adds thirteen
+//! crates instead of three and cannot take a span's parent from a field, which is how a request carries its caller's
+//! trace.
 
 mod collect;
 pub mod message;
@@ -35,25 +36,25 @@ use send::Sender;
 
 pub(super) use collect::Collect;
 
-/// The exporter, if there is one.
+/// The exporter, if configured.
 #[derive(Debug)]
 pub struct Exporting(Option<Running>);
 
 #[derive(Debug)]
 struct Running {
     stopping: CancellationToken,
-    /// Breaks off when everything was sent, or given up.
+    /// Disconnects when all spans were sent or dropped.
     done: threads::Receiver<()>,
 }
 
-/// Spans that wait to be sent; further ones are dropped.
+/// Maximum queued spans; further ones are dropped.
 const MOST_WAITING: usize = 4096;
-/// How long the end of the program waits for the last spans to be sent.
+/// How long shutdown waits for the last spans to be sent.
 const LAST_MOMENT: Duration = Duration::from_secs(2);
-/// Where a collector takes spans.
+/// OTLP/HTTP path for traces.
 const PATH: &str = "v1/traces";
 
-/// Starts the thread that sends, where the settings say where to.
+/// Starts the exporter thread if an endpoint is configured.
 pub(super) fn prepare(config: &Config) -> (Option<Collect>, Exporting) {
     let settings = &config.telemetry.otlp;
     let Some(endpoint) = &settings.endpoint else { return (None, Exporting(None)) };
@@ -83,28 +84,28 @@ pub(super) fn prepare(config: &Config) -> (Option<Collect>, Exporting) {
             let collect = Collect { spans, dropped, ratio: settings.sample_ratio };
             (Some(collect), Exporting(Some(Running { stopping, done })))
         }
-        // A machine without room for a thread has other worries, and they will be told.
+        // If no thread can be started, other components fail too and report it.
         Err(_) => (None, Exporting(None)),
     }
 }
 
-/// The layer with what it wants to see.
+/// The layer with its span filter.
 pub(super) fn wanted<S: Subscriber + for<'a> LookupSpan<'a>>(collect: Collect) -> impl Layer<S> {
     let wanted = filter_fn(collect::is_wanted).with_max_level_hint(tracing::Level::INFO);
     collect.with_filter(wanted)
 }
 
 impl Exporting {
-    /// Sends what is left, within a moment.
+    /// Flushes the remaining spans, for up to `LAST_MOMENT`.
     pub fn finish(self) {
         let Some(Running { stopping, done }) = self.0 else { return };
         stopping.cancel();
-        // Nothing is ever sent over it: it breaks off, or the time is up.
+        // The channel never carries a message: it disconnects, or the timeout expires.
         let _ = done.recv_timeout(LAST_MOMENT);
     }
 }
 
-/// `/v1/traces` below the endpoint, unless that says it already.
+/// Appends `/v1/traces` to the endpoint unless its path already ends with it.
 fn address(endpoint: &Url) -> Uri {
     let mut url = without_user(endpoint.clone());
     let path = url.path().trim_end_matches('/');
@@ -115,9 +116,9 @@ fn address(endpoint: &Url) -> Uri {
     url.as_str().parse().expect("a web address is an address")
 }
 
-/// The operator's headers and those of the protocol.
+/// Configured headers plus protocol headers.
 fn headers(settings: &Otlp, endpoint: &Url) -> HeaderMap {
-    // They were checked when the settings were read.
+    // Validated when the configuration was loaded.
     let mut headers = header_map(&settings.headers).unwrap_or_default();
     if let Some(credentials) = basic_auth(endpoint) {
         headers.entry(AUTHORIZATION).or_insert(credentials);
@@ -128,7 +129,7 @@ fn headers(settings: &Otlp, endpoint: &Url) -> HeaderMap {
     headers
 }
 
-/// This process.
+/// OpenTelemetry resource attributes of this process.
 fn resource(service: &str) -> Resource {
     let instance = uuid::Uuid::new_v4().to_string();
     let texts =

@@ -1,4 +1,4 @@
-//! A line for people: `2026-01-02T03:04:05.678901Z  INFO request{method=tools/call}: routed model=small`.
+//! Text log format: `2026-01-02T03:04:05.678901Z  INFO request{method=tools/call}: routed model=small`.
 
 use tracing::Level;
 
@@ -12,7 +12,7 @@ pub(super) fn plain(entry: &Entry<'_>) -> String {
     format!("{} {:>5} {}\n", time(entry), entry.level, said(entry))
 }
 
-/// The same for a terminal.
+/// The same with ANSI colours, for a terminal.
 pub(super) fn with_colours(entry: &Entry<'_>) -> String {
     let colour = match entry.level {
         Level::ERROR => "\u{1b}[31m",
@@ -27,7 +27,7 @@ fn time(entry: &Entry<'_>) -> humantime::Rfc3339Timestamp {
     humantime::format_rfc3339_micros(entry.time)
 }
 
-/// The spans, the message and the fields. Whatever they hold, it is one line without anything a terminal would obey.
+/// Spans, message and fields, sanitized to a single line without control characters.
 fn said(entry: &Entry<'_>) -> String {
     let spans = entry.spans.iter().map(|(name, span)| format!("{name}{{{}}}:", named(span)));
     let message = Some(entry.fields.message.clone()).filter(|message| !message.is_empty());
@@ -38,7 +38,7 @@ fn said(entry: &Entry<'_>) -> String {
 
 fn named(fields: &Fields) -> String {
     let shown = fields.named.iter().map(|(name, said)| match said {
-        // In quotes, so that it can be told where it ends.
+        // Quoted, so that its end is visible.
         Said::Value(value) => match value.as_str() {
             Some(text) => format!("{name}={text:?}"),
             None => format!("{name}={value}"),
@@ -54,7 +54,7 @@ mod tests {
     use super::*;
     use crate::harmless::is_harmful;
 
-    /// What stands after the time.
+    /// The line without the timestamp.
     fn after_time(line: &str) -> &str {
         line.split_once("Z ").map_or(line, |(_, rest)| rest)
     }

@@ -1,4 +1,5 @@
-//! Collects spans that have ended, for whoever sends them. It waits for nobody: what finds no room is dropped and counted.
+//! Tracing layer that queues closed spans for export. It never blocks: if the queue is full, spans are dropped and
+//! counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,31 +16,31 @@ use super::message::Span;
 use super::place::{Place, trace_id};
 use super::said::Said;
 
-/// Hands spans on when they end.
+/// Queues spans when they close.
 #[derive(Debug)]
 pub(in crate::telemetry) struct Collect {
     pub(super) spans: mpsc::Sender<Span>,
-    /// How many found no room.
+    /// Spans dropped because the queue was full.
     pub(super) dropped: Arc<AtomicU64>,
-    /// The share of traces that is sent.
+    /// Sampling ratio of traces.
     pub(super) ratio: f64,
 }
 
-/// A span that has not ended.
+/// A span that is not closed yet.
 struct Open {
     place: Place,
     said: Said,
     began: SystemTime,
 }
 
-/// Our own spans, and of those the ones that operators may want to see.
+/// Spans of corbie's own crates at level `info` or above.
 pub(in crate::telemetry) fn is_wanted(metadata: &Metadata<'_>) -> bool {
     let ours = metadata.target().split("::").next().is_some_and(|krate| krate.starts_with("corbie"));
     ours && metadata.is_span() && *metadata.level() <= tracing::Level::INFO
 }
 
 impl Collect {
-    /// Below the span around it, or else below the one that the caller names.
+    /// The parent is the enclosing span, or else the span of the caller.
     fn place(&self, around: Option<Place>, said: &Said) -> Place {
         around
             .map(|around| Place::below(&around))
@@ -61,7 +62,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for Collect {
 
     fn on_record(&self, id: &Id, values: &Record<'_>, context: Context<'_, S>) {
         let Some(span) = context.span(id) else { return };
-        // What shows a value may log or panic, so nothing is held meanwhile.
+        // Formatting a value may log or panic, so the extensions lock is not held meanwhile.
         let Some(mut open) = span.extensions_mut().remove::<Open>() else { return };
         if open.place.sampled {
             values.record(&mut open.said);
@@ -90,9 +91,10 @@ mod tests {
     use super::super::message::{SpanKind, StatusCode, Value};
     use super::*;
 
-    /// The spans that are handed on while `happens` does, and how many are not.
+    /// The spans queued while `happens` runs, and the number of dropped ones.
     fn collected(room: usize, ratio: f64, happens: impl FnOnce()) -> (Vec<Span>, u64) {
-        // With a single subscriber, a span that another test's thread reaches first is taken for one that nobody wants.
+        // With a single subscriber, tracing caches a callsite as disabled if the thread of another test reaches it
+        // first.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let (spans, mut ended) = mpsc::channel(room);
         let dropped = Arc::new(AtomicU64::new(0));

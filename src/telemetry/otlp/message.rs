@@ -1,10 +1,10 @@
-//! What is sent to a collector: the part of OTLP's protocol buffers that corbie says something with.
+//! The subset of the OTLP protocol buffers that corbie sends.
 //!
-//! The names and the numbers are those of `opentelemetry/proto/{collector/,}trace/v1`, `common/v1` and `resource/v1`.
+//! Names and field numbers are those of `opentelemetry/proto/{collector/,}trace/v1`, `common/v1` and `resource/v1`.
 
 use prost::{Message, Oneof};
 
-/// One request.
+/// Body of an export request.
 #[derive(Clone, PartialEq, Message)]
 pub struct ExportTraceServiceRequest {
     #[prost(message, repeated, tag = "1")]
@@ -13,7 +13,7 @@ pub struct ExportTraceServiceRequest {
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ResourceSpans {
-    /// Who tells.
+    /// The exporting process.
     #[prost(message, optional, tag = "1")]
     pub resource: Option<Resource>,
     #[prost(message, repeated, tag = "2")]
@@ -34,7 +34,7 @@ pub struct ScopeSpans {
     pub spans: Vec<Span>,
 }
 
-/// What makes the spans.
+/// The instrumentation scope.
 #[derive(Clone, PartialEq, Message)]
 pub struct Scope {
     #[prost(string, tag = "1")]
@@ -51,7 +51,7 @@ pub struct Span {
     /// Eight bytes.
     #[prost(bytes = "vec", tag = "2")]
     pub span_id: Vec<u8>,
-    /// Eight bytes, or none.
+    /// Eight bytes, or empty.
     #[prost(bytes = "vec", tag = "4")]
     pub parent_span_id: Vec<u8>,
     #[prost(string, tag = "5")]
@@ -66,7 +66,7 @@ pub struct Span {
     pub attributes: Vec<KeyValue>,
     #[prost(message, optional, tag = "15")]
     pub status: Option<Status>,
-    /// Those of W3C Trace Context, and whether the parent is in another process.
+    /// W3C Trace Context flags, and whether the parent is in another process.
     #[prost(fixed32, tag = "16")]
     pub flags: u32,
 }

@@ -1,6 +1,6 @@
-//! Where a span belongs: which trace, which span, and below which other one, as W3C Trace Context numbers them.
+//! Span context as in W3C Trace Context: trace id, span id, parent and sampling.
 
-/// The place of one span.
+/// The context of one span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
     pub(super) trace: u128,
@@ -8,30 +8,30 @@ pub(super) struct Place {
     pub(super) parent: Option<u64>,
     /// The parent is in another process.
     pub(super) remote: bool,
-    /// It is sent, and what is below it.
+    /// The span and its descendants are exported.
     pub(super) sampled: bool,
 }
 
-/// The lowest bit of the flags.
+/// The `sampled` bit of the flags.
 const SAMPLED: u8 = 1;
 
 impl Place {
-    /// Below nothing.
+    /// A span without a parent, in a new trace.
     pub(super) fn root(ratio: f64) -> Place {
         let trace = u128::from(random()) << 64 | u128::from(random());
         Place::in_trace(trace, ratio)
     }
 
-    /// Below another span of this process.
+    /// A child of another span of this process.
     pub(super) fn below(parent: &Place) -> Place {
         Place { span: random(), parent: Some(parent.span), remote: false, ..*parent }
     }
 
-    /// Below the span of a caller, who says it with a `traceparent` and decides whether it is sent.
+    /// A child of the caller's span, given as `traceparent`. The caller decides on sampling.
     pub(super) fn below_caller(traceparent: &str) -> Option<Place> {
         let mut parts = traceparent.split('-');
         let (version, trace, parent, flags) = (parts.next()?, parts.next()?, parts.next()?, parts.next()?);
-        // Later versions may say more, the first one does not; `ff` is none.
+        // Later versions may have more fields, version `00` may not; version `ff` is invalid.
         if version.len() != 2 || version == "ff" || (version == "00" && parts.next().is_some()) || flags.len() != 2 {
             return None;
         }
@@ -41,16 +41,16 @@ impl Place {
         Some(Place { trace, span: random(), parent: Some(parent), remote: true, sampled })
     }
 
-    /// The first span in a trace that somebody else has numbered.
+    /// The first span of this process in a trace with a given id.
     pub(super) fn in_trace(trace: u128, ratio: f64) -> Place {
-        // Every program that is told the same share decides the same about a trace.
+        // Sampling depends on the trace id only, so every process with the same ratio makes the same decision.
         let drawn = (trace as u64) >> 1;
         let sampled = ratio >= 1.0 || (drawn as f64) < ratio * (1_u64 << 63) as f64;
-        // A system without chance has no numbers for spans either.
+        // A trace id of 0 means that the system has no randomness, and then span ids are 0 too.
         Place { trace, span: random(), parent: None, remote: false, sampled: sampled && trace != 0 }
     }
 
-    /// As OTLP has it: the flags of the trace, and that it is known whether the parent is elsewhere.
+    /// OTLP span flags: the trace flags, and that `is_remote` is known and its value.
     pub(super) fn flags(&self) -> u32 {
         const KNOWN: u32 = 0x100;
         const REMOTE: u32 = 0x200;
@@ -58,18 +58,18 @@ impl Place {
     }
 }
 
-/// The number of a trace.
+/// Parses a trace id.
 pub(super) fn trace_id(text: &str) -> Option<u128> {
     hex::<32>(text).filter(|id| *id != 0)
 }
 
-/// Exactly so many digits, none of them a capital.
+/// Exactly `DIGITS` lower-case hexadecimal digits.
 fn hex<const DIGITS: usize>(text: &str) -> Option<u128> {
     let digits = text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
     (text.len() == DIGITS && digits).then(|| u128::from_str_radix(text, 16).ok())?
 }
 
-/// Zero, which numbers nothing, where the system has no chance to give.
+/// A random id; 0, which is invalid as an id, if the system has no randomness.
 fn random() -> u64 {
     getrandom::u64().unwrap_or_default()
 }

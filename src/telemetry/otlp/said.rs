@@ -1,4 +1,4 @@
-//! What a span says, and how OpenTelemetry calls it.
+//! Maps the fields of a span to OpenTelemetry attributes.
 
 use std::fmt;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,15 +9,15 @@ use super::message::{AnyValue, ArrayValue, KeyValue, Span, SpanKind, Status, Sta
 use super::place::Place;
 use crate::telemetry::REQUEST;
 
-/// The fields of a span, in their order.
+/// The fields of a span, in order.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Said(Vec<(&'static str, Value)>);
 
-/// Callers and providers choose some of the texts; no more bytes of one are sent.
+/// Maximum bytes of a string attribute: callers and providers choose some of these texts.
 const LONGEST_TEXT: usize = 256;
-/// Fields that name a span, its kind and its place are not said again.
+/// Fields that set the name, kind or context of the span; not exported as attributes.
 const UNSAID: [&str; 5] = ["otel.name", "otel.kind", "traceparent", "tracestate", "trace_id"];
-/// Has several words, with commas between them.
+/// A comma-separated list, exported as an array.
 const LIST: &str = "gen_ai.response.finish_reasons";
 
 impl Said {
@@ -36,7 +36,7 @@ impl Said {
         })
     }
 
-    /// The span as a collector is told of it. `name` is what the code calls it.
+    /// The OTLP span. `name` is its name in the code.
     pub(super) fn span(self, name: &'static str, place: &Place, began: SystemTime, ended: SystemTime) -> Span {
         let is_request = name == REQUEST;
         let kind = match self.text("otel.kind") {
@@ -57,7 +57,7 @@ impl Said {
             name: shown,
             kind: kind.into(),
             start_time_unix_nano: nanoseconds(began),
-            // A clock may have been set back.
+            // The clock may have been set back.
             end_time_unix_nano: nanoseconds(ended.max(began)),
             status: failed.then(|| Status { code: StatusCode::Error.into() }),
             flags: place.flags(),
@@ -68,7 +68,7 @@ impl Said {
     fn attributes(self, is_request: bool) -> Vec<KeyValue> {
         let said = self.0.into_iter().filter(|(name, _)| !UNSAID.contains(name));
         let attribute = |(name, value): (&'static str, Value)| match (name, value) {
-            // Paths beside those of the protocol are requests too.
+            // HTTP routes other than `/mcp` are requests too.
             ("method", Value::Text(path)) if is_request && path.starts_with('/') => {
                 KeyValue::new("url.path", Value::Text(path))
             }
@@ -79,7 +79,7 @@ impl Said {
                 let word = |word: &str| AnyValue { value: Some(Value::Text(word.to_owned())) };
                 KeyValue::new(LIST, Value::List(ArrayValue { values: words.split(',').map(word).collect() }))
             }
-            // Names with a dot are of some convention, all others are our own.
+            // Names with a dot belong to a semantic convention; all other names get the prefix `corbie.`.
             (name, value) if name.contains('.') => KeyValue::new(name, value),
             (name, value) => KeyValue::new(format!("corbie.{name}"), value),
         };

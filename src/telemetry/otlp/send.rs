@@ -1,4 +1,4 @@
-//! Sends spans to a collector, many at a time, from a thread of its own: nothing that serves callers waits for it.
+//! Sends spans to a collector in batches, from a separate thread, so that requests never wait for it.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -18,57 +18,57 @@ use crate::providers::client::{Answer, Client};
 use crate::providers::{Head, retry_after};
 use crate::supervised::{self, Name};
 
-/// The way to a collector.
+/// Batching sender with retries.
 pub(super) struct Sender {
     pub(super) spans: mpsc::Receiver<Span>,
-    /// How many found no room.
+    /// Spans dropped because the queue was full.
     pub(super) dropped: Arc<AtomicU64>,
     pub(super) client: Client,
     pub(super) to: Uri,
     /// Sent with every request.
     pub(super) headers: HeaderMap,
-    /// Who tells.
+    /// The exporting process.
     pub(super) resource: Resource,
     pub(super) timeout: Duration,
-    /// Nothing new will come, and nobody waits long for the rest.
+    /// Shutdown: no new spans arrive, and the remaining ones get little time.
     pub(super) stopping: CancellationToken,
 }
 
-/// What has been said to the operator, who is not told the same for every batch.
+/// Problems already logged, so that each is logged once and not for every batch.
 #[derive(Debug, Default)]
 struct Told {
     failing: bool,
     dropping: bool,
 }
 
-/// Spans in one request.
+/// Maximum spans per request.
 const MOST_IN_BATCH: usize = 512;
-/// How long the first span of a batch waits for others.
+/// How long the first span of a batch waits for more.
 const GATHERING: Duration = Duration::from_secs(1);
-/// A batch that a collector has no time for is sent so often before it is given up.
+/// Maximum attempts per batch; then it is dropped.
 const MOST_TRIES: u32 = 4;
-/// The wait before the second try. It doubles with every further one.
+/// Backoff before the second attempt. It doubles with each further one.
 const FIRST_WAIT: Duration = Duration::from_secs(1);
-/// No collector is waited for any longer, whatever it asks for.
+/// Upper bound of the backoff, also for a collector's `retry-after`.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 
-/// Why a batch did not arrive.
+/// Why a batch was not delivered.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error("it answers with status {0}")]
     Refused(StatusCode),
-    /// It may be taken later.
+    /// The collector may accept it later.
     #[error("it has no time (status {status})")]
     Busy { status: StatusCode, wait: Option<Duration> },
     #[error("it cannot be reached in time")]
     Unreached,
-    /// It was not sent at all.
+    /// The batch was not sent.
     #[error("a fault of corbie itself, which the log tells")]
     OwnFault,
 }
 
 impl Sender {
-    /// Sends what comes until it is time to stop and nothing is left.
+    /// Sends batches until shutdown, when the queue is empty.
     pub(super) async fn run(mut self) {
         let mut told = Told::default();
         while let Some(batch) = self.gather().await {
@@ -94,14 +94,14 @@ impl Sender {
         tracing::debug!(dropped = self.dropped.load(Ordering::Relaxed), "no more spans are sent");
     }
 
-    /// Waits for spans, and a moment for more.
+    /// Waits for the first span, then up to `GATHERING` for more.
     async fn gather(&mut self) -> Option<Vec<Span>> {
         let mut batch = Vec::new();
         let mut until = None;
         while batch.len() < MOST_IN_BATCH {
             let room = MOST_IN_BATCH - batch.len();
             tokio::select! {
-                // First what is there, so that nothing is left behind at the end.
+                // Drain the queue first, so that no span is lost at shutdown.
                 biased;
                 taken = self.spans.recv_many(&mut batch, room) => match taken {
                     0 => break,
@@ -114,7 +114,7 @@ impl Sender {
         (!batch.is_empty()).then_some(batch)
     }
 
-    /// Sends a batch, again where the collector has no time or cannot be reached, and not for ever.
+    /// Sends a batch, with a bounded number of retries if the collector is busy or unreachable.
     async fn deliver(&self, spans: Vec<Span>) -> Result<(), Failure> {
         let body: Bytes = self.request(spans).encode_to_vec().into();
         let mut tries = 1;
@@ -131,7 +131,7 @@ impl Sender {
             };
             tokio::select! {
                 () = tokio::time::sleep(wait.min(LONGEST_WAIT)) => {}
-                // Once more, and then it has to do.
+                // On shutdown, make one last attempt immediately.
                 () = self.stopping.cancelled() => {}
             }
             tries += 1;
@@ -164,7 +164,7 @@ impl Sender {
     }
 }
 
-/// A panic loses one batch, at most, and the thread goes on with those that follow.
+/// A panic loses at most one batch; the thread continues with the next one.
 async fn contained(delivery: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     AssertUnwindSafe(delivery).catch_unwind().await.unwrap_or_else(|_| {
         supervised::note(Name("export over OTLP"));
