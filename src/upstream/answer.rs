@@ -1,14 +1,14 @@
-//! What a tool answered: the JSON inside its result, or that it failed. Pure.
+//! Parses a tool result: the JSON object in it, or a tool error. Pure.
 
 use serde_json::{Map, Value};
 
 use super::Error;
 
-/// The members of a tool's answer.
+/// The JSON object in a tool result.
 pub(super) type Answer = Map<String, Value>;
 
-/// Servers write their answer as JSON in the first text; some only as structured content. An error may be flagged, or
-/// be the answer.
+/// Most servers return JSON in the first text block, some only as structured content. An error is either flagged with
+/// `isError` or given as a member `error`.
 pub(super) fn read(tool: &str, result: &Value) -> Result<Answer, Error> {
     let failed = || Error::Tool { tool: tool.into() };
     if result.get("isError").and_then(Value::as_bool) == Some(true) {

@@ -1,4 +1,4 @@
-//! The categories of a classification server. Pure.
+//! Categories of an external classification server. Pure.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::Error;
 use super::answer::Answer;
 
-/// What texts can be sorted into. The order of the names is their numbers.
+/// The categories of a server. The position of a name is its class index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Categories {
-    /// At least one; no two are the same.
+    /// Not empty, without duplicates.
     names: Vec<String>,
     prompts: HashMap<String, String>,
     descriptions: HashMap<String, String>,
@@ -54,12 +54,12 @@ impl Categories {
         &self.names
     }
 
-    /// The number of a category.
+    /// The class index of a category.
     pub fn index(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
 
-    /// What is put before a prompt of this category, if the server says.
+    /// System prompt for prompts of this category, if the server provides one.
     pub fn system_prompt(&self, name: &str) -> Option<&str> {
         self.prompts.get(name).map(String::as_str).filter(|prompt| !prompt.is_empty())
     }

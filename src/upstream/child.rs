@@ -1,4 +1,4 @@
-//! A classification server that is a program of its own, asked over its standard streams.
+//! Starts a classification server as a child process and connects to its stdio.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -11,7 +11,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use super::{Error, MOST_BYTES};
 use crate::config::secret::SecretLine;
 
-/// What a program needs to find its own parts. Others of corbie's variables may hold keys.
+/// Environment variables that a program needs to find its own files. The other variables of corbie may hold keys.
 const INHERITED: [&str; 12] = [
     "PATH",
     "HOME",
@@ -26,13 +26,13 @@ const INHERITED: [&str; 12] = [
     "APPDATA",
     "LOCALAPPDATA",
 ];
-/// How much of a line of the program's log is repeated.
+/// Maximum bytes of a stderr line that are logged.
 const LONGEST_LINE: u64 = 4096;
 
-/// The program's stdout and stdin.
+/// Transport over the child's stdout and stdin.
 pub(super) type Streams = AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>;
 
-/// Starts the program. It ends when the child is dropped.
+/// Starts the program. It is killed when the child is dropped.
 pub(super) fn start(
     command: &str,
     args: &[String],
@@ -54,12 +54,12 @@ pub(super) fn start(
     else {
         return Err(Error::NotStarted(std::io::ErrorKind::BrokenPipe));
     };
-    // It ends with the program, which ends with the child.
+    // The task ends with the program, which ends with the child.
     tokio::spawn(repeat(stderr));
     Ok((child, AsyncRwTransport::new(stdout, stdin).with_max_line_length(MOST_BYTES)))
 }
 
-/// The program's own log goes to ours; its stdout belongs to the protocol, as does corbie's.
+/// Copies the child's stderr to the log; its stdout carries the protocol, as does corbie's own.
 async fn repeat(stderr: ChildStderr) {
     let mut lines = BufReader::new(stderr);
     let mut line = Vec::new();

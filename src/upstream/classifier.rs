@@ -1,4 +1,4 @@
-//! A classification server that is asked for each prompt, and looked after.
+//! Client of an external classification server, with retries, circuit breaker and reconnection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use super::{Categories, Error, RemoteVerdict, Settings, State};
 use crate::providers::breaker::Breaker;
 use crate::providers::client::Client;
 
-/// A classification server. Cheap to clone; clones share what is known of it.
+/// An external classification server. Cheap to clone; clones share the connection and caches.
 #[derive(Clone)]
 pub struct RemoteClassifier(Arc<Shared>);
 
 struct Shared {
     settings: Settings,
     client: Client,
-    /// None before the first start, and after the connection was lost.
+    /// `None` before the first connection and after the connection was lost.
     known: ArcSwapOption<Known>,
-    /// Held while the server is started or its categories are listed, so that many prompts do it once.
+    /// Held while connecting or listing categories, so that concurrent prompts do it once.
     listing: Mutex<()>,
     breaker: Breaker,
     state: watch::Sender<State>,
 }
 
-/// Failures in a row after which the server is left alone, so that prompts do not wait for its timeout.
+/// Consecutive failures that open the circuit breaker, so that prompts do not wait for the timeout.
 const FAILURES: u32 = 3;
-/// For how long. Then one call tries.
+/// How long the circuit stays open. Then one call probes the server.
 const REST: Duration = Duration::from_secs(10);
-/// The pause before the first retry; it doubles. Short, as somebody waits for the prompt.
+/// Backoff before the first retry; it doubles. Short, because a prompt is waiting.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 
 impl RemoteClassifier {
-    /// Nothing is sent before the first question or before [`RemoteClassifier::follow`].
+    /// Sends nothing before the first call or before [`RemoteClassifier::follow`].
     pub fn new(settings: Settings, client: Client) -> RemoteClassifier {
         RemoteClassifier(Arc::new(Shared {
             settings,
@@ -50,7 +50,7 @@ impl RemoteClassifier {
         }))
     }
 
-    /// What the server says about a text. An error means: sort it another way.
+    /// The server's verdict on a text. On an error, the caller uses another classifier.
     pub async fn classify(&self, text: &str) -> Result<Arc<RemoteVerdict>, Error> {
         let shared = &*self.0;
         match shared.remembered().and_then(|known| known.seen(text)) {
@@ -59,7 +59,7 @@ impl RemoteClassifier {
         }
     }
 
-    /// What texts can be sorted into.
+    /// The categories of the server.
     pub async fn categories(&self) -> Result<Arc<Categories>, Error> {
         let shared = &*self.0;
         let known = match shared.remembered() {
@@ -69,23 +69,23 @@ impl RemoteClassifier {
         Ok(known.categories.clone())
     }
 
-    /// Whether the server can be used.
+    /// Whether the server is usable.
     pub fn state(&self) -> State {
         self.0.state.borrow().clone()
     }
 
-    /// Tells each change of the state.
+    /// Subscribes to state changes.
     pub fn changes(&self) -> watch::Receiver<State> {
         self.0.state.subscribe()
     }
 
-    /// Starts with the server now, asks for its categories again from time to time, and looks after it while it is
-    /// down. Never ends; whoever spawns it drops it.
+    /// Connects to the server, refreshes its categories periodically, and reconnects while it is down. Never returns;
+    /// drop the future to stop.
     pub async fn follow(self) {
         let shared = &*self.0;
         let mut state = shared.state.subscribe();
         loop {
-            // Told by the state.
+            // The result is in the state.
             let _ = shared.ask(|| shared.list_again()).await;
             let interval = shared.settings.refresh_interval;
             let went_down = state.wait_for(|state| !state.is_ready());
@@ -102,7 +102,7 @@ impl RemoteClassifier {
 }
 
 impl Shared {
-    /// Asks until there is an answer, until asking again cannot help, or until twice the timeout is over.
+    /// Retries until an answer, an error that is not retryable, or twice the timeout.
     async fn ask<T, F>(&self, question: impl Fn() -> F) -> Result<T, Error>
     where
         F: Future<Output = Result<T, Error>>,
@@ -117,7 +117,7 @@ impl Shared {
             if let Err(error) = &answer {
                 self.lost(error);
             }
-            // A server that cannot even be started with is to blame for any failure.
+            // Without a connection, every failure counts against the server.
             let failed = answer.as_ref().is_err_and(|error| error.is_the_servers() || self.known.load().is_none());
             turn.count(failed, Instant::now().into_std());
             match answer {
@@ -157,17 +157,17 @@ impl Shared {
         Ok(verdict)
     }
 
-    /// What is known of the server, if the operator wants it to be remembered.
+    /// The cached connection and categories, if caching is enabled.
     fn remembered(&self) -> Option<Arc<Known>> {
         self.known.load_full().filter(|_| self.settings.cache_categories)
     }
 
-    /// Lists the categories, after the whole start where there is no conversation.
+    /// Lists the categories, connecting first if there is no connection.
     async fn list_again(&self) -> Result<Arc<Known>, Error> {
         let before = self.known.load_full();
         let _one = self.listing.lock().await;
         let known = match self.known.load_full() {
-            // Somebody did it while we waited for our turn.
+            // Another task listed them while we waited for the lock.
             Some(known) if before.as_ref().is_none_or(|before| !Arc::ptr_eq(before, &known)) => return Ok(known),
             Some(known) => Known::list(&self.settings, known.connection.clone()).await?,
             None => Known::start(&self.settings, &self.client).await?,
@@ -183,16 +183,16 @@ impl Shared {
         self.state.send_if_modified(|state| state.change_to(State::Ready { categories }));
     }
 
-    /// A server that could not be reached may be another one when it is back, and one with other categories than the
-    /// operator wants must not be used: both start anew.
+    /// Drops the cached state: after a lost connection the server may be a different one, and a server with an
+    /// unexpected number of categories must not be used. Both cases reconnect.
     fn lost(&self, error: &Error) {
         if matches!(error, Error::Unreachable(_) | Error::WrongCount { .. }) {
             self.known.store(None);
         }
     }
 
-    /// One failure is no news while the server is known and not left alone. When it is, its connection is dropped too:
-    /// what hangs may do better from the start.
+    /// A single failure does not change the state while a connection exists and the circuit is closed. When the circuit
+    /// opens, the connection is dropped too, because a new one may work where the old one hangs.
     fn note_failure(&self, error: &Error) {
         if self.known.load().is_none() || self.breaker.is_resting(Instant::now().into_std()) {
             self.known.store(None);

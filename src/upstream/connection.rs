@@ -1,4 +1,4 @@
-//! A conversation with a classification server, in whichever style it speaks.
+//! Connection to a classification server, in REST or JSON-RPC style.
 
 use serde_json::{Map, Value, json};
 
@@ -9,17 +9,17 @@ use super::session::Session;
 use super::{Error, Settings, Transport, child};
 use crate::providers::client::Client;
 
-/// A server that was greeted and can be asked.
+/// An initialized connection.
 pub(super) enum Connection {
     Rest(Rest),
     JsonRpc(Session),
 }
 
-/// Pages of the list of tools that are read.
+/// Maximum pages read from the tool list.
 const MOST_PAGES: usize = 50;
 
 impl Connection {
-    /// Greets the server.
+    /// Connects and initializes.
     pub(super) async fn open(settings: &Settings, client: &Client) -> Result<Connection, Error> {
         let timeout = settings.timeout;
         let exchange =
@@ -55,7 +55,7 @@ impl Connection {
         Ok(names)
     }
 
-    /// What a tool answers.
+    /// Calls a tool and parses its result.
     pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Answer, Error> {
         let result = match self {
             Connection::Rest(rest) => rest.ask("tools/call", &json!({"name": tool, "arguments": arguments})).await?,

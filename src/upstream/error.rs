@@ -1,4 +1,4 @@
-//! How asking a classification server fails. No variant carries what the server wrote.
+//! Errors of the external classifier. No variant contains text from the server.
 
 use crate::providers;
 
@@ -7,7 +7,7 @@ use crate::providers;
 pub enum Error {
     #[error("the classification server cannot be reached: {0}")]
     Unreachable(&'static str),
-    /// Nothing changes that but the operator.
+    /// Requires a configuration change; retrying does not help.
     #[error(
         "the classification server is at an address of the link or of a cloud's metadata, which corbie does not connect \
 to; check its `url`, or allow it with `network.allowed_addresses`"
@@ -22,12 +22,12 @@ to; check its `url`, or allow it with `network.allowed_addresses`"
     Status { status: u16 },
     #[error("the classification server's answer could not be read: {0}")]
     Unreadable(&'static str),
-    /// The tool ran and failed. Another text may do better.
+    /// The tool ran and failed. Another text may succeed.
     #[error("the tool `{tool}` of the classification server reported an error; its own log says which")]
     Tool { tool: String },
     #[error("the classification server has no tool `{tool}`; name the one it has in `{key}`")]
     MissingTool { tool: String, key: &'static str },
-    /// An answer that breaks the rules is never used.
+    /// An answer that violates the protocol is never used.
     #[error("the classification server's answer breaks the protocol: {0}")]
     Invalid(String),
     #[error(
@@ -41,17 +41,17 @@ to; check its `url`, or allow it with `network.allowed_addresses`"
 }
 
 impl Error {
-    /// Whether the same question may be answered in a moment.
+    /// Whether a retry may succeed.
     pub fn retryable(&self) -> bool {
         matches!(self, Error::Unreachable(_) | Error::Timeout)
     }
 
-    /// Whether it says something about the server, and not about the text or about us.
+    /// Whether the error counts against the server, rather than against the text or ourselves.
     pub(super) fn is_the_servers(&self) -> bool {
         !matches!(self, Error::Tool { .. } | Error::Resting)
     }
 
-    /// The situation that a status makes.
+    /// The error for an HTTP status.
     pub(super) fn of_status(status: http::StatusCode) -> Error {
         match status.as_u16() {
             status @ (401 | 403) => Error::Refused { status },
@@ -61,7 +61,7 @@ impl Error {
     }
 }
 
-/// What the shared client says, in terms of this server.
+/// Maps errors of the shared HTTP client.
 impl From<providers::Error> for Error {
     fn from(error: providers::Error) -> Error {
         use providers::NetworkFault;

@@ -1,4 +1,4 @@
-//! Requests to a server over the client that all of corbie shares, with bounds on time and size.
+//! HTTP requests to a server over corbie's shared client, bounded in time and size.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use url::Url;
 use super::{Error, MOST_BYTES};
 use crate::providers::client::{Client, Opened};
 
-/// How one server is sent to.
+/// Request settings of one server.
 #[derive(Debug, Clone)]
 pub(super) struct Exchange {
     pub(super) client: Client,
-    /// Those of the operator.
+    /// Configured headers.
     pub(super) headers: HeaderMap,
-    /// How long one request may take, with its answer.
+    /// Maximum duration of a request including its response body.
     pub(super) timeout: Duration,
 }
 
-/// An answer whose body is still coming.
+/// A response whose body is still being received.
 pub(super) struct Reply {
     opened: Opened,
     taken: usize,
@@ -74,7 +74,7 @@ impl Reply {
         given.is_some_and(|given| given.starts_with(kind))
     }
 
-    /// The next bytes of the body; none at its end.
+    /// The next bytes of the body; `None` at its end.
     pub(super) async fn next(&mut self) -> Result<Option<Bytes>, Error> {
         let bytes = self.opened.next(self.deadline).await?;
         self.taken += bytes.as_ref().map_or(0, Bytes::len);

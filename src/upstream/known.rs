@@ -1,7 +1,7 @@
-//! What is known of a server that can be used: the conversation, its categories, and what it said about recent texts.
+//! Snapshot of a usable server: connection, categories and a cache of recent verdicts.
 //!
-//! One published value: a new list of categories is a new value, so a verdict is never read with another list than the
-//! one it was given for.
+//! The snapshot is immutable and replaced as a whole: new categories make a new snapshot, so a verdict is never
+//! interpreted with a different list than the one it was made for.
 
 use std::sync::Arc;
 
@@ -19,11 +19,11 @@ pub(super) struct Known {
 }
 
 const VERDICTS: usize = 1024;
-/// Longer texts are not kept: they seldom come again, and this bounds the memory.
+/// Maximum length of cached texts. Longer texts rarely repeat, and this bounds the memory.
 const LONGEST_TEXT: usize = 4096;
 
 impl Known {
-    /// Greets a server, looks for its tools and lists its categories (C-61).
+    /// Connects, checks that the tools exist and lists the categories (C-61).
     pub(super) async fn start(settings: &Settings, client: &Client) -> Result<Known, Error> {
         let connection = Connection::open(settings, client).await?;
         let tools = connection.tools().await?;
@@ -38,7 +38,7 @@ impl Known {
         Known::list(settings, Arc::new(connection)).await
     }
 
-    /// Lists the categories over a conversation that goes on.
+    /// Lists the categories over an existing connection.
     pub(super) async fn list(settings: &Settings, connection: Arc<Connection>) -> Result<Known, Error> {
         let listed = connection.call(&settings.list_tool, Map::new()).await?;
         let categories = Arc::new(Categories::read(listed)?);

@@ -1,9 +1,8 @@
-//! Other MCP servers that corbie asks: a classification server that sorts prompts in its place.
+//! Client of external MCP servers: a classification server that classifies prompts instead of corbie.
 //!
-//! What a server answers is read by pure functions ([`Categories`], [`RemoteVerdict`]), and nothing gets through that
-//! breaks the rules of the protocol. A [`RemoteClassifier`] does the waiting: it starts the conversation, tries again,
-//! leaves a server alone that keeps failing, and notices by itself when it is back. What a server answers is never
-//! logged and never repeated in an error.
+//! Pure functions ([`Categories`], [`RemoteVerdict`]) parse the answers and reject any that violate the protocol. A
+//! [`RemoteClassifier`] does the I/O: it connects, retries, opens a circuit breaker on repeated failures, and
+//! reconnects automatically. The content of answers is never logged and never part of an error.
 
 mod answer;
 mod categories;
@@ -27,5 +26,5 @@ pub use settings::{Settings, Transport};
 pub use state::State;
 pub use verdict::RemoteVerdict;
 
-/// A larger message is no answer.
+/// Maximum message size.
 const MOST_BYTES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! The plain style: every method is a path below the URL, its params are the body, its result is the answer.
+//! REST style: each method is a path below the URL, the body holds its params, the response its result.
 
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
@@ -7,16 +7,16 @@ use url::Url;
 use super::Error;
 use super::exchange::Exchange;
 
-/// A server that is asked in the plain style.
+/// A server with the REST style.
 #[derive(Debug)]
 pub(super) struct Rest {
     exchange: Exchange,
-    /// Without a slash at its end.
+    /// Base URL; a trailing slash is ignored.
     url: Url,
 }
 
 impl Rest {
-    /// Greets the server. None if it does not serve this style.
+    /// Initializes. `None` if the server does not support this style.
     pub(super) async fn open(exchange: Exchange, url: &Url) -> Result<Option<Rest>, Error> {
         let rest = Rest { exchange, url: url.clone() };
         let greeting = json!({
@@ -28,16 +28,16 @@ impl Rest {
         let is_served = status.is_success() && answer.is_some_and(|answer| answer.get("error").is_none());
         match status.as_u16() {
             _ if is_served => Ok(Some(rest)),
-            // No such path, no such method there, or JSON-RPC expected there: another style may be served.
+            // No such path, method not allowed there, or JSON-RPC expected there: the server may support another style.
             200..=299 | 400 | 404 | 405 | 406 | 415 | 422 => Ok(None),
             _ => Err(Error::of_status(status)),
         }
     }
 
-    /// The result of a method. None where the method itself failed.
+    /// The result of a method; `None` if the method returned an error.
     pub(super) async fn ask(&self, method: &str, params: &Value) -> Result<Option<Value>, Error> {
         let (status, answer) = self.post(method, params).await?;
-        // These are about the server or about us, whatever the body says.
+        // These statuses concern the server or our credentials, regardless of the body.
         if status.is_server_error() || matches!(status.as_u16(), 401 | 403 | 408 | 429) {
             return Err(Error::of_status(status));
         }

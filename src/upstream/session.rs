@@ -1,4 +1,4 @@
-//! JSON-RPC with a server, over HTTP or over the standard streams of a program.
+//! JSON-RPC session with a server, over HTTP or stdio.
 
 use std::time::Duration;
 
@@ -15,15 +15,15 @@ use url::Url;
 use super::exchange::Exchange;
 use super::{Error, child};
 
-/// A conversation that was begun with `initialize`.
+/// A session after `initialize`.
 pub(super) struct Session {
     service: RunningService<RoleClient, ClientConfig>,
     timeout: Duration,
-    /// Ends with the session.
+    /// The child process lives as long as the session.
     _program: Option<Child>,
 }
 
-/// Requests under way; more wait for their turn.
+/// Maximum concurrent requests; further ones wait.
 const AT_ONCE: usize = 64;
 
 impl Session {
@@ -39,7 +39,7 @@ impl Session {
         begin(streams, timeout, Some(child)).await
     }
 
-    /// One page of the names of the tools, and where the next begins.
+    /// One page of tool names, and the cursor of the next page.
     pub(super) async fn tools(&self, cursor: Option<String>) -> Result<(Vec<String>, Option<String>), Error> {
         let params = PaginatedRequestParams::default().with_cursor(cursor);
         let page = self.wait(self.service.list_tools(Some(params))).await?;
@@ -47,7 +47,7 @@ impl Session {
         Ok((page.tools.into_iter().map(|tool| tool.name.into_owned()).collect(), page.next_cursor))
     }
 
-    /// The result of a tool. None where the call itself failed.
+    /// The result of a tool; `None` if the call returned a JSON-RPC error.
     pub(super) async fn call(&self, tool: &str, arguments: Map<String, Value>) -> Result<Option<Value>, Error> {
         let mut params = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments);
         if let Some(trace) = Trace::current() {
@@ -61,7 +61,7 @@ impl Session {
         result.map_err(|_| Error::Unreadable("it is no result of a tool"))
     }
 
-    /// None where the server answered with an error.
+    /// `None` if the server returned a JSON-RPC error.
     async fn wait<T>(&self, answer: impl Future<Output = Result<T, ServiceError>>) -> Result<Option<T>, Error> {
         match tokio::time::timeout(self.timeout, answer).await {
             Err(_) => Err(Error::Timeout),
@@ -93,7 +93,7 @@ where
     }
 }
 
-/// What [`Exchange`] said, if it was it.
+/// The error of [`Exchange`], if it is the cause.
 fn of_transport(error: &DynamicTransportError) -> Error {
     match error.error.downcast_ref::<StreamableHttpError<Error>>() {
         Some(StreamableHttpError::Client(error)) => error.clone(),

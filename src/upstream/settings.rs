@@ -1,4 +1,4 @@
-//! How a classification server is reached and asked, whichever section of the configuration says it.
+//! Settings of an external classification server, independent of the configuration section they come from.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,34 +8,34 @@ use url::Url;
 
 use crate::config::secret::SecretLine;
 
-/// How a classification server is reached and asked.
+/// Connection and call settings of a classification server.
 #[derive(Debug, Clone)]
 pub struct Settings {
     pub transport: Transport,
-    /// The tool that tells the category of a text.
+    /// The tool that classifies a text.
     pub classify_tool: String,
     /// The tool that lists the categories.
     pub list_tool: String,
-    /// How long one request may take. All of a call, with its retries and their pauses, takes at most twice as long:
-    /// somebody waits for the prompt behind it.
+    /// Maximum duration of one request. A call including its retries and backoff takes at most twice as long, because a
+    /// prompt is waiting for it.
     pub timeout: Duration,
-    /// How often a request is sent again that could not be sent or was not answered in time.
+    /// Maximum retries of a request that could not be sent or timed out.
     pub max_retries: u32,
-    /// Otherwise the list is asked for before every text.
+    /// If false, the list is requested before every text.
     pub cache_categories: bool,
     /// Zero means never.
     pub refresh_interval: Duration,
-    /// A server with another number is not used.
+    /// A server with a different number of categories is not used.
     pub num_categories: Option<usize>,
 }
 
-/// The way to a server. Values of headers and variables do not show.
+/// Transport of a server. `Debug` does not reveal values of headers and variables.
 #[derive(Debug, Clone)]
 pub enum Transport {
-    /// `POST {url}/tools/call` and the like; JSON-RPC at `url` where those are not served.
+    /// `POST {url}/tools/call` and so on; falls back to JSON-RPC at `url`.
     Http { url: Url, headers: HeaderMap },
     /// JSON-RPC at `url`.
     StreamableHttp { url: Url, headers: HeaderMap },
-    /// JSON-RPC over the standard streams of a program that is started.
+    /// JSON-RPC over the stdio of a child process.
     Stdio { command: String, args: Vec<String>, env: BTreeMap<String, SecretLine> },
 }

@@ -1,16 +1,16 @@
-//! Whether a classification server can be used, for people who look after it.
+//! Health of an external classification server, for operators.
 
 use super::Error;
 
-/// Whether a classification server can be used.
+/// Whether a classification server is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// It was not reached yet.
+    /// Not reached yet.
     Starting,
     Ready {
         categories: usize,
     },
-    /// It is not used for now; it is looked after again by itself.
+    /// Not used for now; `RemoteClassifier::follow` reconnects automatically.
     Down(Error),
 }
 
@@ -19,8 +19,8 @@ impl State {
         matches!(self, State::Ready { .. })
     }
 
-    /// Takes the new state, and tells the log if it is another kind of state: once per change, not once per prompt.
-    /// Returns whether anything is new.
+    /// Sets the state and logs a change of its kind: once per change, not once per prompt. Returns whether the state
+    /// differs from the previous one.
     pub(super) fn change_to(&mut self, new: State) -> bool {
         let changed = *self != new;
         match (&*self, &new) {

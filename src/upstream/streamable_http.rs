@@ -1,7 +1,8 @@
-//! Lets the protocol's client library send over the client that all of corbie shares.
+//! Transport adapter: `rmcp` sends over corbie's shared HTTP client.
 //!
-//! A server may answer a request as a stream of events. Of those only the response matters here, so it is waited for
-//! and handed on like any other; what a server tells or asks on the way is passed over, as this client offers nothing.
+//! A server may answer a request with an event stream. Only the response matters here, so the adapter waits for it and
+//! returns it like a plain response. Notifications and requests from the server are ignored, because this client
+//! declares no capabilities.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,7 +26,7 @@ use crate::providers::Events;
 type Failure = StreamableHttpError<Error>;
 
 const ACCEPTED: &str = "application/json, text/event-stream";
-/// How long the end of a stream may lag behind its response.
+/// How long to wait for the end of a stream after its response.
 const END: Duration = Duration::from_millis(10);
 
 impl StreamableHttpClient for Exchange {
@@ -57,7 +58,7 @@ impl StreamableHttpClient for Exchange {
             Some(ServerJsonRpcMessage::Response(_)) if !status.is_success() => Err(fail(Error::of_status(status))),
             Some(response) => Ok(Posted::Json(response, session)),
             None if !status.is_success() => Err(fail(Error::of_status(status))),
-            // Nothing needs to be said to a notification, and some servers say it with 200.
+            // A notification needs no response body; some servers return 200 instead of 202.
             None if !matches!(message, ClientJsonRpcMessage::Request(_)) => Ok(Posted::Accepted),
             None => Err(fail(Error::Unreadable("it is no JSON-RPC response"))),
         }
@@ -70,13 +71,13 @@ impl StreamableHttpClient for Exchange {
         _: Option<String>,
         headers: HashMap<HeaderName, HeaderValue>,
     ) -> Result<(), Failure> {
-        // Whether the server keeps sessions is its own matter.
+        // The status is ignored: a server need not support sessions.
         let headers = with_session(headers, Some(session))?;
         self.send(Method::DELETE, &address(&uri)?, headers, Bytes::new()).await.map_err(fail)?;
         Ok(())
     }
 
-    /// There is nothing to hear between requests.
+    /// The client needs no messages between requests.
     async fn get_stream(
         &self,
         _: Arc<str>,
@@ -89,7 +90,7 @@ impl StreamableHttpClient for Exchange {
     }
 }
 
-/// The first response in a body, which is JSON or a stream of events.
+/// The first response in a body, which is JSON or an event stream.
 async fn response(mut reply: Reply) -> Result<Option<ServerJsonRpcMessage>, Error> {
     let answers = |message: &ServerJsonRpcMessage| {
         matches!(message, ServerJsonRpcMessage::Response(_) | ServerJsonRpcMessage::Error(_))
@@ -103,7 +104,7 @@ async fn response(mut reply: Reply) -> Result<Option<ServerJsonRpcMessage>, Erro
         let complete = events.push(&bytes).map_err(|_| Error::Unreadable("an event is too large"))?;
         let mut messages = complete.iter().filter_map(|event| serde_json::from_str(&event.data).ok());
         if let Some(response) = messages.find(answers) {
-            // A stream that ends here leaves its connection to the next request; one that goes on is not waited for.
+            // A stream that ends here leaves its connection reusable; a longer one is abandoned.
             let rest = async { while let Ok(Some(_)) = reply.next().await {} };
             let _ = tokio::time::timeout(END, rest).await;
             return Ok(Some(response));
@@ -112,8 +113,8 @@ async fn response(mut reply: Reply) -> Result<Option<ServerJsonRpcMessage>, Erro
     Ok(None)
 }
 
-/// Says in the headers what the message says of its trace: messages are sent by a task of the library, which does not
-/// know whose they are.
+/// Copies the trace context from the message to the headers: a task of the library sends the messages, outside the span
+/// of the caller.
 fn add_trace(headers: &mut HeaderMap, body: &[u8]) {
     #[derive(Deserialize)]
     struct Message {

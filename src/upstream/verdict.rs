@@ -1,4 +1,4 @@
-//! What a classification server says about a text, if it keeps to the rules. Pure.
+//! Validated verdict of a classification server on a text. Pure.
 
 use std::sync::Arc;
 
@@ -7,27 +7,27 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::{Categories, Error};
 
-/// What a classification server says about a text.
+/// Verdict of a classification server on a text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RemoteVerdict {
-    /// Always a number of `categories`.
+    /// Always a valid index into `categories`.
     pub class: usize,
     /// From 0 to 1.
     pub confidence: f32,
-    /// The model it recommends.
+    /// The recommended model.
     pub model: String,
     pub use_reasoning: bool,
-    /// One for each category, where the server tells them.
+    /// One per category, if the server reports them.
     pub probabilities: Option<Vec<f32>>,
     pub entropy: Option<f32>,
-    /// The list that `class` counts in.
+    /// The categories that `class` refers to.
     pub categories: Arc<Categories>,
 }
 
-/// A rule that an answer breaks.
+/// A protocol violation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Flaw {
-    /// It would fit another list of categories: ours may be old.
+    /// It would be valid for a different list of categories: ours may be stale.
     OtherList(String),
     Rule(String),
 }
@@ -77,14 +77,14 @@ fn probabilities(listed: &Value, count: usize) -> Result<Vec<f32>, Flaw> {
     if shares.len() != count {
         return Err(Flaw::OtherList(format!("there are {} `probabilities` for {count} categories", shares.len())));
     }
-    // As much as rounding may leave.
+    // Tolerance for rounding.
     if !(0.95..=1.05).contains(&shares.iter().sum::<f32>()) {
         return Err(Flaw::Rule("`probabilities` do not sum to 1".into()));
     }
     Ok(shares)
 }
 
-/// A number from 0 to 1, or as far beside it as single precision may leave it.
+/// A number from 0 to 1, with a tolerance for single precision rounding.
 fn share(value: &Value) -> Option<f32> {
     const ROUNDING: f64 = 1e-4;
     let fits = |share: &f64| (-ROUNDING..=1.0 + ROUNDING).contains(share);
