@@ -1,6 +1,7 @@
-//! The certificates of HTTPS: read at the start, and again while the server runs, when their files change and on SIGHUP.
+//! TLS certificates: loaded at startup, and reloaded when their files change or on SIGHUP.
 //!
-//! A pair that cannot be used changes nothing but the log. Connections that are open go on with what they began with.
+//! An invalid pair is logged and the previous one stays in use. Open connections keep the certificate they started
+//! with.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,16 +13,16 @@ use crate::changes::{Changes, Stamp};
 use crate::config::tls::Tls;
 use crate::config::{ConfigError, Loaded};
 
-/// Certificates in use, and the state of the files they were read from. Clones have the same ones in use.
+/// The certificates in use and the state of their files. Clones share the certificates.
 #[derive(Clone)]
 pub(super) struct Followed {
     pub(super) certificates: Certificates,
     files: Tls,
-    /// Taken before the files were read: a change that comes meanwhile is seen as one.
+    /// Taken before the files are read, so that a concurrent change is detected.
     read: [Option<Stamp>; 2],
 }
 
-/// Why a pair of files is of no use, and which of the two is to blame.
+/// Why a pair of files is invalid, and which of the two is the cause.
 #[derive(Debug, thiserror::Error)]
 #[error("`{path}` {why}")]
 struct Unusable {
@@ -30,16 +31,16 @@ struct Unusable {
     why: String,
 }
 
-/// A pair as its files have it.
+/// Contents of the two files.
 struct Pair {
     chain: Vec<u8>,
     key: Vec<u8>,
 }
 
-/// More than any chain needs.
+/// Size limit, larger than any chain needs.
 const MOST_BYTES: u64 = 1 << 20;
 
-/// The certificates of the settings, if they have any.
+/// Loads the configured certificates, if any.
 pub(super) fn open(loaded: &Loaded) -> Result<Option<Followed>, ConfigError> {
     let Some(files) = &loaded.config.server.tls else { return Ok(None) };
     let read = stamps(files);
@@ -54,7 +55,7 @@ pub(super) fn open(loaded: &Loaded) -> Result<Option<Followed>, ConfigError> {
     Ok(Some(Followed { certificates, files: files.clone(), read }))
 }
 
-/// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
+/// Registers for SIGHUP immediately; the returned future then watches signal and files until it is dropped.
 pub(super) fn follow(followed: Followed) -> impl Future<Output = ()> + Send {
     let mut changes = Changes::follow();
     async move {
@@ -109,7 +110,7 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Whoever can read the key can pass for this server.
+/// Warns if other users can read the key: with it they can impersonate this server.
 #[cfg(unix)]
 fn warn_of_readers(key: &Path) {
     use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! `corbie classify`: the category of texts, without a server.
+//! `corbie classify`: classifies texts, without a server.
 
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -44,9 +44,9 @@ pub(super) struct How {
     pub(super) method: Option<Method>,
 }
 
-/// Texts between two lines of progress.
+/// Texts between two progress updates.
 const SHOWN_EVERY: usize = 64;
-/// How wide the bar of a sure category is.
+/// Width of the bar for probability 1.
 const BAR: f64 = 40.0;
 
 pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -94,7 +94,7 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
 }
 
 impl How {
-    /// The settings with what the command line says instead.
+    /// The settings with the overrides of the command line.
     pub(super) fn settings(&self, loaded: &Loaded) -> Settings {
         let mut settings = loaded.config.classification.clone();
         if let Some(path) = &self.taxonomy {
@@ -136,5 +136,5 @@ fn write(classified: &Classified<'_>, json: bool, bars: bool, out: &mut dyn Writ
     writeln!(out, "  {} {reasoning} reasoning, decided by {}{strange}", output.model, output.method)
 }
 
-/// Categories that get a bar; of more, the best are shown.
+/// Maximum number of bars; only the most probable categories are shown.
 const MOST_BARS: usize = 12;

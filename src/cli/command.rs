@@ -1,4 +1,4 @@
-//! The command line as it is typed: its commands in groups, and what a line of it means.
+//! Command line parsing, grouped help, and error output.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -14,14 +14,14 @@ use super::{Cli, screen};
 use crate::colour::{self, Colour};
 use crate::harmless::{harmless, is_harmful};
 
-/// A command line that was understood.
+/// A parsed command line.
 pub(super) struct Typed {
     pub(super) cli: Cli,
-    /// Whether a program reads what is printed.
+    /// Whether `--json` is given.
     pub(super) json: bool,
 }
 
-/// The commands as the help lists them. One that stands nowhere here is listed at the end.
+/// Command groups of the help. Commands in no group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Begin", &["demo", "connect", "doctor"]),
     ("Serve", &["serve", "stdio", "tools", "tokens", "health"]),
@@ -40,14 +40,14 @@ Examples:
   corbie add ~/Documents
   corbie search how many days of holiday do new colleagues get";
 
-/// The whole command line, as clap knows it.
+/// The complete clap command.
 pub fn command() -> Command {
     let command = Cli::command().after_help(EXAMPLES).after_long_help(format!("{EXAMPLES}\n\n{EXIT_CODES}"));
     let template = template(&command);
     command.help_template(template).bin_name("corbie")
 }
 
-/// Clap has no groups of commands, so they stand in the template.
+/// clap has no groups of subcommands, so the template contains them.
 fn template(command: &Command) -> String {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());
@@ -62,7 +62,7 @@ fn template(command: &Command) -> String {
         if commands.is_empty() {
             return;
         }
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(groups, "{header}{title}:{header:#}");
         for (name, about) in commands {
             let _ = writeln!(groups, "  {literal}{name}{literal:#}{:1$}  {about}", "", width - name.len());
@@ -80,7 +80,8 @@ fn template(command: &Command) -> String {
     )
 }
 
-/// Understands the command line of this process, or says on the right stream why not. Help and version end it as well.
+/// Parses the command line of this process. On an error, and for help and version, prints the text to the right stream
+/// and returns the exit code.
 pub(super) fn typed() -> Result<Typed, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let colour = colour_of(&arguments);
@@ -95,7 +96,8 @@ pub(super) fn typed() -> Result<Typed, ExitCode> {
     })
 }
 
-/// What clap makes of a line. Of `help` it knows no flags, and says not which command may have been meant.
+/// Parses the arguments. Adds two things for `help`, which clap does not support: flags after it, and suggestions for a
+/// misspelt command.
 fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap::Error> {
     let parse = |arguments: &[OsString]| command().color(colour.into()).try_get_matches_from(arguments);
     let error = match parse(arguments) {
@@ -119,14 +121,14 @@ fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap
     }
 }
 
-/// The flag that every command that prints for programs has.
+/// The flag for machine-readable output, the same for every command.
 const JSON: &str = "--json";
 
-/// Whatever was typed is repeated, and must not control the terminal.
+/// Prints an error. It repeats user input, which must not control the terminal.
 fn say(error: &clap::Error, arguments: &[OsString]) {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let wants_json = arguments.iter().take_while(|one| *one != "--").any(|one| one == JSON);
-    // A command that does not know the flag prints nothing for programs.
+    // A command without the flag has no machine-readable output.
     let is_unknown = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String(JSON.to_owned()))
         && error.kind() == ErrorKind::UnknownArgument;
     if wants_json && !is_unknown && !is_asked_for {
@@ -134,14 +136,14 @@ fn say(error: &clap::Error, arguments: &[OsString]) {
         return;
     }
     let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_harmful));
-    // Whoever does not listen needs no answer.
+    // A failed write to stderr cannot be reported.
     let _ = match is_harmless || is_asked_for {
         true => error.print(),
         false => std::io::stderr().write_all(harmless(&error.to_string()).as_bytes()),
     };
 }
 
-/// A word that stays the same, for programs.
+/// Stable error code for programs.
 fn word(kind: ErrorKind) -> &'static str {
     match kind {
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => ending::INVALID_VALUE,
@@ -149,7 +151,7 @@ fn word(kind: ErrorKind) -> &'static str {
     }
 }
 
-/// What is wrong, and what may have been meant, on one line.
+/// The error and its suggestion, on one line.
 fn sentence(error: &clap::Error) -> String {
     let told = error.to_string();
     let is_reason = |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
@@ -157,7 +159,7 @@ fn sentence(error: &clap::Error) -> String {
     reasons.map(|reason| reason.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("; ")
 }
 
-/// What `--color` says, before anything is known to be right: a mistake is told in colours too.
+/// Reads `--color` before parsing, because parse errors are coloured too.
 fn colour_of(arguments: &[OsString]) -> Colour {
     let mut arguments = arguments.iter().map(|argument| argument.to_string_lossy()).take_while(|one| one != "--");
     let mut chosen = Colour::default();
@@ -172,7 +174,7 @@ fn colour_of(arguments: &[OsString]) -> Colour {
     chosen
 }
 
-/// Every command that prints for programs calls the flag so.
+/// Whether `--json` is set, for the command or its subcommand.
 fn wants_json(matches: &ArgMatches) -> bool {
     let here = matches.try_get_one::<bool>("json").ok().flatten().copied().unwrap_or_default();
     here || matches.subcommand().is_some_and(|(_, matches)| wants_json(matches))

@@ -1,4 +1,4 @@
-//! `corbie completions`: what shells need to complete what is typed.
+//! `corbie completions`: shell completion scripts.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -23,7 +23,7 @@ pub(super) struct Completions {
 
 pub(super) fn run(command: &Completions, out: &mut dyn Write) -> End {
     let whole = command::command();
-    // Nobody types what is hidden.
+    // Leave out hidden commands.
     let shown = whole.get_subcommands().filter(|known| !known.is_hide_set()).cloned();
     let mut shown = clap::Command::new("corbie").args(whole.get_arguments().cloned()).subcommands(shown);
     let mut script = Vec::new();

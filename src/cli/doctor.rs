@@ -1,4 +1,4 @@
-//! `corbie doctor`: looks at everything, and says what to do about what is wrong.
+//! `corbie doctor`: runs diagnostics and prints advice for each problem.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -36,7 +36,7 @@ pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> En
         let tell = |name: &str| progress.tell(&format!("checking {name} …"));
         doctor::examine(Subject::of(sources, command.online), tell).await
     });
-    // A check that hangs must not keep the program.
+    // A hanging check must not block the exit.
     runtime.shutdown_background();
     match command.json {
         true => writeln!(out, "{:#}", json!(report))?,

@@ -1,4 +1,4 @@
-//! `corbie embed`: texts to vectors.
+//! `corbie embed`: computes embeddings.
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -31,7 +31,7 @@ pub(super) struct Embed {
     query: bool,
 }
 
-/// Lines of stdin that are embedded together: enough to be fast, few enough to see progress.
+/// Batch size for lines of stdin: large enough to be fast, small enough to show progress.
 const TOGETHER: usize = 64;
 pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End {
     let mut work = Work { inference: Inference::new(loaded.config.inference.clone()), command, out, warned: false };
@@ -57,17 +57,17 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
     }
 }
 
-/// What is needed to embed some texts and print their vectors.
+/// State for embedding texts and printing their vectors.
 struct Work<'a> {
     inference: Inference,
     command: &'a Embed,
     out: &'a mut dyn Write,
-    /// Of another language, once.
+    /// The warning about an unsupported language was printed; it is printed once.
     warned: bool,
 }
 
 impl Work<'_> {
-    /// `before` is how many texts came earlier: people count on.
+    /// `before` is the number of texts in earlier batches, so that numbering continues.
     async fn embed(&mut self, texts: Vec<String>, before: usize) -> Result<(), Box<dyn std::error::Error>> {
         let purpose = if self.command.query { Purpose::Query } else { Purpose::Passage };
         let embedded = self.inference.embed(texts.clone(), purpose).await;
@@ -97,7 +97,7 @@ impl Work<'_> {
     }
 }
 
-/// One text's line. Numbers are written with as many digits as they have, not as many as a wider type would show.
+/// Prints one line per text. Numbers keep the digits of `f32`; conversion to `f64` would print more.
 fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     #[derive(Serialize)]
     struct Line<'a> {

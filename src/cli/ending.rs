@@ -1,4 +1,4 @@
-//! How a command ends: what is told of a failure, and the exit code.
+//! Error output and exit code of a command.
 
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
@@ -14,14 +14,14 @@ use crate::harmless::harmless;
 use crate::knowledge::store;
 use crate::route;
 
-/// The command line or the settings are wrong, and nothing was begun. The parser of the command line uses it too.
+/// Usage or configuration error; no work was started. clap uses the same code.
 const WRONG: u8 = 2;
-/// What shells take for "interrupted".
+/// Exit status after SIGINT, by shell convention.
 pub(super) const INTERRUPTED: u8 = 130;
-/// What shells take for "terminated".
+/// Exit status after SIGTERM, by shell convention.
 pub(super) const TERMINATED: u8 = 143;
 
-/// For the long help and the man page. `docs/exit-codes.md` says more.
+/// For the long help and the man page. Details are in `docs/exit-codes.md`.
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
   0    done; also when whoever read the output has seen enough
@@ -30,24 +30,24 @@ Exit codes:
   130  interrupted with Ctrl-C
   143  ended by SIGTERM";
 
-/// Settings with mistakes.
+/// Invalid settings.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub(super) struct WrongSettings(#[from] pub(super) ConfigError);
 
-/// What is wrong with the command line, where only the command itself can tell.
+/// A usage error that only the command itself can detect.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum WrongUsage {
-    /// A value is missing, or cannot be one.
+    /// A missing or invalid value.
     #[error("{0}")]
     Value(String),
-    /// Something is in a place where it means nothing.
+    /// An argument that is not allowed in this combination.
     #[error("{0}")]
     Line(String),
 }
 
 impl WrongUsage {
-    /// A word that stays the same, for programs.
+    /// Stable error code for programs.
     fn word(&self) -> &'static str {
         match self {
             WrongUsage::Value(_) => INVALID_VALUE,
@@ -59,32 +59,32 @@ impl WrongUsage {
 pub(super) const INVALID_VALUE: &str = "invalid_parameter";
 pub(super) const INVALID_LINE: &str = "invalid_command_line";
 
-/// Tells what went wrong and gives the exit code: to people on stderr, to programs (`json`) in one line on stdout.
+/// Reports an error, on stderr or with `json` as one line on stdout, and returns the exit code.
 pub(super) fn tell(end: End, json: bool) -> ExitCode {
     let error = match end {
         Ok(code) => return code,
         Err(error) => error,
     };
-    // Whoever read our output has seen enough: `corbie config show | head` is no failure.
+    // The reader closed the pipe: `corbie config show | head` is not a failure.
     if is_broken_pipe(&*error) {
         return ExitCode::SUCCESS;
     }
-    // Nobody can be told that nobody can be told.
+    // A failed write cannot be reported.
     let _ = match json {
         true => writeln!(screen::stdout(), "{}", reply(&*error)),
-        // stdout belongs to the protocol. What an error names, such as a file, may be called anything.
+        // Not on stdout, which carries the protocol. Sanitized, because an error may contain arbitrary file names.
         false => writeln!(std::io::stderr(), "corbie: {}", harmless(&in_commands(&*error))),
     };
     if is_wrong(&*error) { ExitCode::from(WRONG) } else { ExitCode::FAILURE }
 }
 
-/// Whether nothing was begun, as what was typed or set is wrong.
+/// Whether the cause is a usage or configuration error, so that no work was started.
 fn is_wrong(error: &(dyn std::error::Error + 'static)) -> bool {
     let refused = error.downcast_ref::<Failure>().is_some_and(Failure::is_wrong_usage);
     refused || error.is::<WrongSettings>() || error.is::<WrongUsage>()
 }
 
-/// For programs, the failure of any command is one object, as a tool would put it.
+/// The error as a JSON object, in the format of tool errors.
 fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
     match error.downcast_ref::<Failure>() {
         Some(failure) => failure.reply(),
@@ -92,17 +92,17 @@ fn reply(error: &(dyn std::error::Error + 'static)) -> Value {
     }
 }
 
-/// The object that programs read.
+/// JSON object of an error.
 pub(super) fn failed(word: &str, message: &str) -> Value {
     json!({ "success": false, "error": word, "message": message })
 }
 
-/// What a client would ask the server for, a person types.
+/// Replaces protocol methods in an error message by the equivalent command.
 pub(super) fn in_commands(error: &dyn std::error::Error) -> String {
     error.to_string().replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
 }
 
-/// A word that stays the same.
+/// Stable error code.
 fn word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
     if let Some(error) = error.downcast_ref::<store::Error>() {
         return error.kind();

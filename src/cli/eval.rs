@@ -1,4 +1,4 @@
-//! `corbie eval`: how good the classifier is on texts whose categories are known.
+//! `corbie eval`: evaluates the classifier on labelled texts.
 
 use std::collections::HashMap;
 use std::io::Write;
@@ -43,13 +43,13 @@ pub(super) struct Eval {
     json: bool,
 }
 
-/// Texts between two lines of progress.
+/// Texts between two progress updates.
 const SHOWN_EVERY: usize = 64;
 
 pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
     command.files.iter().chain(&command.train).try_for_each(|file| must_be_there(file))?;
     let mut settings = command.how.settings(loaded);
-    // A text that comes twice should cost what it costs.
+    // Repeated texts must be timed like any other, so the cache is disabled.
     settings.cache_entries = 0;
     settings.max_text_length = usize::MAX;
     let taxonomy = match &command.train {
@@ -81,7 +81,7 @@ pub(super) fn run(command: &Eval, loaded: &Loaded, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The texts with the numbers of their categories.
+/// The texts with their class indices.
 fn known(texts: Vec<Labelled>, file: &Path, names: &[String]) -> Result<Vec<(String, Option<usize>)>, String> {
     let places: HashMap<&str, usize> = names.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
     let place = |Labelled { text, label, line }| match label {
@@ -97,7 +97,7 @@ fn known(texts: Vec<Labelled>, file: &Path, names: &[String]) -> Result<Vec<(Str
     texts.into_iter().map(place).collect()
 }
 
-/// Classifies one text after the other, as callers would, and times each.
+/// Classifies the texts one by one, as callers would, and times each.
 async fn judge(
     classification: &Classification,
     texts: &[(String, Option<usize>)],
@@ -105,7 +105,7 @@ async fn judge(
 ) -> Result<Vec<Judged>, Box<dyn std::error::Error>> {
     let progress = Progress::of("learning the categories …");
     classification.warm().await;
-    // The model is loaded with the first text that needs it, which is not what a text costs.
+    // Warm-up: the model is loaded with the first text that needs it, which must not count as latency.
     let _ = classification.classify("Is there anything that could be said about xylophones in Ulan Bator?").await;
     let mut mistyping = typos::Mistyping::seeded(0);
     let (mut judged, mut unfit) = (Vec::with_capacity(texts.len()), 0);
@@ -118,7 +118,7 @@ async fn judge(
             unfit += 1;
             continue;
         };
-        // Rules in place of a model that fails would be measured as the model.
+        // If the model fails, classification falls back to rules; the figures would be reported as the model's.
         if let Some(why) = classified.published.impairment() {
             return Err(why.into());
         }

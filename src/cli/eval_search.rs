@@ -1,4 +1,4 @@
-//! `corbie eval-search`: how well passages are found, on questions whose answers are known.
+//! `corbie eval-search`: evaluates retrieval on queries with known answers.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -47,18 +47,18 @@ enum Way {
     Hybrid,
 }
 
-/// A set that is ready to be asked.
+/// A set with its index and query embeddings.
 struct Ready {
     set: Set,
     base: Base,
-    /// Of its questions.
+    /// Embeddings of its queries.
     vectors: Vec<Vec<f32>>,
 }
 
 type Error = Box<dyn std::error::Error>;
 
 pub(super) fn run(command: &EvalSearch, loaded: &Loaded, out: &mut dyn Write) -> End {
-    // Mistakes in the last folder should not wait for the vectors of the first.
+    // Read all sets first: an error in the last folder is reported before the first is embedded.
     let mut sets: Vec<Set> = command.folders.iter().map(|folder| Set::read(folder)).collect::<Result<_, _>>()?;
     for set in &mut sets {
         set.queries.truncate(command.limit.map_or(usize::MAX, |limit| limit as usize));
@@ -124,7 +124,7 @@ async fn embed(texts: Vec<String>, inference: &Inference) -> Result<Vec<Vec<f32>
 }
 
 impl EvalSearch {
-    /// All, where none is named.
+    /// The selected modes; all if none is selected.
     fn modes(&self) -> Vec<Mode> {
         let ways = [(Way::Words, Mode::Words), (Way::Vectors, Mode::Vectors), (Way::Hybrid, Mode::Hybrid)];
         let wanted = ways.into_iter().filter(|(way, _)| self.mode.is_empty() || self.mode.contains(way));

@@ -1,4 +1,4 @@
-//! The formats that are read, in words. The reader of documents has the one list of them.
+//! Lists of supported formats for messages. The formats are defined in `corbie_extract`.
 
 use corbie_extract::Format;
 
@@ -9,13 +9,13 @@ pub(super) fn all() -> String {
     listed(&Format::ALL.map(Format::as_str), "or")
 }
 
-/// What is said of a file of another format: the contract's sentence (K-27), which names those that the specification
-/// does, and the rest.
+/// Error for an unsupported format: the sentence of the contract (K-27), which names the formats of the specification,
+/// followed by the additional ones.
 pub(super) fn unsupported(extension: &str) -> String {
     with_the_rest(&Error::UnsupportedFormat { extension: extension.to_lowercase() }.to_string())
 }
 
-/// The contract's sentence, as a tool has said it, and what else is read.
+/// Appends the additional formats to the contract's sentence from a tool.
 pub(super) fn with_the_rest(sentence: &str) -> String {
     format!("{sentence}; {} work too", listed(&more_formats().collect::<Vec<_>>(), "and"))
 }

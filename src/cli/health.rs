@@ -1,4 +1,4 @@
-//! `corbie health`: whether a server answers, for containers and scripts that have no other program to ask with.
+//! `corbie health`: checks whether a server responds, for containers and scripts without an HTTP client.
 
 use std::io::{self, Read, Write};
 use std::net::{TcpStream, ToSocketAddrs};
@@ -32,12 +32,12 @@ Examples:
   corbie health http://127.0.0.1:3000    # another one
   corbie health --json                   # what it says of itself";
 
-/// A server that is well answers in milliseconds.
+/// Timeout; a healthy server answers in milliseconds.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// An answer about health is short.
+/// Maximum response size.
 const MOST_BYTES: u64 = 64 * 1024;
 const DEFAULT_PORT: u16 = 8090;
-/// The word for programs.
+/// Error code for programs.
 const NO_ANSWER: &str = "no_answer";
 
 pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End {
@@ -76,7 +76,7 @@ fn silent(url: &Url, error: &io::Error) -> String {
     format!("{url} does not answer: {error}; is `corbie serve` running there?")
 }
 
-/// The server of these settings, as seen from its own machine.
+/// The server of these settings, as reached from its own machine.
 fn url_of(config: &Config) -> Result<Url, String> {
     let first = config.server.listen.iter().find_map(|listen| match listen {
         Listen::Port(address) => Some(address),
@@ -86,7 +86,7 @@ fn url_of(config: &Config) -> Result<Url, String> {
         return Err("the settings name no port without TLS; give the URL of one, such as http://127.0.0.1:8090".into());
     }
     let (host, port) = first.map_or(("127.0.0.1", DEFAULT_PORT), |address| (address.host(), address.port()));
-    // Every address of this machine is also this one.
+    // A wildcard address includes loopback.
     let host = match host {
         "0.0.0.0" => "127.0.0.1",
         "::" => "::1",
@@ -96,14 +96,14 @@ fn url_of(config: &Config) -> Result<Url, String> {
         .map_err(|error| format!("`server.listen` cannot be asked: {error}"))
 }
 
-/// The status of `/ready`, and what `/health` says.
+/// The status of `/ready` and the body of `/health`.
 fn ask(url: &Url) -> io::Result<(u16, Value)> {
     let (status, _) = get(url, "/ready")?;
     let (_, health) = get(url, "/health")?;
     Ok((status, serde_json::from_slice(&health).unwrap_or_default()))
 }
 
-/// One request. A client of its own would take longer to make than this takes.
+/// One HTTP request over a plain socket, which is faster than setting up an HTTP client.
 fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(DEFAULT_PORT);
@@ -126,7 +126,7 @@ fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
     Err(refused)
 }
 
-/// The status and the body of an answer.
+/// Status and body of a response.
 fn parse(answer: &[u8]) -> Option<(u16, Vec<u8>)> {
     let end = memchr::memmem::find(answer, b"\r\n\r\n")?;
     let head = std::str::from_utf8(&answer[..end]).ok()?;

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM, for commands that have nothing to undo.
+//! SIGINT and SIGTERM handling for commands without shutdown logic.
 
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -9,13 +9,13 @@ use super::ending::{INTERRUPTED, TERMINATED};
 use super::progress;
 use crate::locked::locked;
 
-/// A file that is being made, or a folder that is there for a while. It does not outlive an interruption.
+/// Guard for a file being written, or for a temporary folder. It is removed when the command is interrupted.
 pub(super) struct Unfinished;
 
 static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 impl Unfinished {
-    /// Nothing is ever taken away that was there before.
+    /// Registers a file, unless it already exists: existing files are never removed.
     pub(super) fn file(path: &Path) -> Unfinished {
         if path.symlink_metadata().is_err() {
             *locked(&UNFINISHED) = Some(path.to_owned());
@@ -23,7 +23,7 @@ impl Unfinished {
         Unfinished
     }
 
-    /// A folder of our own, with all that is in it.
+    /// Registers a folder of ours, which is removed with its contents.
     pub(super) fn folder(path: &Path) -> Unfinished {
         *locked(&UNFINISHED) = Some(path.to_owned());
         Unfinished
@@ -36,20 +36,21 @@ impl Drop for Unfinished {
     }
 }
 
-/// Ends the program when a person or the system asks for it, whatever it is doing. Files that commands make appear as a whole, or are
-/// taken away again, so that none is left half written.
+/// Exits the program immediately on SIGINT or SIGTERM. Commands write files atomically or register them as
+/// [`Unfinished`], so that no partial file is left.
 ///
-/// Where no thread can be had, the system ends the program.
+/// If the thread cannot be started, the default signal action applies.
 pub(super) fn end_at_once() {
     let (ready, is_ready) = mpsc::channel();
     let watch = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
         if let Ok(code) = runtime.block_on(asked(ready)) {
             leave_the_line();
-            // Held to the end: whoever loses what it works on must not be the one to say how the program ended.
+            // The lock is held until exit: a thread that fails because its files are removed must not set the exit
+            // code.
             let mut unfinished = locked(&UNFINISHED);
             if let Some(path) = unfinished.take() {
-                // It may not have been begun.
+                // The file may not exist yet.
                 let _ = match path.is_dir() {
                     true => place::remove(&path),
                     false => std::fs::remove_file(path),
@@ -59,12 +60,12 @@ pub(super) fn end_at_once() {
         }
     };
     if std::thread::Builder::new().name("interrupt".into()).spawn(watch).is_ok() {
-        // So that no moment is left in which the system would end the program.
+        // Wait until the handlers are installed, so that the default action cannot run in between.
         let _ = is_ready.recv();
     }
 }
 
-/// Says when it watches, and gives back what to end with when it is asked to.
+/// Drops `ready` once the handlers are installed; returns the exit code when a signal arrives.
 async fn asked(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
     let mut asked = std::pin::pin!(async {
         tokio::select! {
@@ -72,7 +73,7 @@ async fn asked(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
             terminated = terminated() => terminated.map(|()| TERMINATED),
         }
     });
-    // The system is asked to tell us with the first look.
+    // The first poll installs the handlers.
     tokio::select! {
         biased;
         code = &mut asked => return code,
@@ -94,10 +95,10 @@ async fn terminated() -> std::io::Result<()> {
     std::future::pending().await
 }
 
-/// Takes a progress away, and the `^C` that the terminal has written.
+/// Clears the progress line and the `^C` echoed by the terminal.
 fn leave_the_line() {
     let mut stderr = std::io::stderr();
-    // Nobody can be told that stderr cannot be written to.
+    // A failed write to stderr cannot be reported.
     let _ = match (progress::can_be_shown(), stderr.is_terminal()) {
         (true, _) => write!(stderr, "\r\u{1b}[K"),
         (false, true) => writeln!(stderr),

@@ -1,13 +1,15 @@
-//! Lines of stdin, each of which is a text.
+//! Reads texts from stdin, one per line.
 
 use std::io::{BufRead, Read};
 
-/// Long lines are not gathered any further than this, so that memory holds one of the longest and not 64.
+/// Byte limit of a batch, so that memory holds one of the longest lines and not 64.
 const TOGETHER_BYTES: usize = 1024 * 1024;
-/// A line longer than this is a mistake, not a text. Its end, `\n` or `\r\n`, is not counted.
+/// Maximum line length; longer lines are an error. The line ending, `
+/// ` or `\r
+/// `, does not count.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// Lines of stdin, in bounded pieces.
+/// Lines of stdin, in bounded batches.
 pub(super) struct Lines<R> {
     stdin: R,
     read: usize,
@@ -18,12 +20,12 @@ impl<R: BufRead> Lines<R> {
         Lines { stdin, read: 0 }
     }
 
-    /// How many lines have come.
+    /// Number of lines read.
     pub(super) fn read(&self) -> usize {
         self.read
     }
 
-    /// At most so many lines; none at the end.
+    /// Up to `most` lines; empty at the end of input.
     pub(super) fn next(&mut self, most: usize) -> std::io::Result<Vec<String>> {
         let mut texts = Vec::new();
         let mut bytes = 0;

@@ -1,4 +1,4 @@
-//! Which addresses the server listens on, and opening them.
+//! Selects and opens the listening addresses.
 
 use std::fmt::{self, Display};
 use std::io;
@@ -13,30 +13,30 @@ use crate::config::address::{HostPort, Listen, is_loopback};
 use crate::config::server::NoAuthentication;
 use crate::config::{ConfigError, Loaded};
 
-/// An open address, and what it asks of its callers.
+/// An open listener and its authentication.
 pub(super) struct Listening {
     pub(super) at: At,
     pub(super) auth: Auth,
 }
 
-/// What was opened.
+/// The open listener.
 pub(super) enum At {
     Port(TcpListener, SocketAddr),
     #[cfg(unix)]
     Socket(corbie_mcp::transport::SocketFile),
 }
 
-/// One address to listen on, and how bad it is if that fails.
+/// An address to listen on, and whether a failure is fatal.
 struct Wanted {
     address: Listen,
-    /// Asked for by name or number, so a failure is fatal.
+    /// Requested explicitly, so a failure is fatal.
     explicit: bool,
 }
 
 const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
-/// Opens every address, after all of them were found fit to be opened. A default port that is taken is passed over as
-/// long as another could be opened.
+/// Opens every address, after all of them passed the authentication check. A default port in use is skipped if another
+/// address could be opened.
 pub(super) async fn open(loaded: &Loaded, ports: &[u16], access: &Access) -> Result<Vec<Listening>, ConfigError> {
     let key = if ports.is_empty() { "server.listen" } else { "--port" };
     let unfit = |address: &dyn Display, error: NoAuthentication| match loaded.config.server.auth {
@@ -84,7 +84,7 @@ pub(super) async fn open(loaded: &Loaded, ports: &[u16], access: &Access) -> Res
     {
         return Err(failure);
     }
-    // A name may have turned out to be another kind of address than it looked like, so each is asked for again.
+    // A host name may have resolved to a different kind of address than expected, so check each again.
     let ask = |at: At| {
         let authentication = loaded.config.server.authentication(at.is_of_this_machine(), anybody);
         let authentication = authentication.map_err(|error| unfit(&at, error))?;
@@ -94,7 +94,7 @@ pub(super) async fn open(loaded: &Loaded, ports: &[u16], access: &Access) -> Res
 }
 
 impl At {
-    /// Whether its callers are on this machine.
+    /// Whether only callers on this machine can connect.
     pub(super) fn is_of_this_machine(&self) -> bool {
         match self {
             At::Port(_, address) => is_loopback(address.ip()),
@@ -103,7 +103,7 @@ impl At {
         }
     }
 
-    /// Whether others than this user can reach it: their files are not the server's.
+    /// Whether other users can connect; they must not access the files of the server's user.
     pub(super) fn is_open_to_others(&self) -> bool {
         match self {
             At::Port(_, address) => !is_loopback(address.ip()),
@@ -112,7 +112,7 @@ impl At {
         }
     }
 
-    /// Where the protocol is spoken, for people.
+    /// The MCP URL, for people.
     pub(super) fn url(&self, encrypted: bool) -> String {
         match self {
             At::Port(..) if encrypted => format!("https://{self}/mcp"),
@@ -122,7 +122,7 @@ impl At {
         }
     }
 
-    /// Where a browser finds the console; it opens no socket files.
+    /// The console URL; browsers cannot open Unix sockets.
     pub(super) fn page(&self, encrypted: bool) -> Option<String> {
         match self {
             At::Port(..) => self.url(encrypted).strip_suffix("mcp").map(str::to_owned),
@@ -154,16 +154,16 @@ fn wanted(loaded: &Loaded, ports: &[u16]) -> Vec<Wanted> {
     configured.iter().map(|address| Wanted { address: address.clone(), explicit: true }).collect()
 }
 
-/// `localhost` is two addresses (T-43); the second is passed over on machines without IPv6.
+/// `localhost` means two addresses (T-43); the second is skipped on machines without IPv6.
 async fn bind(address: &HostPort) -> io::Result<Vec<At>> {
     let mut bound = Vec::new();
     if address.host().eq_ignore_ascii_case("localhost") {
         bound.push(TcpListener::bind(("127.0.0.1", address.port())).await?);
-        // Port 0 means "any": the second listener takes the number the first was given.
+        // Port 0 means "any": the second listener uses the port number of the first.
         let port = bound[0].local_addr()?.port();
         match TcpListener::bind(("::1", port)).await {
             Ok(listener) => bound.push(listener),
-            // Somebody else has the other half of the port, and clients that say `localhost` might reach them.
+            // Another process listens on the IPv6 port, and clients that connect to `localhost` might reach it.
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => return Err(error),
             // This machine has no IPv6.
             Err(_) => {}

@@ -1,4 +1,4 @@
-//! `corbie man`: the manual, made of the help texts.
+//! `corbie man`: man pages generated from the help texts.
 
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -20,17 +20,17 @@ pub(super) struct Man {
     folder: Option<PathBuf>,
 }
 
-/// A page, and the name that `man` finds it by.
+/// A page and its name for `man`.
 struct Page {
     name: String,
     roff: Vec<u8>,
 }
 
-/// What the writer of pages begins with: how apostrophes are written.
+/// Preamble of the generator that defines apostrophes.
 const APOSTROPHES: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
 pub(super) fn run(command: &Man, out: &mut dyn Write) -> End {
-    // A page has room for what short help leaves out.
+    // Include the options that short help hides.
     let mut whole = command::command().disable_help_subcommand(true).mut_args(|flag| flag.hide_short_help(false));
     whole.build();
     let Some(folder) = &command.folder else {
@@ -49,7 +49,7 @@ pub(super) fn run(command: &Man, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a command and those of the commands below it.
+/// The pages of a command and its subcommands.
 fn gather(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
     pages.push(page(command)?);
     command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| gather(below, pages))
@@ -70,13 +70,13 @@ fn page(command: &clap::Command) -> io::Result<Page> {
     }
     let below = command.get_after_long_help().or(command.get_after_help());
     sections(&below.map(ToString::to_string).unwrap_or_default()).to_writer(&mut roff)?;
-    // Every section brings what all of them need once.
+    // Every section repeats the preamble, which is needed only once.
     let mut text = String::from_utf8_lossy(&roff).replace(APOSTROPHES, "");
     text.insert_str(0, APOSTROPHES);
     Ok(Page { name, roff: text.into_bytes() })
 }
 
-/// What stands below a help text, such as its examples: each paragraph has a title, and becomes a section.
+/// Converts the text after the options, such as examples: each paragraph has a title and becomes a section.
 fn sections(text: &str) -> Roff {
     let mut roff = Roff::new();
     for paragraph in text.split("\n\n").filter(|paragraph| !paragraph.is_empty()) {

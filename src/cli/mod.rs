@@ -1,4 +1,4 @@
-//! The command line: one file per command.
+//! Command line interface: one file per command.
 
 mod ask;
 mod certificates;
@@ -77,7 +77,7 @@ pub struct Cli {
     color: Colour,
 }
 
-/// What every command understands; short help leaves it out.
+/// Heading of the options of every command; short help omits them.
 const GLOBAL: &str = "Global options";
 
 /// Where to listen, for `serve` and for starting without a command.
@@ -161,10 +161,10 @@ Examples:
     Worker { memory: u64 },
 }
 
-/// What a command ended with, for `main` to print.
+/// Result of a command, which `main` reports.
 type End = Result<ExitCode, Box<dyn std::error::Error>>;
 
-/// Runs the command that was typed and tells how it ended.
+/// Runs the command and reports its result.
 pub fn main() -> ExitCode {
     match command::typed() {
         Ok(Typed { cli, json }) => {
@@ -180,7 +180,7 @@ pub fn main() -> ExitCode {
 fn run(cli: Cli) -> End {
     let Cli { command, listen, config, trust, log_level, color } = cli;
     if let Some(Command::Worker { memory }) = command {
-        // It reads no settings: it is told what it needs.
+        // A worker reads no settings: its parent sends them.
         return workers::child::run(memory);
     }
     let asks_to_listen = listen.http || !listen.port.is_empty();
@@ -191,7 +191,7 @@ fn run(cli: Cli) -> End {
     if !has_its_own_end(command.as_ref()) {
         interrupt::end_at_once();
     }
-    // Settings of the user have no say in these, and their mistakes do not hinder them.
+    // These ignore the user's settings, so invalid settings do not affect them.
     match &command {
         Some(Command::Demo(command)) => return demo::run(command, &mut *screen::stdout()),
         Some(Command::Licenses(command)) => return licenses::run(command, &mut *screen::stdout()),
@@ -253,7 +253,7 @@ fn run(cli: Cli) -> End {
     }
 }
 
-/// Servers drain when they are interrupted, and some commands have something to undo or a line to end.
+/// Servers drain when interrupted, and some commands have to clean up or terminate a line.
 fn has_its_own_end(command: Option<&Command>) -> bool {
     match command {
         None | Some(Command::Stdio | Command::Serve { .. } | Command::Ask(_) | Command::Demo(_)) => true,
@@ -262,7 +262,7 @@ fn has_its_own_end(command: Option<&Command>) -> bool {
     }
 }
 
-/// Serves as the settings say, and tells of it as they say.
+/// Starts logging and export as configured, then serves.
 fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
     let loaded = Config::load(sources).map_err(WrongSettings)?;
     let exporting = telemetry::start_exporting(&loaded.config);
@@ -272,7 +272,7 @@ fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
     ended
 }
 
-/// Reads the settings and starts logging as they say.
+/// Loads the settings and starts logging.
 fn load(sources: Sources) -> Result<Loaded, WrongSettings> {
     let loaded = Config::load(sources)?;
     telemetry::start(&loaded.config.log);
@@ -280,8 +280,8 @@ fn load(sources: Sources) -> Result<Loaded, WrongSettings> {
     Ok(loaded)
 }
 
-/// The same for a command that people wait for, and that tells what happens in `modules` by itself: unless the
-/// settings name a level, only warnings of all others are logged.
+/// Loads the settings for an interactive command that reports the events of `modules` itself: unless `log.level` is
+/// set, other modules log warnings and `modules` only errors.
 fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, WrongSettings> {
     let loaded = Config::load(sources)?;
     match loaded.is_set("log.level") {
@@ -292,7 +292,7 @@ fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, WrongS
     Ok(loaded)
 }
 
-/// A file or folder that was named has to be there.
+/// Checks that a named file or folder exists.
 fn must_be_there(path: &Path) -> Result<(), String> {
     match path.exists() {
         true => Ok(()),

@@ -1,4 +1,4 @@
-//! `corbie models`: what is inside, where it comes from, and what is in use.
+//! `corbie models`: lists the built-in models and the one in use.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -26,7 +26,7 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
     let cards = builtin_models();
     let settings = &loaded.config.inference;
     inference::warn_of_unused(settings);
-    // Loading says at once whether the model that the settings name can be used.
+    // Loading shows whether the configured model works.
     let in_use = settings.embedding.path.as_ref().map(|path| (path, inference::open(settings)));
     if command.json {
         let own = in_use.as_ref().map(|(path, opened)| match opened {
@@ -49,7 +49,7 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
         }
     }
     match in_use {
-        // Programs have read it above.
+        // The JSON output above contains the error.
         Some((_, Err(error))) if command.json => {
             writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string()))?;
             Ok(ExitCode::FAILURE)

@@ -1,4 +1,4 @@
-//! Other instances, for commands that change a file which all of them follow.
+//! Synchronizes a shared file with other instances, for commands that change it.
 
 use std::io::Write;
 
@@ -6,25 +6,26 @@ use super::one_line;
 use crate::config::Config;
 use crate::shared_files::{self, Kind};
 
-/// Those who follow a file. They may be out of reach; then it is changed here, and servers of this machine tell them later.
+/// The other instances that share a file. If they are unreachable, the file is changed locally and a server on this
+/// machine publishes the change later.
 pub(super) struct Others<'a> {
     settings: Settings<'a>,
     kind: Kind,
 }
 
-/// What is known of who shares a file.
+/// The settings, as far as they are valid.
 #[derive(Clone, Copy)]
 pub(super) enum Settings<'a> {
     Good(&'a Config),
-    /// They have mistakes, and name a database all the same.
+    /// Invalid, but a database is configured.
     MistakenAndShared,
     Mistaken,
 }
 
-/// Whether others know what was changed here.
+/// Whether the change has reached the other instances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Told {
-    /// They do, or there are none.
+    /// It has, or there are no other instances.
     Yes,
     No,
 }
@@ -36,7 +37,7 @@ impl<'a> Others<'a> {
         Others { settings, kind }
     }
 
-    /// What all say, where the file is shared and the database answers.
+    /// The latest shared version, if the file is shared and the database is reachable.
     pub(super) fn newest(&self) -> std::io::Result<Option<String>> {
         let newest = match self.settings {
             Settings::Good(config) => runtime()?.block_on(shared_files::newest(config, self.kind)),
@@ -53,7 +54,7 @@ impl<'a> Others<'a> {
         }
     }
 
-    /// Brings what they have changed, and has them get what was changed here.
+    /// Pulls remote changes and publishes the local ones.
     pub(super) fn settle(&self) -> std::io::Result<Told> {
         let settled = match self.settings {
             Settings::Good(config) => runtime()?.block_on(shared_files::settle(config, self.kind)),

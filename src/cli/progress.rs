@@ -1,4 +1,4 @@
-//! One line on a terminal that tells how far a command is.
+//! Single-line progress display on a terminal.
 
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -6,15 +6,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::one_line;
 use crate::colour;
 
-/// Shown on stderr where that is a terminal, and gone when it is dropped.
+/// Shown on stderr if it is a terminal, and cleared on drop.
 pub(super) struct Progress {
     visible: bool,
 }
 
-/// Whether programs read what is printed, who wait without being told.
+/// Set for machine-readable output.
 static SILENT: AtomicBool = AtomicBool::new(false);
 
-/// From here on no progress is shown.
+/// Disables progress from now on.
 pub(super) fn silence() {
     SILENT.store(true, Ordering::Relaxed);
 }
@@ -28,14 +28,14 @@ impl Progress {
         Progress { visible: can_be_shown() && !is_silent() }
     }
 
-    /// For commands that print one result after the other: on a terminal those tell enough.
+    /// For commands that print results continuously: on a terminal the results themselves show the progress.
     pub(super) fn beside_results() -> Progress {
         let mut progress = Progress::new();
         progress.visible &= !std::io::stdout().is_terminal();
         progress
     }
 
-    /// A progress that says one thing for as long as it is kept.
+    /// Shows one message until it is dropped.
     pub(super) fn of(line: &str) -> Progress {
         let progress = Progress::new();
         progress.tell(line);
@@ -44,7 +44,7 @@ impl Progress {
 
     pub(super) fn tell(&self, line: &str) {
         if self.visible {
-            // Nobody is helped by a progress that cannot be shown.
+            // A failed write to stderr is ignored.
             let _ = write!(std::io::stderr(), "\r{}\u{1b}[K", one_line(line));
         }
     }
@@ -56,7 +56,7 @@ impl Drop for Progress {
     }
 }
 
-/// A line can only be written anew where the terminal can go back in it.
+/// Rewriting a line needs a terminal that supports cursor movement.
 pub(super) fn can_be_shown() -> bool {
     std::io::stderr().is_terminal() && !colour::is_dumb()
 }

@@ -1,4 +1,4 @@
-//! `corbie providers`: who can be asked, and how each is doing right now.
+//! `corbie providers`: lists providers and checks their current health.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -38,7 +38,7 @@ pub(super) struct Providers {
     json: bool,
 }
 
-/// Everybody, for programs; as `list_providers` and `models/list` put it.
+/// Output of `--json`, in the format of `list_providers` and `models/list`.
 #[derive(Serialize)]
 struct Told<'a> {
     providers: Vec<&'a Listed>,
@@ -50,12 +50,12 @@ struct Told<'a> {
     models: Option<Value>,
 }
 
-/// What this command tells by itself, so that the log need not.
+/// Log targets that are silenced, because this command reports the same itself.
 pub(super) const TOLD: &[&str] = &["corbie::providers"];
 
-/// How many are asked at once.
+/// Maximum concurrent requests.
 const AT_ONCE: usize = 16;
-/// How long one may take to list its models.
+/// Timeout of listing the models of one provider.
 const MOST: Duration = Duration::from_secs(10);
 
 pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -88,7 +88,7 @@ pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> 
     Ok(if nobody_fails || somebody_answers { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Asks everybody for their models, and takes the time of it.
+/// Requests the models of all providers and measures the latency.
 async fn ask(pool: &Pool) -> Vec<Listed> {
     let one = |provider: Arc<Provider>| async move {
         let started = Instant::now();
@@ -102,7 +102,7 @@ async fn ask(pool: &Pool) -> Vec<Listed> {
     stream::iter(providers.iter().cloned()).map(one).buffered(AT_ONCE).collect().await
 }
 
-/// Those of the settings that cannot be asked as they are.
+/// Configured providers that cannot be used, with the reason.
 fn unusable(settings: &config::providers::Providers, pool: &Pool) -> Vec<Listed> {
     let row = |(name, settings): (&String, &config::providers::Provider)| {
         let why = Provider::new(name, settings, pool.client()).err()?;
@@ -122,7 +122,7 @@ fn unusable(settings: &config::providers::Providers, pool: &Pool) -> Vec<Listed>
     settings.named.iter().filter_map(row).collect()
 }
 
-/// A table, with what there is to say of one provider below it.
+/// Prints a table, with details of a provider below its row.
 fn write_table<'a>(
     providers: impl Iterator<Item = &'a Listed>,
     models: impl Fn(&str) -> Vec<String>,
@@ -156,7 +156,7 @@ fn write_table<'a>(
     Ok(())
 }
 
-/// One line for each model of a provider.
+/// One line per model of a provider.
 fn lines_of_models(pool: &Pool, provider: &str) -> Vec<String> {
     let providers = pool.providers();
     let Some(provider) = providers.iter().find(|known| known.name == provider) else { return Vec::new() };
@@ -178,7 +178,7 @@ fn abilities(capabilities: &Capabilities) -> String {
     known.collect::<Vec<_>>().join(", ")
 }
 
-/// A number of tokens, roughly, as people say it.
+/// A number of tokens in short form, such as `128k`.
 fn tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),

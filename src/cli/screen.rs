@@ -1,13 +1,13 @@
-//! Stdout, where a terminal shows it: no document, model or server says what the terminal does.
+//! Terminal-safe stdout: sanitizes text from documents, models and servers.
 
 use std::io::{self, IsTerminal, Write};
 
 use super::harmless;
 
-/// Lets letters through, line ends, tabs, and of all escape sequences only those that this program writes itself.
+/// Passes printable characters, newlines and tabs, and only those escape sequences that corbie itself writes.
 pub(super) struct Screen<Out> {
     out: Out,
-    /// The first bytes of a letter whose rest has not been written yet.
+    /// An incomplete UTF-8 sequence at the end of the last write.
     begun: Vec<u8>,
 }
 
@@ -15,7 +15,7 @@ pub(super) const BOLD: &str = "\u{1b}[1m";
 pub(super) const DIM: &str = "\u{1b}[2m";
 pub(super) const PLAIN: &str = "\u{1b}[0m";
 
-/// Stdout as it is for pipes and files, which get what came, and made safe for a terminal.
+/// Stdout, unchanged for pipes and files, sanitized for a terminal.
 pub(super) fn stdout() -> Box<dyn Write> {
     let stdout = io::stdout().lock();
     match stdout.is_terminal() {
@@ -38,7 +38,7 @@ impl<Out: Write> Write for Screen<Out> {
         for chunk in all.utf8_chunks() {
             shown.push_str(&shown_of(chunk.valid()));
             match std::str::from_utf8(chunk.invalid()) {
-                // What is only begun stands at the end.
+                // An incomplete sequence can only be at the end.
                 Err(error) if error.error_len().is_none() => self.begun = chunk.invalid().to_vec(),
                 Err(_) => shown.push(char::REPLACEMENT_CHARACTER),
                 Ok(_) => {}
@@ -53,7 +53,7 @@ impl<Out: Write> Write for Screen<Out> {
     }
 }
 
-/// A text without what is harmful, but with the marks of this program.
+/// Sanitizes a text but keeps corbie's own style sequences.
 fn shown_of(text: &str) -> String {
     let mut pieces = text.split('\u{1b}');
     let mut shown = pieces.next().map(harmless).unwrap_or_default().into_owned();

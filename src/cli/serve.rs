@@ -1,4 +1,4 @@
-//! `corbie`, `corbie stdio` and `corbie serve`: the server itself.
+//! `corbie`, `corbie stdio` and `corbie serve`: runs the server.
 
 use std::io;
 use std::process::ExitCode;
@@ -22,7 +22,7 @@ use crate::route;
 use crate::shared_files::{self, Kind};
 use crate::supervised::{Name, supervised};
 
-/// Which ways in are opened.
+/// The transports to open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum With {
     Stdio,
@@ -30,11 +30,11 @@ pub(super) enum With {
     Both,
 }
 
-/// Serves until a signal, or the end of stdin where stdin is served, and drains before it returns.
+/// Serves until a signal, or until the end of stdin if stdin is served, and drains before returning.
 pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ended = runtime.block_on(run(loaded, ports, with));
-    // A read of stdin may still be waiting in its thread; it must not keep the process.
+    // A blocked read of stdin must not keep the process alive.
     runtime.shutdown_timeout(Duration::from_millis(100));
     ended
 }
@@ -45,7 +45,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let app = app::build_loaded(loaded)?;
     let http_options = app::http_options(config, &app);
     let App { server, classification, router, access, knowledge, shared_files, .. } = app;
-    // Before the first line of the log: whoever reads it may stop us at once.
+    // Before the first log line, because a supervisor that reads it may stop us right after.
     let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
     let stopping = supervised(Name("stop signals"), move || stop_on_signal(stopped.clone()));
     let following = supervised(Name("taxonomy"), move || reload::follow(followed.0.clone(), followed.1.clone()));
@@ -91,7 +91,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         tracing::info!(%trust, tools = server.registry().len(), "serving stdin and stdout");
         serving.spawn(async move {
             let ended = stdio::serve(&server, standing).await;
-            // The client that started us is gone; other listeners end with it only if it was the only way in.
+            // The client that started us has disconnected. Drain only if stdio was the only transport.
             if with == With::Stdio {
                 server.drain();
             }
@@ -131,7 +131,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         keeping.push(keep("local socket", move || local::serve(local.clone(), of_local.clone())));
     }
     if config.classification.taxonomy.is_some() || config.inference.embedding.path.is_some() {
-        // What has to be learned is learned now, not when the first text is waiting.
+        // Train now, not when the first text is waiting.
         keeping.push(keep("learning", move || {
             let classification = classification.clone();
             async move { classification.warm().await }
@@ -139,7 +139,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     }
     let mut end = Ok(ExitCode::SUCCESS);
     while let Some(ended) = serving.join_next().await {
-        // One that panicked ends the program as one that failed: whoever is being answered is answered first.
+        // A panicked listener ends the program like a failed one, after running calls are answered.
         if let Err(error) = ended.unwrap_or_else(|panic| Err(io::Error::other(panic))) {
             end = Err(error.into());
             server.drain();
@@ -153,12 +153,12 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
         }
     }
     drop(keeping);
-    // Calls that outlast the grace are dropped with the runtime, and audited then; `main` waits for the last line.
+    // Calls that exceed the grace period are dropped with the runtime and audited then; `main` waits for the last line.
     server.audit().event(AuditEvent::new("stop"));
     end
 }
 
-/// Keeps something going until it is dropped.
+/// Runs supervised work until the handle is dropped.
 fn keep<Work: Future<Output = ()> + Send + 'static>(
     name: &'static str,
     make: impl FnMut() -> Work + Send + 'static,
@@ -166,7 +166,7 @@ fn keep<Work: Future<Output = ()> + Send + 'static>(
     AbortOnDropHandle::new(tokio::spawn(supervised(Name(name), make)))
 }
 
-/// For whoever reads the log and wants to connect. The token itself is nobody's to read there.
+/// A hint for the log on how to obtain a token. It never contains the token itself.
 fn how_to_get_a_token(config: &Config) -> String {
     let own = match config.server.token {
         Some(_) => {
@@ -181,7 +181,7 @@ fn how_to_get_a_token(config: &Config) -> String {
     format!("callers need a token, as `Authorization: Bearer <token>`: {own}{others}")
 }
 
-/// Waits for work no connection waits for, such as tasks, within what is left of the grace.
+/// Waits for work that no connection waits for, such as tasks, for the rest of the grace period.
 async fn finish(server: &Server) {
     tokio::select! {
         _ = tokio::time::timeout_at(server.grace_ends(), server.finished()) => {}

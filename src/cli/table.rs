@@ -1,8 +1,8 @@
-//! Tables for people who read in a terminal.
+//! Plain-text tables for the terminal.
 
 use std::io::Write;
 
-/// Rows under a heading, each column as wide as it needs; numbers stand on the right.
+/// Prints rows under a heading with fitted column widths; numbers are right-aligned.
 pub(super) fn write_table(heading: &[(&str, Align)], rows: &[Vec<String>], out: &mut dyn Write) -> std::io::Result<()> {
     let wide = |text: &str| text.chars().count();
     let names: Vec<String> = heading.iter().map(|(name, _)| (*name).to_owned()).collect();

@@ -1,4 +1,4 @@
-//! `corbie tokens`: who may call from elsewhere, and what they may do.
+//! `corbie tokens`: creates, lists and revokes API tokens.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -94,7 +94,7 @@ pub(super) struct Revoke {
     json: bool,
 }
 
-/// `trust` is that of the command line. Settings with mistakes keep nobody from taking a token away.
+/// `trust` is the value from the command line. Invalid settings do not prevent revoking a token.
 pub(super) fn run(
     command: &Command,
     trust: Option<TrustLevel>,
@@ -122,7 +122,7 @@ pub(super) fn run(
     }
 }
 
-/// Who else has these tokens, as far as the settings tell.
+/// The other instances with these tokens, as far as the settings show.
 fn others<'l>(loaded: &'l Result<Loaded, WrongSettings>, sources: &Sources) -> Others<'l> {
     let settings = match loaded {
         Ok(loaded) => Settings::Good(&loaded.config),
@@ -157,7 +157,7 @@ fn create(
     if reached == Told::Yes {
         others.settle()?;
     }
-    // One of the same name may have been made elsewhere in this moment; then this one is called otherwise.
+    // Another instance may have created a token of the same name at the same time; then this one was renamed.
     if let Some(kept) = file.read()?.into_iter().find(|token| token.sha256 == new.record.sha256) {
         new.record.name = kept.name;
     }
@@ -175,7 +175,7 @@ fn create(
     Ok(ExitCode::SUCCESS)
 }
 
-/// A misspelt tool would make a token that is of no use, and nobody would know why.
+/// Rejects unknown tool names: a token for a misspelt tool would be useless without an obvious reason.
 fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::error::Error>> {
     if names.is_empty() {
         return Ok(());
@@ -185,7 +185,7 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
         match name.strip_suffix('*') {
             Some(beginning) if registry.iter().any(|tool| tool.name().starts_with(beginning)) => {}
             Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
-            // A path of the OpenAI API that no tool stands for.
+            // A path of the OpenAI API without a corresponding tool.
             None if name == "embeddings" => {}
             None => match registry.find(name).map_err(UnknownTool::because)?.name() {
                 exact if exact == name => {}
@@ -250,11 +250,11 @@ fn revoke(command: &Revoke, file: &TokenFile, others: &Others<'_>, out: &mut dyn
             writeln!(out, "revoked `{}` on this machine alone; other instances still let it in", token.name)?
         }
     }
-    // Whoever revokes a token must know where it still counts.
+    // The exit code shows whether the token may still be valid on other instances.
     Ok(if told == Told::Yes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// A token without its digest: nobody needs it, and it looks like a secret.
+/// A token without its digest, which has no use here and looks like a secret.
 fn shown(token: &TokenRecord) -> Value {
     let mut shown = json!(token);
     if let Some(members) = shown.as_object_mut() {

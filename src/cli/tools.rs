@@ -1,4 +1,4 @@
-//! `corbie tools list` and `corbie tools call`: the server's tools, without a client.
+//! `corbie tools list` and `corbie tools call`: lists and calls tools without a client.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ Examples:
     },
 }
 
-/// Why there is no such tool, with the next step as it is typed here.
+/// The error for an unknown tool, with advice in terms of this command line.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(super) struct UnknownTool(String);
@@ -62,7 +62,7 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let App { server, knowledge, .. } = app::build_loaded(loaded)?;
-        // Whoever may start the program may do what its stdio client may.
+        // The local user has the same trust as a stdio client.
         let trust = loaded.config.trust.level(Via::Stdio).into();
         match command {
             Command::List { json } => {
@@ -80,7 +80,7 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                 let progress = Progress::of(&format!("calling {name} …"));
                 let result = server.request(trust, "tools/call", &params).await;
                 if let Some(knowledge) = knowledge {
-                    // What was begun comes to an end, or goes on with the next start; the index is written.
+                    // Running work finishes or resumes at the next start, and the index is saved.
                     knowledge.finish(server.grace_ends()).await;
                 }
                 drop(progress);

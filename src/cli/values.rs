@@ -1,4 +1,4 @@
-//! Values that are checked as they are typed: what is wrong with one ends the program before anything is begun.
+//! Value parsers for arguments: an invalid value is a usage error, before any work starts.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::knowledge::date;
 
-/// A part of a whole.
+/// A share from 0 to 1.
 pub(super) fn share(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(share) if (0.0..=1.0).contains(&share) => Ok(share),
@@ -16,7 +16,7 @@ pub(super) fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A day, or a moment of one; it is given on as it was typed.
+/// A date or timestamp; returned unchanged.
 pub(super) fn day(text: &str) -> Result<String, String> {
     match date::bounds(text) {
         Some(_) => Ok(text.to_owned()),
@@ -33,14 +33,14 @@ pub(super) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
     }
 }
 
-/// A format that documents have, by the end of a file's name.
+/// A document format by its file extension.
 pub(super) fn format(text: &str) -> Result<Format, String> {
     Format::of_extension(text.trim_start_matches('.')).ok_or_else(|| {
         format!("no document has this format; use one of {}", Format::ALL.map(Format::as_str).join(", "))
     })
 }
 
-/// A file to write YAML to: its name decides how it is read.
+/// A path for YAML output: the extension decides how the file is read later.
 pub(super) fn yaml_file(path: PathBuf) -> Result<PathBuf, &'static str> {
     let extension = path.extension().unwrap_or_default();
     match ["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) {
@@ -49,7 +49,7 @@ pub(super) fn yaml_file(path: PathBuf) -> Result<PathBuf, &'static str> {
     }
 }
 
-/// Where a server without TLS is.
+/// URL of a server without TLS.
 pub(super) fn http_url(text: &str) -> Result<Url, String> {
     const EXAMPLE: &str = "write http://127.0.0.1:8090";
     match Url::parse(text) {

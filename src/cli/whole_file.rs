@@ -1,16 +1,16 @@
-//! Files that commands write for people, and what is said where they cannot be written.
+//! Atomic writes of output files, with error messages.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
 
 use crate::whole_file::{self, Access, Prepared};
 
-/// Writes a file that must not be there yet.
+/// Writes a file that must not exist yet.
 pub(super) fn create(path: &Path, bytes: &[u8]) -> Result<(), String> {
     place(path, bytes, Access::AsUsual, Prepared::create)
 }
 
-/// Writes a file in the place of the one that may be there, which nobody else can read afterwards than before.
+/// Replaces a file atomically and keeps its access restrictions.
 pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let before = path.symlink_metadata().ok().filter(std::fs::Metadata::is_file);
     place(path, bytes, before.as_ref().map_or(Access::AsUsual, Access::Like), Prepared::replace)

@@ -43,7 +43,7 @@ async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failur
     peer.call("knowledge-ask", arguments).await
 }
 
-/// The answer and what it rests on; where there is none, why, and the passages themselves.
+/// Prints the answer and its sources; without an answer, prints the reason and the passages.
 fn write_answer(reply: &Value, question: &str, out: &mut dyn Write) -> io::Result<()> {
     let list = |member: &str| reply[member].as_array().cloned().unwrap_or_default();
     let passages = list("passages");

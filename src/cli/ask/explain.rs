@@ -1,4 +1,4 @@
-//! `corbie ask --explain`: where a prompt would go, and why.
+//! `corbie ask --explain`: shows the routing decision for a prompt.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -13,7 +13,7 @@ use crate::config::providers::Price;
 use crate::route::tools::{Candidate, Explained};
 use crate::route::{self, Documents, Router};
 
-/// How much of a system prompt is shown.
+/// Maximum characters of a system prompt that are shown.
 const SHOWN: usize = 72;
 
 pub(super) async fn explain(
@@ -39,7 +39,7 @@ pub(super) async fn explain(
     Ok(ExitCode::SUCCESS)
 }
 
-/// One line for each thing that was decided. `nobody` is what asking would fail with where nobody can be asked.
+/// Prints one line per decision. `nobody` is the error that a request would return if no provider can serve it.
 fn write(
     explained: &Explained,
     not_asked: Option<NotAsked>,
@@ -71,7 +71,7 @@ fn write(
     Ok(())
 }
 
-/// The category that counts, and how sure that is.
+/// The effective category and its confidence.
 fn category(explained: &Explained) -> String {
     let Some(category) = &explained.category else { return "none; the prompt was not looked at".into() };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);

@@ -1,22 +1,22 @@
-//! What the documents know of a prompt, and what that changes, in lines for people.
+//! Formats the grounding result of a prompt and its effect on routing.
 
 use crate::route::tools::Documents;
 
-/// A label and what is to be said under it.
+/// A label and its text.
 pub(super) type Line = (&'static str, String);
 
-/// Why documents that have a say were not asked.
+/// Why the documents were not searched although grounding is enabled.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum NotAsked {
-    /// Whoever names a model wants that one.
+    /// The user named a model, which takes precedence.
     ModelNamed,
-    /// Prompts of this category stay where they are.
+    /// Prompts of this category are pinned to the local model.
     Stays,
-    /// They could not be searched, or not in time.
+    /// The search failed or timed out.
     Failed,
 }
 
-/// Of documents that were asked. `asked` is who is asked with them.
+/// Lines for a grounding result. `asked` is the target that gets the passages.
 pub(super) fn lines(documents: &Documents, asked: Option<&str>) -> Vec<Line> {
     let Documents { relevance, passages, verdict, sources, instead_of } = documents;
     let best = format!("the best passage is {:.0} % relevant", 100.0 * relevance);

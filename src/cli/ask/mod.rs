@@ -1,4 +1,4 @@
-//! `corbie ask`: one prompt to the model that suits it, and its answer as it comes.
+//! `corbie ask`: routes one prompt to a model and streams the answer.
 
 mod documents;
 mod explain;
@@ -65,10 +65,10 @@ pub(super) struct Ask {
     json: bool,
 }
 
-/// What this command tells by itself, so that the log need not.
+/// Log targets that are silenced, because this command reports the same itself.
 pub(super) const TOLD: &[&str] = &["corbie::route", "corbie::providers"];
 
-/// An answer, for programs.
+/// Output of `--json`.
 #[derive(Serialize)]
 struct Answered<'a> {
     answer: String,
@@ -76,13 +76,13 @@ struct Answered<'a> {
     thinking: Option<String>,
     model: Option<&'a str>,
     provider: Option<&'a str>,
-    /// Why it ended, in the words of `chat_completion`.
+    /// Finish reason, with the values of `chat_completion`.
     stop: Value,
     usage: Usage,
     decision: &'a Record,
 }
 
-/// As long as this the index has to be written, where there is a new one.
+/// Time limit for writing a rebuilt index.
 const FINISH: Duration = Duration::from_secs(10);
 
 pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -110,7 +110,8 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
 }
 
 async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Write) -> End {
-    // So that a prompt goes where `corbie serve` would send it. Where no local server runs, this takes no time.
+    // Detect local servers, so that a prompt is routed as `corbie serve` would route it. Without a local server, this
+    // takes no time.
     router.pool().detect().await;
     if command.explain {
         return explain::explain(router, &prompt, command.model.as_deref(), command.json, out).await;
@@ -124,19 +125,19 @@ async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Wr
     }
 }
 
-/// Opens the knowledge base where it has a say: a server has done so, and the time to look for passages is short. Tasks that
-/// others left behind are not begun, as nobody would finish them.
+/// Opens the knowledge base in advance if grounding is enabled, as a server does: the time limit for the search is
+/// short. Tasks that other processes left behind are not started, because this process would exit before they finish.
 async fn prepare(app: &App) {
     let Some(knowledge) = &app.knowledge else { return };
     knowledge.leave_tasks();
-    // What goes wrong costs the passages and not the answer.
+    // A failure costs only the passages; the prompt is still answered.
     if app.router.settings().grounding.enabled && knowledge.open().await.is_ok() {
         let _ = app.inference.load().await;
     }
 }
 
-/// Ends the program as a person asks for it, whatever it is doing: a write to a pager that does not read would hold up
-/// any more polite end. The connection to the provider ends with it.
+/// Exits on Ctrl-C immediately: a blocked write to a pager that does not read would delay a graceful shutdown. The
+/// connection to the provider closes with the process.
 async fn end_on_interrupt() {
     if tokio::signal::ctrl_c().await.is_ok() {
         let mut stderr = std::io::stderr();
@@ -207,7 +208,7 @@ impl Ask {
     }
 }
 
-/// Who answered, why, and what it took.
+/// Target, reason, tokens, cost and latency.
 fn summary(record: &Record, stop: &Stop) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let mut told = vec![format!("→ {}/{}", name(&record.provider), name(&record.model))];
@@ -230,12 +231,12 @@ fn summary(record: &Record, stop: &Stop) -> String {
     told.join(" · ")
 }
 
-/// What chose a model, and the rule if it was one.
+/// The reason for the model, or the rule that chose it.
 fn why(why: &str, rule: Option<&str>) -> String {
     rule.map_or_else(|| why.to_owned(), |rule| format!("rule {rule}"))
 }
 
-/// An amount, to a millionth, without zeros that say nothing.
+/// An amount with up to six decimals, without trailing zeros.
 fn money(amount: f64) -> String {
     let digits = format!("{amount:.6}");
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! An answer as it is shown: the text on stdout as it comes, the thinking apart from it on stderr.
+//! Streaming output of an answer: text on stdout, reasoning on stderr.
 
 use std::io::{IsTerminal, Write};
 
@@ -7,18 +7,18 @@ use super::super::progress::Progress;
 use super::super::screen::{DIM, PLAIN};
 use crate::colour;
 
-/// Writes an answer down piece by piece.
+/// Writes an answer piece by piece.
 pub(super) struct Pieces<'a> {
     out: &'a mut dyn Write,
-    /// Shown until there is something to read.
+    /// Shown until the first output.
     waiting: Option<Progress>,
-    /// The thinking that is shown has not been ended yet.
+    /// Reasoning output has started and is not terminated yet.
     thinks: bool,
-    /// Something stands on the last line of stdout.
+    /// The last line on stdout is not terminated.
     within_line: bool,
 }
 
-/// Says that an answer is waited for, until it is dropped.
+/// Shows a progress message until it is dropped.
 pub(super) fn waiting() -> Progress {
     let progress = Progress::new();
     progress.tell("asking …");
@@ -57,7 +57,7 @@ impl Pieces<'_> {
         Ok(())
     }
 
-    /// Ends the last line.
+    /// Terminates the last line.
     pub(super) fn end(&mut self) -> std::io::Result<()> {
         self.end_thinking()?;
         if std::mem::take(&mut self.within_line) {

@@ -1,11 +1,11 @@
-//! The prompt: words of the command line, what comes on stdin, or both.
+//! Reads the prompt from the command line, from stdin, or both.
 
 use std::io::{IsTerminal, Read};
 
-/// No model reads more, and what is longer was hardly meant to be asked.
+/// Maximum prompt size. No model accepts more, and longer input is probably a mistake.
 const MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// Why there is no prompt.
+/// Why there is no valid prompt.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Error {
     #[error("give a prompt: corbie ask \"why is the sky blue?\"; or pipe one into it")]
@@ -21,13 +21,13 @@ pub(super) enum Error {
 }
 
 impl Error {
-    /// Whether there is none, which is a mistake of whoever typed, and not what one that is there is like.
+    /// Whether the prompt is missing, which is a usage error, rather than invalid.
     pub(super) fn is_wrong_usage(&self) -> bool {
         matches!(self, Error::None | Error::Empty)
     }
 }
 
-/// The words, joined. Without any, stdin is the prompt; after a `-` at the end it follows the words.
+/// Joins the words. Without words, stdin is the prompt; if the last word is `-`, stdin follows the words.
 pub(super) fn gather(words: &[String], stdin: impl Read + IsTerminal) -> Result<String, Error> {
     let prompt = match words {
         [] if stdin.is_terminal() => return Err(Error::None),

@@ -1,12 +1,12 @@
-//! The sample documents, which are inside the program: papers of a museum that does not exist.
+//! Embedded sample documents: papers of a fictional museum.
 
 use std::io;
 use std::path::Path;
 
-/// The name of the folder they are written to.
+/// Name of the folder they are written to.
 pub(super) const FOLDER: &str = "gull-rock";
 
-/// Each with its name. `documents/README.md` says where they come from.
+/// Name and content of each file. `documents/README.md` describes their origin.
 const FILES: [(&str, &[u8]); 7] = [
     ("handbook.pdf", include_bytes!("documents/handbook.pdf")),
     ("history.html", include_bytes!("documents/history.html")),
@@ -17,7 +17,7 @@ const FILES: [(&str, &[u8]); 7] = [
     ("visitors.xlsx", include_bytes!("documents/visitors.xlsx")),
 ];
 
-/// Writes them as files, so that they are read the way any file is.
+/// Writes them as files, so that they are imported like any other file.
 pub(super) fn write(folder: &Path) -> io::Result<()> {
     std::fs::create_dir(folder)?;
     FILES.iter().try_for_each(|(name, bytes)| std::fs::write(folder.join(name), bytes))

@@ -1,4 +1,4 @@
-//! Signals that ask for the end, for a command that has something to remove.
+//! Signal handling for a command with a temporary folder to remove.
 
 use std::path::{Path, PathBuf};
 
@@ -7,10 +7,10 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::place;
 
-/// What shells take for "interrupted".
+/// Exit status of an interrupted command, by shell convention.
 pub(super) const INTERRUPTED: u8 = 130;
 
-/// Watches for as long as it is kept.
+/// Watches for signals until it is dropped.
 #[derive(Debug)]
 pub(super) struct Ending {
     asked: CancellationToken,
@@ -18,15 +18,15 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// The first signal asks for an orderly end; the second one removes the folder and ends the program, whatever it is
-    /// doing: a pager that does not read holds up any more polite end.
+    /// The first signal requests a graceful shutdown. The second one removes the folder and exits immediately: a pager
+    /// that does not read would delay a graceful shutdown.
     pub(super) fn watch(signals: Signals, folder: &Path) -> Ending {
         let asked = CancellationToken::new();
         let watching = tokio::spawn(watch(signals, asked.clone(), folder.to_owned()));
         Ending { asked, _watching: AbortOnDropHandle::new(watching) }
     }
 
-    /// Ends when it was asked for.
+    /// Resolves when shutdown was requested.
     pub(super) async fn asked(&self) {
         self.asked.cancelled().await;
     }
@@ -44,7 +44,7 @@ async fn watch(mut signals: Signals, asked: CancellationToken, folder: PathBuf) 
     std::process::exit(INTERRUPTED.into());
 }
 
-/// Ctrl-C, a request to end, and a terminal that is closed.
+/// SIGINT, SIGTERM and SIGHUP.
 #[derive(Debug)]
 pub(super) struct Signals {
     #[cfg(unix)]
@@ -53,7 +53,7 @@ pub(super) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// From this call on; what comes before it is watched for is not lost.
+    /// Starts listening; signals that arrive before `watch` are not lost.
     pub(super) fn listen() -> Signals {
         use tokio::signal::unix::{SignalKind, signal};
         let listen = |kind| signal(kind).ok();
@@ -70,7 +70,8 @@ impl Signals {
         tokio::select! {
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
-            // A server takes it for the wish to read its settings again, and would stay behind without its terminal.
+            // A server reloads its configuration on SIGHUP and would stay behind without its terminal, so send SIGTERM
+            // to the own process instead.
             _ = hangup.recv() => {
                 use rustix::process::{Signal, getpid, kill_process};
                 if kill_process(getpid(), Signal::TERM).is_ok() {

@@ -1,7 +1,7 @@
-//! `corbie demo`: what the program does, shown on sample documents, without a trace.
+//! `corbie demo`: shows the features on sample documents and leaves no files behind.
 //!
-//! Everything goes through the tools that clients call, in a folder and with settings of its own. The folder is removed in
-//! the end, also after a failure and after Ctrl-C.
+//! The demo calls the same tools as MCP clients, with its own folder and configuration. The folder is removed at the
+//! end, also after a failure or Ctrl-C.
 
 mod documents;
 mod ending;
@@ -49,30 +49,30 @@ Examples:
   corbie demo --serve --port 8099
   corbie demo --json          # the same for programs";
 
-/// What is said in the end to whoever liked it.
+/// Suggested next steps, printed at the end.
 const NEXT: [(&str, &str); 3] = [
     ("corbie add ~/Documents", "make your own documents searchable"),
     ("corbie serve", "open the console on them, and let clients connect"),
     ("corbie connect claude-desktop", "have your MCP client use corbie"),
 ];
 
-/// One that is free.
+/// Lets the system choose a free port.
 const ANY_PORT: u16 = 0;
-/// How long threads that wait for something may take to notice the end.
+/// Time limit for blocked threads at shutdown.
 const LAST_THREADS: Duration = Duration::from_millis(100);
 
 pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
-    // Before there is a folder, so that there is no moment in which a signal would leave it behind.
+    // Before the folder exists, so that no signal can leave it behind.
     let signals = {
         let _inside = runtime.enter();
         Signals::listen()
     };
-    // Whoever names a port should not have to watch the demo to learn that it is taken.
+    // Bind first, so that a port conflict is reported before the demo runs.
     let port = command.port.map(hold).transpose()?;
     let place = Place::new()?;
     let end = show(command, &place, port, signals, &runtime, out);
-    // A question that nobody answered may still wait in its thread.
+    // A thread may still be blocked reading an answer from stdin.
     runtime.shutdown_timeout(LAST_THREADS);
     place.remove()?;
     end
@@ -103,7 +103,7 @@ fn show(
         let open = command.serve || (may_ask && is_wanted(&ending, out).await?);
         Ok::<_, Box<dyn std::error::Error>>((ending, open))
     })?;
-    // The signals are watched for as long as there is something to remove.
+    // `ending` lives until here, so that signals are handled while the folder exists.
     match (ending.was_asked(), open) {
         (true, _) => Ok(ExitCode::from(INTERRUPTED)),
         (false, true) => {
@@ -114,7 +114,7 @@ fn show(
     }
 }
 
-/// Asks whether the console shall be opened; who says nothing wants none.
+/// Prompts whether to open the console; the default is no.
 async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool> {
     write!(out, "\nOpen the console on these documents? [y/N] ")?;
     out.flush()?;
@@ -131,16 +131,16 @@ async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool
     }
 }
 
-/// Takes a port, so that nobody else has it until it is served.
+/// Binds a port, to reserve it until it is served.
 fn hold(port: u16) -> Result<TcpListener, String> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| format!("--port: cannot listen on port {port}: {error}; choose another port"))
 }
 
-/// Serves what was added, until a signal.
+/// Serves the documents until a signal arrives.
 fn console(loaded: &Loaded, held: TcpListener, json: bool, out: &mut dyn Write) -> End {
     let port = held.local_addr()?.port();
-    // Nobody else takes it within a moment, which is all that is needed.
+    // Another process is unlikely to take the port in the short time until it is bound again.
     drop(held);
     if json {
         writeln!(out, "{}", serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }))?;

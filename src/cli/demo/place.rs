@@ -1,4 +1,4 @@
-//! Where the demo happens: a folder of its own, with settings of its own, that is gone in the end.
+//! Temporary folder and configuration of the demo.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,15 +15,15 @@ use crate::config::{Config, ConfigError, Loaded, Sources};
 #[derive(Debug)]
 pub(super) struct Place(TempDir);
 
-/// How often removing the folder is tried: a thread that is about to end may still write a file into it.
+/// Attempts at removing the folder: a thread that is shutting down may still write a file into it.
 const TRIES: u32 = 50;
 const PAUSE: Duration = Duration::from_millis(20);
 
 impl Place {
-    /// A new folder, in the one for what is temporary, with the documents in it.
+    /// Creates a folder in the system's temporary directory and writes the documents into it.
     pub(super) fn new() -> io::Result<Place> {
         let within = std::path::absolute(std::env::temp_dir())?;
-        // Settings are text, and so are the names in them.
+        // Settings are UTF-8, including paths.
         if within.to_str().is_none() {
             let why = "the name of the folder for temporary files is not Unicode; name another one with TMPDIR";
             return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
@@ -41,8 +41,8 @@ impl Place {
         self.folder().join(documents::FOLDER)
     }
 
-    /// Settings that come from nowhere else: no file and no variable of the user has a say, nothing of theirs is touched,
-    /// and the only provider answers by itself.
+    /// Settings that ignore the user's files and environment variables and touch none of the user's data. The only
+    /// provider is the mock.
     pub(super) fn settings(&self) -> Result<Loaded, ConfigError> {
         let of_nobody = self.folder().join("no-settings");
         Config::load(Sources {
@@ -52,11 +52,11 @@ impl Place {
             variables: BTreeMap::new(),
             overrides: vec![
                 ("knowledge.storage_path".into(), json!(self.folder().join("knowledge"))),
-                // The documents are short, and so is what is found in them.
+                // The documents are short, so small chunks give short passages.
                 ("knowledge.chunk_size".into(), json!(100)),
                 ("knowledge.chunk_overlap".into(), json!(0)),
                 ("server.tokens_file".into(), json!(self.folder().join("tokens.json"))),
-                // A page that is left open must not hold up the end.
+                // A console page left open must not delay shutdown.
                 ("server.shutdown_grace_seconds".into(), json!(1)),
                 ("providers.detect_ports".into(), json!([])),
                 ("providers.mock".into(), json!({ "type": "mock" })),
@@ -66,7 +66,7 @@ impl Place {
         })
     }
 
-    /// Removes everything, or says where it is.
+    /// Removes the folder, or returns an error with its path.
     pub(super) fn remove(self) -> io::Result<()> {
         let folder = self.0.keep();
         remove(&folder).map_err(|error| {
@@ -75,7 +75,7 @@ impl Place {
     }
 }
 
-/// Removes a folder that somebody may still be writing to.
+/// Removes a folder that other threads may still be writing to.
 #[expect(clippy::disallowed_methods, reason = "the program is about to end, and nothing runs beside it")]
 pub(in crate::cli) fn remove(folder: &Path) -> io::Result<()> {
     for _ in 1..TRIES {

@@ -1,4 +1,4 @@
-//! What is shown, in order.
+//! The steps of the demo, in order.
 
 use serde::Serialize;
 use std::time::Instant;
@@ -9,13 +9,13 @@ use super::step::{Done, Step};
 use super::teller::Teller;
 use crate::cli::knowledge::peer::Peer;
 
-/// A step, and why it is worth a look.
+/// A step and its title.
 struct Scene {
     title: &'static str,
     step: Step,
 }
 
-/// Everything that was shown, for programs.
+/// Output of `--json`.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) steps: Vec<Told>,
@@ -25,7 +25,7 @@ pub(super) struct Report {
 #[derive(Debug, Serialize)]
 pub(super) struct Told {
     pub(super) title: &'static str,
-    /// What a person would type for it.
+    /// The equivalent command line.
     pub(super) command: String,
     pub(super) seconds: f64,
     pub(super) result: serde_json::Value,
@@ -66,7 +66,7 @@ const SCENES: [Scene; 8] = [
     },
 ];
 
-/// Does one step after the other, and tells of each as it happens.
+/// Runs the steps in order and reports each one.
 pub(super) async fn play(
     peer: &Peer,
     place: &Place,

@@ -1,4 +1,4 @@
-//! One thing that the demo does, by the tool that a client would call.
+//! One step of the demo, run with the MCP tool that a client would call.
 
 use serde_json::{Value, json};
 
@@ -11,7 +11,7 @@ use crate::cli::one_line;
 
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Step {
-    /// The folder as people see it.
+    /// Folder name as shown in the output.
     Add(&'static str),
     Search(&'static str),
     Ask(&'static str),
@@ -19,22 +19,22 @@ pub(super) enum Step {
     Explain(&'static str),
 }
 
-/// What became of a step.
+/// Result of a step.
 #[derive(Debug)]
 pub(super) struct Done {
     /// For people.
     pub(super) lines: Vec<String>,
-    /// For programs: the tool's own words.
+    /// For programs: the tool's result.
     pub(super) result: Value,
 }
 
-/// So much of an answer is shown, in characters.
+/// Maximum characters of an answer that are shown.
 const SHOWN: usize = 160;
-/// And so many of the passages that it rests on.
+/// Maximum number of sources shown.
 const SOURCES: usize = 2;
 
 impl Step {
-    /// What a person would type for it.
+    /// The equivalent command line.
     pub(super) fn command(self) -> String {
         match self {
             Step::Add(folder) => format!("corbie add {folder}"),
@@ -66,7 +66,7 @@ impl Step {
     }
 }
 
-/// Every file must be there for what follows.
+/// Fails unless every file was added, because the next steps need them.
 fn added(result: &Value) -> Result<Vec<String>, String> {
     let number = |member: &str| result[member].as_u64().unwrap_or_default();
     let (total, added) = (number("files_total"), number("added"));
@@ -78,7 +78,7 @@ fn added(result: &Value) -> Result<Vec<String>, String> {
     }
 }
 
-/// The names of the files, in order, and which of them had to be looked at.
+/// Sorted file names, with a mark on files that needed OCR.
 fn files(result: &Value) -> String {
     let mut files: Vec<String> = result["files"].as_array().into_iter().flatten().map(named).collect();
     files.sort_unstable();

@@ -1,4 +1,4 @@
-//! The demo as people read it.
+//! Text output of the demo.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -8,7 +8,7 @@ use crate::colour;
 
 pub(super) struct Teller<'a> {
     out: &'a mut dyn Write,
-    /// Whether a program reads: then nothing is told before the end.
+    /// With `--json`, nothing is printed before the end.
     json: bool,
     marks: bool,
     steps: usize,
@@ -28,7 +28,7 @@ impl Teller<'_> {
         writeln!(self.out, "A look at corbie: offline, in a temporary folder that is removed in the end.")
     }
 
-    /// Before a step, so that nobody wonders what takes its time.
+    /// Printed before the step, so that the user sees which step takes time.
     pub(super) fn announce(&mut self, title: &str, command: &str) -> io::Result<()> {
         self.at += 1;
         if self.json {

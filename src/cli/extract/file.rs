@@ -1,4 +1,4 @@
-//! The bytes of a file, or why there are none.
+//! Opens and reads an input file, with size and format checks.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -26,8 +26,8 @@ pub(super) enum Failure {
     Worker(#[from] workers::Error),
 }
 
-/// The bytes of a file and what its name says it is, after the checks in the order the contract has them (K-29). What
-/// has no ending is known by its content alone.
+/// The bytes of a file and the format by its extension, after the checks in the order of the contract (K-29). The
+/// format of a file without extension is detected from its content.
 pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), Failure> {
     if file == Path::new("-") {
         return Ok((bytes(io::stdin().lock(), most)?, None));
@@ -53,7 +53,7 @@ pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), 
     Ok((bytes(opened, most)?, named))
 }
 
-/// A pipe has no length, and a file may grow.
+/// Enforces the limit while reading: a pipe has no length, and a file may grow.
 fn bytes(from: impl Read, most: u64) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     from.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(Failure::Unreadable)?;
@@ -69,7 +69,7 @@ fn too_large(found: u64, most: u64) -> Failure {
 }
 
 impl Failure {
-    /// A word that stays the same, for programs (K-31).
+    /// Stable error code for programs (K-31).
     pub(super) fn kind(&self) -> &str {
         match self {
             Failure::Unsupported(_) => "unsupported_format",

@@ -1,4 +1,4 @@
-//! `corbie extract`: the text of documents, without a server.
+//! `corbie extract`: extracts text from documents, without a server.
 
 mod file;
 mod output;
@@ -60,7 +60,7 @@ enum When {
     Off,
 }
 
-/// What this command tells by itself, so that the log need not.
+/// Log targets that are silenced, because this command reports the same itself.
 pub(super) const TOLD: &[&str] = super::ask::TOLD;
 
 pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -88,7 +88,7 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
 }
 
 impl Extract {
-    /// A value of `--ocr` without `=` would be taken for a file.
+    /// Catches a value of `--ocr` without `=`, which would be taken for a file.
     fn check(&self) -> Result<(), WrongUsage> {
         let is_value = |file: &&PathBuf| When::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
@@ -100,10 +100,10 @@ impl Extract {
     }
 }
 
-/// Reads one file after the other.
+/// Reads files with the worker pool.
 struct Reader<'r> {
     command: &'r Extract,
-    /// The largest file.
+    /// Maximum file size in bytes.
     most: u64,
     pool: &'r Pool,
     describer: Option<&'r Describer>,
@@ -113,7 +113,7 @@ struct Reader<'r> {
 impl Reader<'_> {
     async fn read(&self, file: &Path) -> Result<Read, Failure> {
         let (path, most) = (file.to_owned(), self.most);
-        // A pipe may let us wait, and the other files need not.
+        // Reading from a pipe may block, and the other files need not wait for it.
         let opened = tokio::task::spawn_blocking(move || file::open(&path, most)).await;
         let (bytes, named) = opened.map_err(|error| Failure::Unreadable(error.into()))??;
         let mut far = Far::default();
@@ -137,20 +137,20 @@ impl Reader<'_> {
     }
 }
 
-/// How far all files together are.
+/// Progress over all files.
 struct Shown {
     progress: Progress,
     ended: usize,
     files: usize,
 }
 
-/// How far one file is.
+/// Progress of one file.
 #[derive(Debug, Clone, Copy, Default)]
 struct Far {
-    /// So many are done.
+    /// Pages done.
     pages: u32,
     of: Option<u32>,
-    /// The last that is read as a picture, or has one that is.
+    /// The last page in OCR.
     looking: u32,
 }
 

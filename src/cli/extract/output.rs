@@ -1,4 +1,4 @@
-//! What is printed of a document.
+//! Output of extracted documents as text, Markdown or JSON.
 
 use std::io::{self, BufWriter, Write};
 
@@ -9,18 +9,18 @@ use super::super::one_line;
 use super::file::Failure;
 use crate::workers::{Error, Read};
 
-/// What to do where Tesseract could not read pictures. The error itself has words that programs may know (K-31).
+/// Advice if Tesseract fails. The error text itself is stable, because programs may match it (K-31).
 const NO_OCR: &str = "install Tesseract, or name it in `ocr.tesseract`; `ocr.engine: builtin` needs nothing";
 
 pub(super) struct Output {
     pub(super) markdown: bool,
     pub(super) json: bool,
-    /// Each text has the name of its file above it.
+    /// Prints the file name above each text.
     pub(super) named: bool,
 }
 
 impl Output {
-    /// Whether everything was read.
+    /// Returns whether the document was read completely.
     pub(super) fn write(&self, file: &str, result: Result<Read, Failure>, out: &mut dyn Write) -> io::Result<bool> {
         let (read, error) = match result {
             Ok(Read { document, partial, .. }) => {
@@ -43,7 +43,7 @@ impl Output {
         let pages =
             read.as_ref().filter(|document| document.says_something()).map_or(0, |document| document.pages.len());
         if let Some(document) = read {
-            // That there is no text at all says the first of these as well.
+            // The error "no text" already implies the note about unread pages.
             notes.extend(pictures(&document).filter(|_| !error.as_ref().is_some_and(is_no_text)));
             notes.extend(document.warnings.iter().map(|warning| note(warning, document.pages.len())));
             let text = if self.markdown { corbie_extract::markdown(&document) } else { document.printed() };
@@ -71,12 +71,12 @@ impl Output {
     }
 }
 
-/// Whether nothing is missing but words.
+/// Whether the only problem is that the document has no text.
 fn is_no_text(failure: &Failure) -> bool {
     failure.kind() == corbie_extract::Error::NoText.kind()
 }
 
-/// A warning, with the page where there are several.
+/// A warning, with its page number if the document has several pages.
 fn note(warning: &Warning, pages: usize) -> String {
     match warning.page.filter(|_| pages > 1) {
         Some(page) => format!("page {page}: {}", warning.message),
@@ -84,7 +84,7 @@ fn note(warning: &Warning, pages: usize) -> String {
     }
 }
 
-/// Pages that were not read beside those that were.
+/// A note listing the pages with images that were not read.
 fn pictures(document: &Document) -> Option<String> {
     let unread = |page: &&Page| page.scanned && page.confidence.is_none() && !is_legible(&page.text());
     let pages: Vec<String> = document.pages.iter().filter(unread).map(|page| page.number.to_string()).collect();
@@ -92,7 +92,7 @@ fn pictures(document: &Document) -> Option<String> {
     (!pages.is_empty() && !is_picture).then(|| format!("pages that show more than was read: {}", pages.join(", ")))
 }
 
-/// What `--json` says about one file.
+/// One line of `--json` output.
 #[derive(Serialize)]
 struct Line<'a> {
     file: &'a str,
@@ -111,7 +111,7 @@ struct Shown<'a> {
     warnings: &'a [Warning],
 }
 
-/// A page, and all its text.
+/// A page with its full text.
 #[derive(Serialize)]
 struct WithText<'a> {
     #[serde(flatten)]
@@ -132,7 +132,7 @@ fn text<S: Serializer>(page: &Page, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&page.text())
 }
 
-/// Written as it is made: a document may be large.
+/// Serialized directly to the output: a document may be large.
 fn write_line(file: &str, read: Option<&Document>, error: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
     let document = read.map(|document| Shown {
         format: document.format,

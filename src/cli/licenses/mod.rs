@@ -1,7 +1,7 @@
-//! `corbie licenses`: whose work is inside, and under which conditions.
+//! `corbie licenses`: lists bundled third-party software and its licenses.
 //!
-//! `list.json` and `texts.json.gz` are made by `tests/cli/licenses.rs` from what cargo knows, and committed. A test fails
-//! when they are not what is made from `Cargo.lock`.
+//! `tests/cli/licenses.rs` generates `list.json` and `texts.json.gz` from cargo metadata; both are committed. A test
+//! fails if they do not match `Cargo.lock`.
 
 mod texts;
 
@@ -38,18 +38,18 @@ Examples:
   corbie licenses --full > THIRD-PARTY.txt
   corbie licenses --json          # the same for programs";
 
-/// Something of others that is inside, with every feature and on any system.
+/// A bundled component, with every feature and on any platform.
 #[derive(Debug, Clone, Deserialize, Serialize)]
 struct Part {
     kind: Kind,
     name: String,
     version: String,
-    /// An SPDX expression, or a few words where there is none for it.
+    /// An SPDX expression, or a short description if there is none.
     license: String,
-    /// Whether its authors left the text out, and that of the licence itself stands in.
+    /// The component ships no license text, so the standard text of the license is used.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     standard_text: bool,
-    /// The texts it brings, by their names in `Texts`.
+    /// Keys of its license texts in `Texts`.
     texts: Vec<String>,
 }
 
@@ -59,7 +59,7 @@ enum Kind {
     /// This program.
     Program,
     Crate,
-    /// Code in another language that a crate brings.
+    /// Code in another language that a crate bundles.
     Library,
     Model,
     Font,
@@ -107,7 +107,7 @@ fn row(part: &Part) -> Vec<String> {
     vec![part.name.clone(), part.version.clone(), part.kind.as_str().into(), format!("{}{mark}", part.license)]
 }
 
-/// Every text once, under the names of all that bring it.
+/// Prints each text once, under the names of all components that use it.
 fn write_texts(parts: &[Part], texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in texts {
         let bring = |part: &&Part| part.texts.contains(name);

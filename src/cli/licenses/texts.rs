@@ -1,11 +1,11 @@
-//! The texts of licences. Packed, as most are nearly the same.
+//! License texts, compressed because most are nearly identical.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};
 
 use flate2::read::GzDecoder;
 
-/// Texts by name, which is the beginning of their hash.
+/// Texts by name, which is a prefix of their hash.
 pub(super) type Texts = BTreeMap<String, String>;
 
 const PACKED: &[u8] = include_bytes!("texts.json.gz");

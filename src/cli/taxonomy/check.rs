@@ -1,4 +1,4 @@
-//! `corbie taxonomy check`: what is in a taxonomy, and what is wrong with it.
+//! `corbie taxonomy check`: validates a taxonomy and prints a summary.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -73,7 +73,7 @@ fn described(taxonomy: &Taxonomy, file: &str) -> Value {
     })
 }
 
-/// Those that speak for a category and those that leave no doubt.
+/// Number of `patterns` and `certain` patterns.
 fn patterns(category: &Category) -> usize {
     category.patterns.len() + category.certain.len()
 }
@@ -92,7 +92,7 @@ fn remarks(taxonomy: &Taxonomy) -> Vec<String> {
 
 fn mistake(problem: &Problem) -> Value {
     let position = problem.origin.as_ref().and_then(|origin| origin.position);
-    // Only the message, with what it suggests: the place has members of its own.
+    // Only the message with its suggestion: the position has separate members.
     let message = Problem { origin: None, path: Default::default(), ..problem.clone() }.to_string();
     json!({
         "line": position.map(|position| position.line),

@@ -1,6 +1,6 @@
-//! Makes categories of labelled texts.
+//! Groups labelled texts into categories.
 //!
-//! Pure: takes what was read and says what became of each text.
+//! Pure: takes the parsed texts and reports how each was used.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,49 +8,49 @@ use std::collections::hash_map::Entry;
 use crate::classify::taxonomy::MAX_EXAMPLE;
 use crate::evaluate::labelled::Labelled;
 
-/// The categories, and what was left out of them.
+/// The categories, and counts of the texts that were left out.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Gathered {
-    /// In the order of their first texts.
+    /// In order of first occurrence.
     pub(super) categories: Vec<Category>,
     pub(super) contradictions: Vec<Contradiction>,
     /// Texts without a label.
     pub(super) unlabelled: usize,
-    /// Texts that are nothing but white space.
+    /// Texts with only white space.
     pub(super) empty: usize,
-    /// Texts longer than an example may be.
+    /// Texts longer than the limit for examples.
     pub(super) too_long: usize,
-    /// Texts that their category had already.
+    /// Duplicates within a category.
     pub(super) repeated: usize,
-    /// Texts beyond the most that a category was to have.
+    /// Texts over the limit per category.
     pub(super) surplus: usize,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Category {
     pub(super) name: String,
-    /// Where its name was read first.
+    /// Line of its first occurrence.
     pub(super) line: usize,
     pub(super) examples: Vec<String>,
 }
 
-/// A text that two categories claim. Neither gets it.
+/// A text with two different labels. It is used for neither.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Contradiction {
     pub(super) text: String,
-    /// Where it was read, as what.
+    /// Line and label of the first occurrence.
     pub(super) first: (usize, String),
     pub(super) then: (usize, String),
 }
 
-/// Where a text was seen first.
+/// First occurrence of a text.
 struct Seen {
     class: usize,
     line: usize,
     contradicted: bool,
 }
 
-/// Keeps at most `most` examples of a category, from all over the file: files are often sorted.
+/// Keeps at most `most` examples per category, spread evenly over the file, because files are often sorted.
 pub(super) fn gather(texts: &[Labelled], most: usize) -> Gathered {
     let mut gathered = Gathered::default();
     let mut places: HashMap<&str, usize> = HashMap::new();

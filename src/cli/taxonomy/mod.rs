@@ -1,4 +1,4 @@
-//! `corbie taxonomy`: makes, checks and trains the categories.
+//! `corbie taxonomy`: create, validate and train taxonomies.
 
 mod check;
 mod gather;
@@ -52,7 +52,7 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
     }
 }
 
-/// Reads a taxonomy; where there is no file, the error tells how to get one.
+/// Reads a taxonomy; if the file is missing, the error explains how to create one.
 fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         let name = path.display();
@@ -67,7 +67,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
-/// A line of a terminal: no control characters, and no longer than `most`.
+/// Sanitizes a text to one line of at most `most` characters.
 fn one_line(text: &str, most: usize) -> String {
     let mut line = super::one_line(text);
     if let Some((end, _)) = line.char_indices().nth(most) {

@@ -1,4 +1,4 @@
-//! `corbie taxonomy new`: a taxonomy to start from, or one made of labelled texts.
+//! `corbie taxonomy new`: creates a starter taxonomy, or one from labelled texts.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -38,15 +38,15 @@ pub(in crate::cli) struct New {
     json: bool,
 }
 
-/// Three categories that show every key.
+/// Three categories that demonstrate every key.
 const STARTER: &str = include_str!("starter.yaml");
-/// Contradictions told one by one; of more, the number is told.
+/// Maximum contradictions logged individually; the rest are counted.
 const MOST_TOLD: usize = 20;
-/// Characters of a text that are shown.
+/// Maximum characters of a text that are shown.
 const MOST_SHOWN: usize = 80;
 
 pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
-    // Before anything is read: nobody should wait for a refusal.
+    // Checked before reading the data, so that the user does not wait for this error.
     if let Some(path) = command.out.as_ref().filter(|path| !command.force && path.symlink_metadata().is_ok()) {
         return Err(whole_file::exists(path).into());
     }
@@ -75,7 +75,7 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The YAML of labelled texts, and what is read from it: it is checked before anybody sees it.
+/// The YAML for labelled texts, and the taxonomy parsed from it: the YAML is validated before it is written.
 fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::error::Error>> {
     let name = data.display();
     let extension = data.extension().unwrap_or_default();
@@ -106,7 +106,7 @@ fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::
     }
 }
 
-/// Says what was left out, and why.
+/// Logs how many texts were left out, and why.
 fn tell(gathered: &Gathered, data: &Path) {
     let name = data.display();
     let Gathered { contradictions, unlabelled, empty, too_long, repeated, surplus, .. } = gathered;
@@ -131,7 +131,7 @@ fn tell(gathered: &Gathered, data: &Path) {
     }
 }
 
-/// Mistakes with the lines of the data, where they are about labels.
+/// Validation errors, with line numbers of the data if they concern labels.
 fn mistakes(error: &ConfigError, gathered: &Gathered, data: &Path) -> String {
     let name = data.display();
     let line = |problem: &Problem| match &problem.path.0[..] {
@@ -150,7 +150,7 @@ mod tests {
     use crate::classify::taxonomy::schema;
     use serde_json::Value;
 
-    /// Lines that begin with `#` and no space are settings to be switched on.
+    /// Enables the commented-out settings: lines that begin with `#` and no space.
     fn switched_on() -> String {
         let line = |line: &str| match line.strip_prefix('#') {
             Some(setting) if !setting.starts_with(' ') => format!("{setting}\n"),

@@ -1,6 +1,6 @@
-//! `corbie taxonomy suggest`: what to change about the examples.
+//! `corbie taxonomy suggest`: suggestions for improving the examples.
 //!
-//! Each fifth of the examples is judged by a classifier that was trained on the others.
+//! Uses cross-validation: each fold of the examples is classified by a classifier trained on the other folds.
 
 use std::collections::HashSet;
 use std::io::Write;
@@ -36,11 +36,11 @@ pub(in crate::cli) struct Suggest {
     most: u32,
 }
 
-/// Examples that are embedded before the progress is told.
+/// Examples embedded between two progress reports.
 const TOGETHER: usize = 64;
-/// Characters of an example that are shown.
+/// Maximum characters of an example that are shown.
 const MOST_TEXT: usize = 100;
-/// Characters of a name that are shown.
+/// Maximum characters of a name that are shown.
 const MOST_NAME: usize = 28;
 
 pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -75,7 +75,7 @@ pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> En
     Ok(ExitCode::SUCCESS)
 }
 
-/// Every example with the number of its category. One that is written twice would be judged by what it taught itself.
+/// All examples with their class, without duplicates: a duplicate could be in both the training and the held-out fold.
 fn distinct(taxonomy: &Taxonomy) -> (Vec<usize>, Vec<String>) {
     let mut seen = HashSet::new();
     let examples = taxonomy
@@ -106,7 +106,7 @@ fn write_json(
     most: usize,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    /// Numbers are written with as many digits as they have, which a `Value` would not do.
+    /// A struct, because `Value` would change the number of digits of `f32` values.
     #[derive(Serialize)]
     struct Told<'a> {
         file: &'a str,
@@ -182,7 +182,7 @@ fn write_text(
     Ok(())
 }
 
-/// A title and the first lines under it; nothing where there are none.
+/// Prints a title and the first items; prints nothing if there are none.
 fn list<T>(
     title: &str,
     items: &[T],

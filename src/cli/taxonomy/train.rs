@@ -1,4 +1,4 @@
-//! `corbie taxonomy train`: learns the examples and keeps the result.
+//! `corbie taxonomy train`: trains the classifier and saves it next to the taxonomy.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ pub(in crate::cli) struct Train {
     json: bool,
 }
 
-/// How often the time is told.
+/// Interval of the elapsed-time display.
 const TICK: Duration = Duration::from_secs(1);
 
 pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -51,7 +51,7 @@ pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End 
     let seconds = started.elapsed().as_secs_f64();
     let bytes = learned.to_bytes();
     let trained = learned::saved_at(&command.file);
-    // The only thing that is written, and it appears as a whole: whoever stops the program before has changed nothing.
+    // The only write, and it is atomic: interrupting the program earlier changes nothing.
     whole_file::replace(&trained, &bytes)?;
     if command.json {
         let told = json!({

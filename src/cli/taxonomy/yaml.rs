@@ -1,4 +1,4 @@
-//! Writes categories as a taxonomy file.
+//! Writes categories as a YAML taxonomy file.
 
 use std::fmt::Write;
 
@@ -15,7 +15,7 @@ categories:
 pub(super) fn taxonomy(categories: &[Category]) -> String {
     let mut yaml = HEADER.to_owned();
     for Category { name, examples, .. } in categories {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(yaml, "  - name: {}", scalar(name));
         if !examples.is_empty() {
             yaml.push_str("    examples:\n");
