@@ -1,4 +1,4 @@
-//! Who may call: addresses beyond this machine, and the token.
+//! Authentication: listening beyond loopback, and tokens.
 
 use serde_json::json;
 
@@ -6,12 +6,12 @@ use crate::process::{Running, Setup, call, corbie};
 
 const TOKEN: &str = "a0561fd649cdb6baa784055f051bad796ea0afef";
 
-/// All of this machine's addresses, on any free port. Loopback is one of them, so a test can reach it.
+/// Listens on all addresses of this machine, on a free port. Loopback is one of them, so a test can connect.
 fn open_to_others() -> Setup {
     corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0")
 }
 
-/// The client of a listener on all addresses.
+/// A client of a listener on all addresses.
 fn client_of(server: &mut Running) -> crate::http::Client {
     let line = server.logged("listening");
     let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next());

@@ -1,4 +1,4 @@
-//! `corbie ask`: over the real program and a real upstream.
+//! `corbie ask`, with the real binary and an HTTP upstream.
 
 #[cfg(unix)]
 use std::time::Duration;
@@ -105,7 +105,7 @@ fn thinking_is_shown_apart_and_only_where_it_is_asked_for() {
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: thinker, models: {thinker: {capabilities: {reasoning: true}}}}",
     );
-    // Such a question is one to reason about.
+    // A prompt that is classified as needing reasoning.
     let prompt = "please explain in detail why the roman republic turned into an empire, and compare the reforms of the \
                   gracchi with those of sulla and caesar";
     let ask = |arguments: &str| upstream.corbie("ask").arguments(arguments).argument(prompt).run("");
@@ -174,7 +174,7 @@ fn an_explanation_sends_the_prompt_to_nobody() {
     let ended = upstream.corbie("ask --explain --json --model acme/other hello").run("");
     let told: Value = serde_json::from_str(&ended.out).unwrap();
     assert_eq!((&told["candidates"][0]["model"], &told["candidates"][0]["why"]), (&json!("other"), &json!("asked")));
-    // Lists of models may be asked for, as for a prompt that is sent.
+    // Model lists may be requested, as for a prompt that is sent.
     assert!(upstream.requests().iter().all(|request| request["method"] == "GET"), "{:?}", upstream.requests());
 }
 

@@ -1,4 +1,4 @@
-//! Classification as routers, people and scripts meet it: spec 000's own lines, styles, signals and commands.
+//! Classification end to end: examples of spec 000, request styles, signals and commands.
 
 use serde_json::{Value, json};
 
@@ -30,7 +30,7 @@ curl -X POST http://localhost:8090/mcp/tools/call \
   -H "Content-Type: application/json" \
   -d '{"name": "classify_text", "arguments": {"text": "What is 2+2?"}}'
 "#;
-    // Other tests may have the port, and so may the developer: then another one stands for it.
+    // Another test or the developer may be using the port; then a free one replaces it.
     let port = match std::net::TcpListener::bind("127.0.0.1:8090") {
         Ok(_) => 8090,
         Err(_) => free_port(),
@@ -49,7 +49,7 @@ curl -X POST http://localhost:8090/mcp/tools/call \
     assert_eq!(told(classified)["model"], "openai/gpt-oss-20b");
 }
 
-/// What a router sends when it starts: no `jsonrpc`, no id, an empty method, `Accept: application/json` alone.
+/// A router's requests at startup: no `jsonrpc`, no id, an empty method, only `Accept: application/json`.
 #[test]
 fn v05_z04_z6_the_routers_start_sequence_and_its_queries() {
     let (_server, client) = serve("--http --port 0");
@@ -113,7 +113,7 @@ fn x04_z03_z6_the_style_of_the_request_decides_the_style_of_its_failure() {
     let result = standard.json()["result"].clone();
     assert_eq!(result["isError"], true);
     assert_eq!(told(&result).as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
-    // Other tools keep their own way.
+    // Other tools keep their own error format.
     let other = client.post("/mcp/tools/call", &json!({ "name": "get_tool_schema", "arguments": {} })).json();
     assert_eq!(other["isError"], true);
     server.signal_to_end();

@@ -1,11 +1,11 @@
-//! Colours and progress: for people at terminals who want them, and for nobody else.
+//! Colours and progress: only on terminals, and only if wanted.
 
 use crate::process::{Ended, corbie};
 use crate::terminal::in_a_terminal;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_corbie");
 
-/// In a terminal, with these variables and arguments.
+/// Runs in a terminal with these variables and arguments.
 fn shown(variables: &str, arguments: &str) -> Option<Ended> {
     in_a_terminal(&format!("unset NO_COLOR; TERM=xterm {variables} '{PROGRAM}' {arguments}"), "")
 }

@@ -1,4 +1,4 @@
-//! What can be typed: starting without arguments, `--version`, `tools`, `config`, and mistakes in either.
+//! Command line: start without arguments, `--version`, `tools`, `config`, and errors.
 
 use serde_json::{Value, json};
 
@@ -39,7 +39,7 @@ fn a02_the_stdio_command_does_the_same() {
 fn a02_in_a_terminal_it_prints_help() {
     let Some(ended) = in_a_terminal(&format!("'{}'", env!("CARGO_BIN_EXE_corbie")), "") else { return };
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    // Terminals get colours between the words.
+    // On a terminal, colour sequences are between the words.
     assert!(ended.out.contains("Usage:") && ended.out.contains("serve"), "{ended:?}");
     assert!(!ended.out.contains("serving"), "{ended:?}");
 }
@@ -127,7 +127,7 @@ fn a06_an_address_that_cannot_be_served_names_the_key_and_the_file_that_asked_fo
 fn a06_nothing_is_served_before_the_whole_configuration_was_found_good() {
     let listen = "server:\n  listen: [\"127.0.0.1:0\", \"0.0.0.0:0\"]\n";
     let ended = corbie("serve").file("corbie.yaml", listen).run("");
-    // One line: not a listener first and the mistake after it.
+    // One line: no listener may be logged before the error.
     ended.refusal();
 }
 

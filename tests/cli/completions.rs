@@ -1,4 +1,4 @@
-//! Completions and man pages.
+//! Shell completions and man pages.
 
 use std::process::Command;
 
@@ -26,7 +26,7 @@ fn completions_are_there_for_every_shell() {
     assert_eq!(corbie("completions cmd").run("").code, Some(2));
 }
 
-/// Asks bash what could follow, as the tab key does.
+/// Runs bash completion as the tab key does.
 fn bash_completes(typed: &[&str]) -> Option<Vec<String>> {
     if !exists("bash") {
         skip("bash is not there");

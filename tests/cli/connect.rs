@@ -1,5 +1,5 @@
-//! `corbie connect`: what clients are told, where it is written, and what is left alone. What people are told of it is
-//! held in `connect_told.rs`.
+//! `corbie connect`: client entries, the files they are written to, and what stays unchanged. `connect_told.rs` tests
+//! the output.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,10 +9,10 @@ use tempfile::TempDir;
 
 use crate::process::{Ended, Setup, corbie, request};
 
-/// The home folder of somebody who uses all clients.
+/// Home folder of a user with all clients.
 pub(crate) struct Home(TempDir);
 
-/// Every client, where its file is below the home folder, and the member with its servers.
+/// Every client, its file below the home folder, and the member with its servers.
 pub(crate) const CLIENTS: [(&str, &str, &str); 7] = [
     ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
     ("claude-code", ".claude.json", "mcpServers"),
@@ -63,7 +63,7 @@ impl Home {
     }
 }
 
-/// What a file says, in JSON.
+/// Content of a file, as JSON.
 fn read(path: &Path) -> Value {
     let text = fs::read_to_string(path).unwrap();
     match path.extension().is_some_and(|ending| ending == "toml") {
@@ -103,7 +103,7 @@ fn v13_every_client_is_told_in_its_own_words() {
         let written = home.run(&format!("connect {client} --write"));
         assert!(written.contains("\n+++ ") && written.contains("Wrote "), "{written}");
         assert_eq!(read(&path)[section]["corbie"], expected(client), "{client}");
-        // What was shown for copying is what was written.
+        // The snippet shown for copying equals the written file.
         let copied = fs::read_to_string(&path).unwrap();
         assert!(shown.contains(copied.trim_end()), "{shown}\n{copied}");
         assert!(home.run(&format!("connect {client} --write")).contains("connected already"));
@@ -124,7 +124,7 @@ fn v13_clients_that_can_are_told_a_url() {
         assert_eq!(entry["url"], "http://localhost:8090/mcp", "{client}");
         let kind = if matches!(client, "cursor" | "codex") { Value::Null } else { json!("http") };
         assert_eq!((&entry["type"], &entry["command"]), (&kind, &Value::Null), "{client}");
-        // And back to a program that it starts.
+        // And back to a command.
         home.run(&format!("connect {client} --write"));
         let entry = read(&home.path(file))[section]["corbie"].clone();
         assert_eq!((&entry["command"], &entry["url"]), (&json!(program()), &Value::Null), "{client}");
@@ -134,7 +134,7 @@ fn v13_clients_that_can_are_told_a_url() {
     assert!(wrong.err.contains("use a URL such as"), "{wrong:?}");
 }
 
-/// The written entry, taken at its word: the program is started with its arguments, and answers as a server.
+/// Starts the program of the written entry with its arguments and checks that it answers as a server.
 #[cfg(target_os = "linux")]
 #[test]
 fn v13_what_is_written_starts_a_server_that_answers() {
@@ -217,7 +217,7 @@ fn v13_everything_else_in_a_file_is_left_alone() {
     }
 }
 
-/// With what other programs wrote in between, the entry alone is taken out.
+/// Only the entry is removed; changes by other programs in between are kept.
 #[test]
 fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
     let (home, path) = Home::with(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}\n");
@@ -272,7 +272,7 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
             assert!(ended.complaint().contains(why), "{ended:?}");
             assert!(ended.complaint().contains(&path.display().to_string()), "{ended:?}");
             assert_eq!(fs::read(&path).unwrap(), bytes);
-            // What belongs into it is told all the same.
+            // The snippet is shown anyway.
             let (key, snippet) = match client {
                 "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
                 _ => ("`mcpServers`", "\n\"corbie\": {\n  \"command\": "),
@@ -326,10 +326,10 @@ fn v13_links_and_permissions_stay() {
     assert_eq!(read(&target)["mcpServers"]["corbie"]["command"], program());
     let backup = home.path("dotfiles/cursor.json.corbie-backup");
     assert_eq!((mode(&target), mode(&backup)), (0o640, 0o640));
-    // A new file of a person is theirs alone; files often hold keys.
+    // A new file is private to its user, because such files often hold keys.
     home.run("connect amazon-q --write");
     assert_eq!(mode(&home.path(".aws/amazonq/mcp.json")), 0o600);
-    // A file that its owner protected is not gone around, and a circle of links has no end.
+    // A read-only file is not replaced, and a cycle of links is an error.
     fs::set_permissions(&target, PermissionsExt::from_mode(0o444)).unwrap();
     assert!(home.refused("connect cursor --remove").err.contains("is read-only"));
     let circle = home.path("circle");

@@ -1,4 +1,4 @@
-//! `corbie connect`: what people and scripts are told, before and after something is written.
+//! `corbie connect`: output for people and scripts, before and after writing.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::connect::{CLIENTS, Home, program};
 use crate::process::corbie;
 
-/// Who pastes a whole file into one that says something already spoils it.
+/// Pasting a complete file over existing content would destroy it, so only the entry is shown.
 #[test]
 fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
     let shown = |client: &str, text: &str| {

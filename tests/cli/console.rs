@@ -1,4 +1,4 @@
-//! The web console as files: what a browser is told with each, and what nobody gets.
+//! The web console's static files: response headers, and rejected requests.
 
 use crate::process::corbie;
 
@@ -13,7 +13,7 @@ fn the_console_is_there_without_a_token_and_holds_nothing_else() {
     assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
     assert!(page.body.contains("<title>corbie</title>"), "{}", page.body);
     assert_eq!(client.get("/console/js/main.js").header("content-type"), Some("text/javascript; charset=utf-8"));
-    // What it would show is not there without one.
+    // Its data is not available without a token.
     let told = client.call("POST", "/mcp", &[], r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
     assert_eq!(told.status, 401);
     assert_eq!(client.get("/console/no-such-file.js").status, 401);

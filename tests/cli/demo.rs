@@ -1,4 +1,4 @@
-//! `corbie demo`: it shows what it promises, offline, and leaves nothing behind, however it ends.
+//! `corbie demo`: runs offline and removes all its files, also after signals and failures.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -12,19 +12,19 @@ use crate::http::Client;
 use crate::process::{PATIENCE, Running, Setup, call, skip, wait_for};
 use crate::terminal::in_a_terminal;
 
-/// Debug builds on a busy machine take their time.
+/// Timeout for debug builds on a busy machine.
 const LONG: std::time::Duration = PATIENCE.saturating_mul(4);
 
-/// Settings of a user that no command could start with.
+/// Settings of a user with which every command fails.
 const HOSTILE: &str = "server:\n  listen: [nowhere]\nno-such-key: true\nknowledge:\n  enabled: false\n";
 
-/// A demo about to be started, and the only folder for what is temporary.
+/// A demo to be started, and its only temporary directory.
 struct Stage {
     setup: Setup,
     temporary: TempDir,
 }
 
-/// Every file below a folder, with what it says.
+/// Every file below a folder, with its content.
 fn everything(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
@@ -50,7 +50,7 @@ impl Stage {
         Stage::new(Setup::new(env!("CARGO_BIN_EXE_corbie").into()).arguments("demo").arguments(arguments))
     }
 
-    /// Without a network, where that can be had.
+    /// Without a network, if `unshare` is available.
     fn offline(arguments: &str) -> Stage {
         let alone = Command::new("unshare").args(["-rn", "true"]).output();
         if !alone.is_ok_and(|output| output.status.success()) {
@@ -139,7 +139,7 @@ fn people_are_told_what_to_type_what_came_of_it_and_what_next() {
 
 #[test]
 fn a_signal_in_the_middle_leaves_nothing_behind() {
-    // Before, while and after documents are added.
+    // Before, during and after adding documents.
     for (signal, lines) in [("INT", 1), ("INT", 4), ("TERM", 4), ("HUP", 7), ("INT", 12)] {
         let stage = Stage::demo("");
         let home = stage.setup.folder().to_owned();
@@ -158,7 +158,7 @@ fn a_signal_in_the_middle_leaves_nothing_behind() {
 fn a_signal_at_the_very_beginning_leaves_nothing_behind() {
     for _ in 0..5 {
         let (mut running, temporary) = Stage::demo("").start();
-        // As soon as there is something to remove.
+        // As soon as there is a folder to remove.
         let _ = wait_for("the folder", || std::fs::read_dir(temporary.path()).unwrap().next());
         running.signal("INT");
         let ended = running.end_within(LONG);

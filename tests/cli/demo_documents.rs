@@ -1,4 +1,4 @@
-//! Makes the sample documents of `corbie demo` that are no plain text, byte for byte.
+//! Generates the binary sample documents of `corbie demo`, byte for byte.
 //!
 //! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli demo_documents` writes them, and the list with their hashes.
 
@@ -14,10 +14,10 @@ use std::path::PathBuf;
 
 use sha2::{Digest, Sha256};
 
-/// As much as the program grows by them, at most.
+/// Maximum growth of the binary.
 const MOST_BYTES: usize = 200 * 1024;
 
-/// What is written by hand.
+/// The documents written by hand.
 const WRITTEN: [&str; 3] = ["history.html", "rota.csv", "school-tour.md"];
 
 const ABOUT: &str = "\

@@ -1,4 +1,4 @@
-//! `corbie doctor` and `check_setup`: what is found, and what is said about it.
+//! `corbie doctor` and `check_setup`: findings and advice.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::process::{Ended, Setup, call, corbie, free_port};
 
-/// In a folder that is also the home, with a port that nobody else in the tests uses.
+/// Working folder and home are the same, with a port that no other test uses.
 fn doctor(flags: &str) -> Setup {
     corbie(&format!("doctor {flags}")).variable("CORBIE_SERVER__LISTEN", format!("localhost:{}", free_port()))
 }
@@ -25,7 +25,7 @@ fn check<'r>(report: &'r Value, name: &str) -> &'r Value {
     found.unwrap_or_else(|| panic!("no check `{name}` in {report:#}"))
 }
 
-/// The check found a problem that says this, and what to do.
+/// Asserts that the check found this problem and gives this advice.
 #[track_caller]
 fn problem(report: &Value, name: &str, found: &str, advice: &str) {
     let check = check(report, name);
@@ -104,7 +104,7 @@ fn a_port_that_another_program_has_is_told_with_its_process() {
         let (mut stream, _) = other.accept().unwrap();
         let _ = stream.read(&mut [0; 1024]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi");
-        // Held until the check is over.
+        // Kept open until the check is done.
         other
     });
     let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{port}"));
@@ -129,7 +129,7 @@ fn a_port_that_corbie_has_is_fine() {
     }
 }
 
-/// Also for root, who may write everywhere: a file stands where the folder should be.
+/// Works for root too, who may write anywhere: a file blocks the path of the folder.
 #[test]
 fn a_data_folder_that_cannot_be_written_is_told() {
     let setup = doctor("--json").file("data", "in the way");
@@ -191,7 +191,7 @@ fn a_client_that_starts_a_program_that_is_gone_is_told() {
     problem(&report(&setup.run(""), 1), "clients", "Cursor starts `/nowhere/corbie`", "corbie connect cursor --write");
 }
 
-/// With an entry of Cursor that names a URL.
+/// With a Cursor entry that has a URL.
 fn with_client_url(url: &str) -> Setup {
     let setup = doctor("--json");
     fs::create_dir(setup.folder().join(".cursor")).unwrap();
@@ -233,7 +233,7 @@ fn a_client_that_calls_another_program_is_told() {
         let (mut stream, _) = other.accept().unwrap();
         let read = stream.read(&mut [0; 1024]);
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nhi");
-        // Held until the check is over.
+        // Kept open until the check is done.
         (other, read)
     });
     let told = report(&with_client_url(&url).run(""), 1);
@@ -242,7 +242,7 @@ fn a_client_that_calls_another_program_is_told() {
     problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
 }
 
-/// Every address of this machine, which is not the same as one that stays on it.
+/// The wildcard address, which is not loopback.
 #[test]
 fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
     let elsewhere = TcpListener::bind("0.0.0.0:0").unwrap();

@@ -1,4 +1,4 @@
-//! A-18: what README.md and AGENTS.md promise is what the program does.
+//! A-18: README.md and AGENTS.md match the program.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ fn blocks(document: &str) -> Vec<(&str, &str)> {
     document.split("```").skip(1).step_by(2).filter_map(|block| block.split_once('\n')).collect()
 }
 
-/// The content of the one block in `language` that holds `text`, and the block after it.
+/// The content of the first block in `language` that contains `text`, and the block after it.
 #[track_caller]
 fn block<'a>(document: &'a str, language: &str, text: &str) -> (&'a str, Option<(&'a str, &'a str)>) {
     let blocks = blocks(document);
@@ -25,7 +25,7 @@ fn block<'a>(document: &'a str, language: &str, text: &str) -> (&'a str, Option<
     (blocks[found].1, blocks.get(found + 1).copied())
 }
 
-/// What stands between two marks.
+/// The text between two markers.
 #[track_caller]
 fn between<'a>(text: &'a str, start: &str, end: &str) -> &'a str {
     let rest = text.split_once(start).unwrap_or_else(|| panic!("no {start:?} in {text:?}")).1;
@@ -89,7 +89,7 @@ fn a18_every_command_of_the_readme_can_be_typed() {
             let words: Vec<&str> = span.split(' ').collect();
             match words.split_first() {
                 Some((&"corbie", rest)) => whole = rest.to_vec(),
-                // `corbie config show`, `validate`: the last word takes the place of the one before.
+                // `corbie config show`, `validate`: the last word replaces the one before.
                 _ => *whole.last_mut().unwrap() = span,
             }
             commands.push(whole.join(" "));
@@ -106,7 +106,7 @@ fn a18_every_command_of_the_readme_can_be_typed() {
 fn a18_a_mistake_is_told_in_the_words_of_the_readme() {
     let readme = read("README.md");
     let documented = readme.lines().find(|line| line.starts_with("corbie: corbie.yaml:")).expect("an example");
-    // The example's mistake stands in line 3, column 5.
+    // The error of the example is in line 3, column 5.
     let ended = corbie("").file("corbie.yaml", "server:\n  limits:\n    max_batchs: 10\n").run("");
     let line = ended.refusal();
     let path = between(line, "corbie: ", "corbie.yaml:");
@@ -133,7 +133,7 @@ fn a18_the_settings_of_the_readme_are_good() {
     assert_eq!(shown["server"]["tool_timeout_seconds"].to_string(), value);
 }
 
-/// The loop AGENTS.md describes, step by step, over the style that needs least.
+/// The loop of AGENTS.md, step by step, in REST style.
 #[test]
 fn a18_m73_the_loop_for_agents_works_with_tools_alone() {
     let agents = read("AGENTS.md");

@@ -1,4 +1,4 @@
-//! Every class of error: what is told, on which stream, and the exit code. Each says what to do next.
+//! Every class of error: message, stream and exit code. Each message has advice.
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;
@@ -7,7 +7,7 @@ use crate::process::{Ended, Setup, corbie};
 use crate::snapshots::{compare, told, words};
 use crate::upstream::Upstream;
 
-/// A line that goes wrong, and what it finds where it is typed.
+/// A failing command line and its environment.
 struct Case {
     name: &'static str,
     line: &'static str,
@@ -67,7 +67,7 @@ const CASES: &[Case] = &[
         ..typed("taxonomy-with-mistakes", "taxonomy check a.yaml")
     },
     Case { files: &[("a.jsonl", "{\n")], ..typed("labelled-texts-with-mistakes", "eval a.jsonl") },
-    // What is on stdin.
+    // Input on stdin.
     Case { input: NOT_UTF8, ..typed("stdin-not-utf8", "classify") },
     Case { input: NOT_UTF8, ..typed("stdin-not-utf8-json", "embed --json") },
     Case { input: NOT_UTF8, ..typed("prompt-not-utf8", "ask") },
@@ -141,11 +141,11 @@ impl Case {
     }
 }
 
-/// What differs from run to run has a name instead.
+/// Output with variable parts replaced by placeholders.
 fn shown(line: &str, ended: &Ended, names: &[(&str, &str)]) -> String {
     let told = told(&format!("corbie {line}"), ended);
     let told = names.iter().fold(told, |told, (text, name)| told.replace(text, name));
-    // Systems count their errors differently.
+    // OS error numbers differ between systems.
     let mut pieces = told.split("(os error ");
     let first = pieces.next().unwrap_or_default().to_owned();
     pieces.fold(first, |told, piece| {
@@ -153,7 +153,7 @@ fn shown(line: &str, ended: &Ended, names: &[(&str, &str)]) -> String {
     })
 }
 
-/// A port that somebody else has.
+/// A port in use.
 fn port_taken() -> String {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port().to_string();
@@ -174,12 +174,12 @@ fn unreadable_file() -> Option<String> {
     let setup = corbie("extract closed.txt").file("closed.txt", "text");
     let path = setup.folder().join("closed.txt");
     std::fs::set_permissions(&path, PermissionsExt::from_mode(0o000)).unwrap();
-    // Whoever may read everything cannot see this error.
+    // Root can read everything and does not get this error.
     let is_closed = std::fs::read(&path).is_err();
     is_closed.then(|| shown("extract closed.txt", &setup.run(""), &[]))
 }
 
-/// See `snapshots.rs` for how to write them anew.
+/// See `snapshots.rs` for how to update them.
 #[test]
 fn every_class_of_error_is_told_as_committed() {
     let mut texts: BTreeMap<String, String> = CASES.iter().map(Case::told).collect();
@@ -189,7 +189,7 @@ fn every_class_of_error_is_told_as_committed() {
     compare("errors", &texts);
 }
 
-/// It cannot be among those that are compared, as whoever may read everything does not see it.
+/// Not part of the snapshots, because root can read everything and does not get this error.
 #[cfg(unix)]
 #[test]
 fn a_file_that_may_not_be_read_is_named() {
@@ -207,7 +207,7 @@ fn for_programs_every_failure_is_one_object_on_stdout_and_nothing_else() {
             serde_json::from_str(out).unwrap_or_else(|error| panic!("{name}: {error}: {told}"));
         assert_eq!(err, "", "{name}");
         assert!(object["error"].is_string() && object["message"].is_string(), "{name}: {object}");
-        // Of many files each has an object, which tells what could be read of it.
+        // With several files, each has an object, which contains the readable part.
         assert!(object["success"] == false || object["file"].is_string(), "{name}: {object}");
     }
 }

@@ -1,4 +1,4 @@
-//! `corbie eval-search`: a small set of questions that the test writes.
+//! `corbie eval-search` on a small set written by the test.
 
 use serde_json::{Value, json};
 
@@ -21,7 +21,7 @@ const QUERIES: [(&str, &str); 4] = [
     ("night birds of prey", "owls"),
 ];
 
-/// The program beside a folder `set` with these files.
+/// Runs the program with a folder `set` of these files.
 fn run(arguments: &str, files: &[(&str, String)]) -> Ended {
     let mut setup = corbie(arguments);
     std::fs::create_dir(setup.folder().join("set")).unwrap();

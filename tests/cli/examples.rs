@@ -1,29 +1,29 @@
-//! The examples of this workspace, built where testing did not build them.
+//! Builds the examples of this workspace if cargo has not built them for the tests.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// What cargo has built together is about as old; to build one alone builds much of what it needs anew.
+/// Maximum age difference of programs built together; building one example alone rebuilds many of its dependencies.
 const TOGETHER: Duration = Duration::from_secs(300);
 
-/// The program of an example, as new as the product.
+/// The binary of an example, as new as the product.
 pub(crate) fn ready(package: &str, name: &str) -> PathBuf {
-    /// Those that were looked at. One test builds, the others wait.
+    /// Examples already checked. One test builds, the other tests wait.
     static READY: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let product = Path::new(env!("CARGO_BIN_EXE_corbie"));
     let built = product.parent().expect("the folder of the build profile");
     let program = built.join("examples").join(format!("{name}{}", std::env::consts::EXE_SUFFIX));
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
-    // Testing the product does not build it; one that is older than the product may be of older sources.
+    // Testing the product does not build the example; one older than the product may come from older sources.
     let age = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
     let is_older = age(&program).is_none_or(|age_of| age(product).is_some_and(|product| age_of + TOGETHER < product));
     let is_built = std::env::var_os("BUILT_FOR_TESTS").is_some() && program.exists();
     if !ready.iter().any(|known| known == name) && is_older && !is_built {
         let mut build = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         build.current_dir(env!("CARGO_MANIFEST_DIR"));
-        // Build scripts that look at them would run again, and once more for whoever builds next.
+        // Build scripts that depend on these variables would run again, also for the next build.
         let of_this_package = |name: &String| ["CARGO_PKG_", "CARGO_MANIFEST_"].iter().any(|of| name.starts_with(of));
         std::env::vars().map(|(name, _)| name).filter(of_this_package).for_each(|name| {
             build.env_remove(name);

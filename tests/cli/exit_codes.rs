@@ -1,12 +1,11 @@
-//! The exit codes that the long help, the man page and `docs/exit-codes.md` promise.
+//! The exit codes documented in the long help, the man page and `docs/exit-codes.md`.
 
 use serde_json::Value;
 
 use crate::process::{Setup, corbie};
 use crate::snapshots::words;
 
-/// Typed wrongly, whether the parser of the command line finds it or only the command itself.
-/// Values that cannot be, or are missing.
+/// Usage errors, detected by clap or by the command itself: invalid or missing values.
 const WRONG_VALUES: &[&str] = &[
     "search hello --top 99",
     "search hello --top 0",
@@ -38,7 +37,7 @@ const WRONG_VALUES: &[&str] = &[
     "health https://127.0.0.1:1",
     "extract --ocr force",
 ];
-/// What means nothing where it stands.
+/// Arguments in a combination that is not allowed.
 const WRONG_LINES: &[&str] = &["demo --port 8099", "--port 0 status", "--http status"];
 
 fn typed(line: &str) -> Setup {
@@ -108,12 +107,12 @@ fn programs_are_told_of_it_in_one_object() {
         let message = told["message"].as_str().unwrap();
         assert!(told["success"] == false && !message.is_empty() && !message.contains("Usage:"), "{line}: {told}");
     }
-    // Where there is no such flag, it is told as any other that there is not.
+    // Without that flag, the error is an unknown flag like any other.
     for line in ["stdio --json", "serve --json"] {
         let ended = typed(line).run("");
         assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
     }
-    // After `--` it is a word like any other.
+    // After `--` it is an ordinary word.
     let ended = typed("ask --nonsense -- --json").run("");
     assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
 }

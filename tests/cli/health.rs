@@ -1,4 +1,4 @@
-//! `corbie health`: whether a server answers, told by an exit code.
+//! `corbie health`: exit code for a server that responds or not.
 
 use std::net::TcpListener;
 

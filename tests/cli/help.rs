@@ -1,4 +1,4 @@
-//! The help of every command: there, as it was committed, and with examples that can be typed.
+//! Help texts: present for every command, equal to the snapshots, with examples that parse.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use clap::Command;
 use crate::process::corbie;
 use crate::snapshots::{compare, words};
 
-/// They print something that has a form of its own, or speak a protocol.
+/// Commands without `--json`: they have their own output format or serve a protocol.
 const NOT_FOR_PROGRAMS: &[&str] = &[
     "corbie serve",
     "corbie stdio",
@@ -17,7 +17,7 @@ const NOT_FOR_PROGRAMS: &[&str] = &[
     "corbie taxonomy schema",
 ];
 
-/// Every command that people see, with the whole line that names it. A new one is among them.
+/// Every visible command with its full command line. New commands are included automatically.
 fn commands() -> Vec<(String, Command)> {
     fn gather(line: String, command: &Command, all: &mut Vec<(String, Command)>) {
         all.push((line.clone(), command.clone()));
@@ -38,7 +38,7 @@ fn examples(command: &Command) -> Vec<String> {
     lines.by_ref().take_while(|line| !line.is_empty()).map(|line| line.trim().to_owned()).collect()
 }
 
-/// See `snapshots.rs` for how to write them anew.
+/// See `snapshots.rs` for how to update them.
 #[test]
 fn every_help_text_is_as_committed() {
     let help = |(line, _): (String, Command)| {
@@ -60,7 +60,7 @@ fn every_help_has_one_to_four_examples_that_can_be_typed() {
         let examples = examples(&command);
         assert!((1..=4).contains(&examples.len()), "{line} has {} examples in its `after_help`", examples.len());
         for example in examples {
-            // What other programs do before and after is theirs.
+            // Ignore other programs before and after the command.
             let from = example.find("corbie ").unwrap_or_else(|| panic!("{line}: {example}"));
             let ours = example[from..].trim_end_matches(')');
             let is_end = |word: &&String| ["|", ">", ">>", "<", "#"].contains(&word.as_str());

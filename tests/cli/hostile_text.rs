@@ -1,13 +1,14 @@
-//! Documents, models and files that try to control the terminal of whoever looks at them.
+//! Documents, models and file names that try to control the user's terminal.
 
 use crate::process::Setup;
 use crate::terminal::in_a_terminal;
 use crate::upstream::Upstream;
 
-/// Clears the screen, names the window, rings, colours with a new control character, and turns the direction around.
+/// Clears the screen, sets the title, rings the bell, colours with a C1 control character, and overrides the text
+/// direction.
 const HOSTILE: &str = "owls\u{1b}[2J\u{1b}]0;mine\u{7}\u{9b}31m\u{202e}\u{2066}\u{8}";
 
-/// Every command that shows what a document, a model or a file name says.
+/// Every command that prints text from a document, a model or a file name.
 const COMMANDS: &[&str] = &[
     "extract NAMED",
     "extract --json NAMED",
@@ -34,7 +35,7 @@ const COMMANDS: &[&str] = &[
     "--config NAMED status",
 ];
 
-/// The first control sequence in a text that is none of this program's, which are colours and the end of a line.
+/// The first control sequence in a text that is not one of this program's own (colours and erase line).
 fn foreign(text: &str) -> Option<String> {
     let ours = ["[0m", "[1m", "[2m", "[31m", "[32m", "[33m", "[34m", "[K"];
     for (at, letter) in text.char_indices() {
@@ -75,7 +76,7 @@ fn in_a_terminal_nothing_that_others_wrote_controls_it() {
     assert!(shown > COMMANDS.len() / 2, "what is harmless of it is shown, but only by {shown}");
 }
 
-/// stderr is looked at by people even where it is no terminal of ours, so it is the same everywhere.
+/// stderr is sanitized even if it is not a terminal, because people read it anyway.
 #[test]
 fn nothing_that_others_wrote_reaches_stderr_as_it_is() {
     let setup = |arguments: &str| -> Setup {

@@ -1,4 +1,4 @@
-//! A small HTTP client, written out so that a test sees every byte that matters.
+//! Minimal HTTP client that gives tests control over every byte.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::process::PATIENCE;
 
-/// A server's address.
+/// Address of a server.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Client(pub(crate) SocketAddr);
 
@@ -18,7 +18,7 @@ pub(crate) struct Reply {
     pub(crate) body: String,
 }
 
-/// A reply whose body is still coming.
+/// A response whose body is still being received.
 pub(crate) struct Stream {
     pub(crate) head: Reply,
     reader: BufReader<TcpStream>,
@@ -48,7 +48,7 @@ impl Client {
         self.try_call(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
-    /// A body that need not be text.
+    /// Sends a body that need not be UTF-8.
     pub(crate) fn call_bytes(&self, method: &str, path: &str, body: &[u8]) -> Reply {
         let mut connection = self.connect().unwrap();
         connection.write_all(self.head(method, path, &[], body.len()).as_bytes()).unwrap();
@@ -64,7 +64,7 @@ impl Client {
         Ok(stream.head)
     }
 
-    /// Sends a request and reads the head of its reply.
+    /// Sends a request and reads the response head.
     pub(crate) fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Stream> {
         let mut connection = self.connect()?;
         let head = self.head(method, path, headers, body.len());
@@ -79,7 +79,7 @@ impl Client {
         Ok(connection)
     }
 
-    /// A request's head, with the blank line at its end.
+    /// The request head, including the final blank line.
     pub(crate) fn head(&self, method: &str, path: &str, headers: &[(&str, &str)], length: usize) -> String {
         let mut head = format!("{method} {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n", self.0);
         if method == "POST" {
@@ -104,7 +104,7 @@ impl Reply {
 }
 
 impl Stream {
-    /// Reads the head of the reply on a connection whose request has been sent.
+    /// Reads the response head after the request has been sent.
     pub(crate) fn of(connection: TcpStream) -> io::Result<Stream> {
         let mut reader = BufReader::new(connection);
         let status_line = read_line(&mut reader)?;
@@ -119,7 +119,7 @@ impl Stream {
         Ok(Stream { head: Reply { status, headers, body: String::new() }, reader })
     }
 
-    /// Reads the whole body.
+    /// Reads the complete body.
     pub(crate) fn read_body(&mut self) -> io::Result<()> {
         if self.is_chunked() {
             while self.read_chunk()?.is_some() {}
@@ -132,7 +132,7 @@ impl Stream {
         Ok(())
     }
 
-    /// Reads one more piece of a streamed body; nothing at its end.
+    /// Reads the next chunk of the body; `None` at its end.
     pub(crate) fn read_chunk(&mut self) -> io::Result<Option<String>> {
         let line = read_line(&mut self.reader)?;
         let size = usize::from_str_radix(&line, 16).map_err(|_| io::Error::other(format!("bad chunk: {line:?}")))?;
@@ -143,7 +143,7 @@ impl Stream {
         Ok((size > 0).then_some(text))
     }
 
-    /// The next message of an event stream; nothing at its end.
+    /// The next message of an event stream; `None` at its end.
     pub(crate) fn read_event(&mut self) -> io::Result<Option<Value>> {
         while let Some(chunk) = self.read_chunk()? {
             let data = chunk.lines().find_map(|line| line.strip_prefix("data: "));

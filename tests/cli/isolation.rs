@@ -1,4 +1,4 @@
-//! S-14, S-15: what the program makes is for its user alone, and what it is given is data and nothing else.
+//! S-14, S-15: created files are private to the user, and input is never executed.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ fn everything(folder: &Path) -> Vec<(PathBuf, u32)> {
     found
 }
 
-/// Runs the program where everything that is made could be read and written by everybody.
+/// Runs the program with umask 000.
 fn run_open(folder: &Path, arguments: &str) {
     let program = env!("CARGO_BIN_EXE_corbie");
     let line = format!("umask 000; exec '{program}' {arguments}");
@@ -49,7 +49,7 @@ fn s14_all_that_the_program_makes_by_itself_is_private_to_the_user() {
     }
 }
 
-/// Text that a shell would obey, wherever text can be given.
+/// Text that a shell would execute, for every input.
 const OBEYED: &str = "$(touch owned)`touch owned`; touch owned | touch owned & '\"touch owned\n touch owned";
 
 #[test]
@@ -81,7 +81,7 @@ fn s15_what_is_given_is_in_no_command_and_not_logged_at_info() {
     client.post("/v1/chat/completions", &json!({ "model": "auto", "messages": [{ "role": "user", "content": text }] }));
     client.post("/v1/embeddings", &json!({ "model": "auto", "input": text }));
     client.get("/mark-4711?q=mark-4711");
-    // The document is read in a process of its own, after the call has come back.
+    // A worker process reads the document after the call has returned.
     wait_for("the document", || {
         let status = server.ask(&call(12, "knowledge-status", json!({})));
         let status: Value = serde_json::from_str(status["result"]["content"][0]["text"].as_str()?).ok()?;

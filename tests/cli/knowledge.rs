@@ -1,4 +1,4 @@
-//! A knowledge base for tests of the commands over it.
+//! Test fixture: a knowledge base for the commands.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::process::{Ended, Running, Setup, call, corbie, wait_for};
 
-/// A storage and documents, for as many programs as a test needs.
+/// Storage and documents, shared by several processes of a test.
 pub(crate) struct Place {
     folder: TempDir,
 }
@@ -22,7 +22,7 @@ impl Place {
         Place { folder: tempfile::tempdir().unwrap() }
     }
 
-    /// With two documents in it.
+    /// With two documents added.
     pub(crate) fn filled() -> Place {
         let place = Place::new();
         place.write("bees.md", BEES);
@@ -51,7 +51,7 @@ impl Place {
         setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", self.storage())
     }
 
-    /// Paths on the command line are those of the documents: `.` is all of them.
+    /// A leading `.` in an argument is replaced by the documents folder.
     pub(crate) fn corbie(&self, arguments: &str) -> Setup {
         let documents = self.folder.path().join("documents").display().to_string();
         let mut setup = self.with(corbie(""));
@@ -69,7 +69,7 @@ impl Place {
         self.corbie(arguments).run("")
     }
 
-    /// Runs it and reads the one line it prints.
+    /// Runs a command and parses its single line of output.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str) -> Value {
         let ended = self.run(arguments);
@@ -79,7 +79,7 @@ impl Place {
         }
     }
 
-    /// A server that has the storage open, and that commands find.
+    /// A server with the storage open, which commands can connect to.
     pub(crate) fn serve(&self) -> Running {
         let mut server = self.with(corbie("stdio")).start();
         let status = server.ask(&call(1, "knowledge-status", json!({})));
@@ -99,7 +99,7 @@ impl Place {
     }
 }
 
-/// Does the same without a server, and beside one.
+/// Runs a check without a server and with one.
 pub(crate) fn both(check: impl Fn(&Place, bool)) {
     let place = Place::filled();
     check(&place, false);

@@ -1,4 +1,4 @@
-//! `corbie add` and `corbie tasks`, and an add that does not come to its end.
+//! `corbie add` and `corbie tasks`, and interrupted adds.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::knowledge::{BEES, Place, TAXES};
 use crate::process::{PATIENCE, wait_for};
 
-/// More than is added before a test has looked.
+/// More files than are added before the test checks.
 const MANY: usize = 300;
 
 fn many() -> Place {
@@ -19,7 +19,7 @@ fn many() -> Place {
     place
 }
 
-/// What both ways of adding have to do.
+/// Runs a check without a server and with one.
 fn both(check: impl Fn(&Place)) {
     check(&Place::new());
     #[cfg(unix)]
@@ -96,7 +96,7 @@ fn a_file_that_fails_has_a_line_and_the_others_are_added() {
     });
 }
 
-/// The reader of documents has the list; whoever else says one, says that.
+/// All lists of formats come from `corbie_extract`.
 #[test]
 fn every_list_of_formats_names_all_that_are_read() {
     let place = Place::new();
@@ -185,13 +185,13 @@ fn tasks_of_all_processes_are_listed() {
     assert!(Place::new().run("tasks").out.starts_with("there are no tasks"));
 }
 
-/// The last task, as everybody sees it.
+/// The last task, as listed for every process.
 #[cfg(unix)]
 fn last_task(place: &Place) -> Value {
     place.json("tasks --json --limit 1")["tasks"][0].clone()
 }
 
-/// Waits until some of the documents are there.
+/// Waits until some documents are added.
 #[cfg(unix)]
 fn some_are_added(place: &Place) {
     wait_for("the first document", || {
@@ -200,7 +200,7 @@ fn some_are_added(place: &Place) {
     });
 }
 
-/// Every document that is there is whole, and no more come.
+/// Asserts that every document is complete and no more are added.
 #[cfg(unix)]
 fn nothing_is_half_done(place: &Place) -> u64 {
     let listed = place.json("show --json --limit 1000");

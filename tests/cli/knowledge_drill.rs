@@ -1,4 +1,4 @@
-//! `corbie knowledge drill`: whether a backup brings everything back.
+//! `corbie knowledge drill`: verifies that a backup can be restored.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::knowledge::Place;
 use crate::process::Running;
 use crate::process::{call, wait_for};
 
-/// Folders that a drill has made and not removed.
+/// Folders that a drill created and did not remove.
 fn left_behind(place: &Place) -> Vec<String> {
     let entries = std::fs::read_dir(place.storage()).map(|entries| entries.flatten().collect::<Vec<_>>());
     let names = entries.unwrap_or_default().into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -70,7 +70,7 @@ fn a_drill_is_sound_while_a_server_adds_documents() {
         seen.push(drilled["documents"].as_u64().unwrap());
     }
     assert!(seen[0] >= 2 && seen.is_sorted(), "{seen:?}");
-    // A drill takes nothing up that is the server's to do, and nothing is lost by it.
+    // A drill does not take tasks from the server, and no document is lost.
     wait_for("all documents", || (place.json("show --json")["total_count"] == 62).then_some(()));
     assert_eq!(left_behind(&place), Vec::<String>::new());
 }
@@ -93,14 +93,14 @@ fn a_drill_tells_of_a_backup_that_is_damaged() {
     assert!(ended.out.contains("do not rely on this backup"), "{ended:?}");
     let told = place.json(&format!("knowledge drill --json --from {}", backup.display()));
     assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("drill_failed")), "{told}");
-    // What is no backup at all is refused as a restore refuses it.
+    // A file that is not a backup gets the same error as for restore.
     let foreign = place.run("knowledge drill --from ./bees.md");
     assert!(foreign.refusal().contains("no knowledge base"), "{foreign:?}");
     assert_eq!(left_behind(&place), Vec::<String>::new());
     assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
 }
 
-/// A drill that has begun to bring its copy back, unless it was quicker than we are.
+/// A drill that has started restoring, or has already finished.
 #[cfg(unix)]
 fn begun(place: &Place) -> Running {
     let mut drill = place.corbie("knowledge drill").start();
@@ -135,12 +135,12 @@ fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
         drill.signal("KILL");
     }
     drill.end();
-    // As one is left that is killed for certain.
+    // As left by a drill that was killed.
     let left = Path::new(&place.storage()).join("corbie-drill-killed").join("knowledge");
     std::fs::create_dir_all(&left).unwrap();
     std::fs::write(left.join("knowledge.db"), "half").unwrap();
     std::fs::write(left.with_file_name("in-use.lock"), "").unwrap();
-    // And one that runs still.
+    // And one of a drill still running.
     let running = Path::new(&place.storage()).join("corbie-drill-running");
     std::fs::create_dir(&running).unwrap();
     let in_use = std::fs::File::create(running.join("in-use.lock")).unwrap();
@@ -158,7 +158,7 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
     let place = Place::filled();
     let disk = rustix::fs::statvfs(place.documents()).unwrap();
     let free = disk.f_bavail * disk.f_frsize;
-    // A file that says it is as long as the disk has room, and takes none of it.
+    // A sparse file as long as the free disk space.
     let large = place.documents().join("large.db");
     std::fs::File::create(&large).unwrap().set_len(free).unwrap();
     let told = place.json(&format!("knowledge drill --json --from {}", large.display()));
@@ -167,7 +167,7 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
     assert!(told["free_bytes"].as_u64().is_some_and(|free| told["needed_bytes"].as_u64() > Some(free)), "{told}");
     let message = told["message"].as_str().unwrap();
     assert!(message.starts_with("a drill needs ") && message.contains("--into FOLDER"), "{told}");
-    // Of the knowledge base itself, a backup is needed besides.
+    // For the live knowledge base, space for a backup is needed in addition.
     let database = Path::new(&place.storage()).join("knowledge.db");
     let length = std::fs::metadata(&database).unwrap().len();
     let file = std::fs::OpenOptions::new().write(true).open(&database).unwrap();

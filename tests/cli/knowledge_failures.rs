@@ -1,16 +1,16 @@
-//! Commands over the knowledge base that cannot do what they are asked, for people and for programs.
+//! Failing knowledge base commands, for people and for programs.
 
 use serde_json::{Value, json};
 
 use crate::knowledge::{Place, TAXES, both};
 use crate::process::Ended;
 
-/// The one object a command that failed has printed; nothing else is said anywhere.
+/// The single JSON object printed by a failed command; stderr must be empty.
 #[track_caller]
 fn failure(ended: &Ended) -> Value {
     assert_eq!(ended.err, "", "{ended:?}");
     let [reply] = &ended.messages()[..] else { panic!("not one line: {ended:?}") };
-    // What was typed wrongly has a code of its own.
+    // Usage errors have a separate exit code.
     let code = if reply["error"] == "invalid_parameter" { 2 } else { 1 };
     assert_eq!(ended.code, Some(code), "{ended:?}");
     assert_eq!(reply["success"], false, "{reply}");
@@ -105,7 +105,7 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
     let listener = std::os::unix::net::UnixListener::bind(sockets.join("1.socket")).unwrap();
-    // Takes what comes, and says nothing.
+    // Accepts connections and never answers.
     std::thread::spawn(move || {
         let mut taken = Vec::new();
         listener.incoming().for_each(|connection| taken.push(connection));

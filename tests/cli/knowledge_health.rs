@@ -1,4 +1,4 @@
-//! The knowledge base as a part of `GET /health`.
+//! The knowledge base in `GET /health`.
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn health(server: &mut Running) -> Value {
 fn t40_the_page_tells_how_many_documents_there_are_and_how_they_are_doing() {
     let place = Place::filled();
     let mut server = place.with(corbie("serve --port 0")).start();
-    // What is there already is opened soon after the start.
+    // An existing knowledge base is opened soon after startup.
     let known = wait_for("the knowledge base to be open", || {
         let known = health(&mut server)["knowledge"].clone();
         known["documents"].is_u64().then_some(known)
@@ -30,7 +30,7 @@ fn t40_the_page_tells_how_many_documents_there_are_and_how_they_are_doing() {
 #[test]
 fn t41_a_knowledge_base_that_cannot_be_opened_is_degraded_with_the_reason() {
     let place = Place::new();
-    // A file stands where the folder should be.
+    // A file blocks the path of the folder.
     std::fs::write(place.storage(), "").unwrap();
     let mut server = place.with(corbie("serve --port 0")).start();
     let before = health(&mut server);

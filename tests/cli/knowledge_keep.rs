@@ -1,4 +1,4 @@
-//! `corbie knowledge`: checks, repairs, backups.
+//! `corbie knowledge`: checks, repairs and backups.
 
 use std::io::{Seek, SeekFrom, Write};
 use std::path::Path;
@@ -7,12 +7,12 @@ use serde_json::json;
 
 use crate::knowledge::Place;
 
-/// A new file beside the documents.
+/// Path of a new file next to the documents.
 fn file(place: &Place, name: &str) -> String {
     place.documents().join(name).display().to_string()
 }
 
-/// Whether a file is named after the moment it was put aside, such as `knowledge.db.damaged-2026-01-31T12-00-00Z`.
+/// Whether a backup file name ends with a timestamp, such as `knowledge.db.damaged-2026-01-31T12-00-00Z`.
 fn is_dated(path: &str, why: &str) -> bool {
     let Some((_, date)) = path.rsplit_once(&format!("knowledge.db.{why}-")) else { return false };
     let shape: String = date.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
@@ -88,14 +88,14 @@ fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
 #[test]
 fn a_damaged_file_is_told_of_and_repaired() {
     let place = Place::filled();
-    // A restored file has no log beside it, from which pages would be read as they were.
+    // A restored file has no WAL from which intact pages could be read.
     let backup = file(&place, "backup.db");
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
     let database = Path::new(&place.storage()).join("knowledge.db");
     let length = std::fs::metadata(&database).unwrap().len();
     let mut damaged = std::fs::OpenOptions::new().write(true).open(&database).unwrap();
-    // The beginnings of all pages but the first few.
+    // The start of every second page after the first few.
     for page in (3..length / 8192).step_by(2) {
         damaged.seek(SeekFrom::Start(page * 8192)).unwrap();
         damaged.write_all(&[0xa5; 64]).unwrap();
@@ -111,12 +111,12 @@ fn a_damaged_file_is_told_of_and_repaired() {
     assert_eq!(place.json("knowledge check --json")["success"], true);
 }
 
-/// With two documents whose rows stand on a page that is damaged; the index of their paths stands on another.
+/// With two documents whose rows are on a damaged page; the index of their paths is on another.
 fn without_documents() -> Place {
     without_page("SELECT rootpage FROM sqlite_schema WHERE name = 'documents'")
 }
 
-/// With two documents, and a damaged page whose number is asked for so.
+/// With two documents, and a damaged page whose number this query returns.
 fn without_page(number: &str) -> Place {
     let place = Place::filled();
     let database = Path::new(&place.storage()).join("knowledge.db");
@@ -142,7 +142,7 @@ fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
     assert!(!repaired.out.contains("repaired: "), "{repaired:?}");
     let kept = repaired.out.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_dated(kept, "damaged")), "{repaired:?}");
-    // What is there now is sound, if empty.
+    // The database is now intact, but empty.
     assert_eq!(place.run("knowledge repair").code, Some(0));
 
     let place = without_page(first);

@@ -1,4 +1,4 @@
-//! `corbie search` and `corbie ask --documents`, each without a server and beside one.
+//! `corbie search` and `corbie ask --documents`, each without a server and with one.
 
 use serde_json::{Value, json};
 
@@ -145,7 +145,7 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     let upstream = Upstream::start();
     let explain = |arguments: &str, prompt: &str| {
         let setup = place.with(upstream.corbie("ask --explain")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");
-        // The test is not about how sure a search is.
+        // The threshold is low, because this test is not about search confidence.
         let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_ABOVE", "0.2");
         let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_MODEL", "acme/echo-small");
         let ended = setup.arguments(arguments).argument(prompt).run("");
@@ -180,7 +180,7 @@ fn a_prompt_that_documents_have_a_say_in_begins_no_task_of_others() {
     let adding = place.corbie("add ./long.txt").start();
     wait_for("the task", || (task()["status"] == "running").then_some(()));
     drop(adding);
-    // Times are told in seconds, and this one must be another if it is begun again.
+    // Timestamps have a resolution of one second; wait so that a restarted task would have a different one.
     wait_for("a later second", || (task()["age_seconds"].as_u64()? > 2).then_some(()));
     let before = task();
     let ask = place.with(upstream.corbie("ask")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");

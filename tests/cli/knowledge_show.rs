@@ -1,4 +1,4 @@
-//! `corbie show`, `status`, `remove` and `clear`, each without a server and beside one.
+//! `corbie show`, `status`, `remove` and `clear`, each without a server and with one.
 
 use serde_json::json;
 
@@ -90,7 +90,7 @@ fn k34_a_document_of_pages_is_printed_page_by_page() {
 #[test]
 fn a_pipe_that_is_closed_early_is_no_failure() {
     let place = Place::new();
-    // More than a pipe holds; a word that no model knows is soon read, however long it is.
+    // More than a pipe buffer; a word unknown to the model is tokenized quickly, however long it is.
     place.write("long.txt", &format!("A sentence with {}.\n", "x".repeat(1000)).repeat(150));
     assert_eq!(place.run("add .").code, Some(0));
     let id = place.id("long.txt");

@@ -1,6 +1,6 @@
-//! `corbie licenses`, and the lists it prints: they are made here, from what cargo knows.
+//! `corbie licenses`, and the lists it prints, generated here from cargo metadata.
 //!
-//! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli licenses` writes them anew.
+//! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli licenses` updates them.
 
 #[path = "licenses/gather.rs"]
 mod gather;
@@ -34,7 +34,7 @@ fn unpacked() -> String {
 #[test]
 fn the_list_of_licences_is_that_of_the_locked_packages() {
     let (parts, texts) = gather::everything(&graph::packages());
-    // One part a line, so that a change can be read.
+    // One component per line, for readable diffs.
     let lines: Vec<String> = parts.iter().map(Value::to_string).collect();
     let (list, texts) = (format!("[\n{}\n]\n", lines.join(",\n")), serde_json::to_string(&texts).unwrap());
     if std::env::var_os("CORBIE_BLESS").is_some() {
@@ -60,7 +60,7 @@ fn every_part_has_a_licence_and_its_text() {
     for part in parts {
         assert!(!part["license"].as_str().unwrap().is_empty(), "{part}");
         let of = part["texts"].as_array().unwrap();
-        // Some bring a line that says where the text is, besides the text.
+        // Some components have an additional short file that refers to the license text.
         assert!(of.iter().any(|name| texts[name.as_str().unwrap()].len() > 100), "{part}");
     }
     for (kind, name) in [

@@ -1,7 +1,7 @@
-//! Stopping: signals and the end of stdin, with and without requests that run.
+//! Shutdown on signals and at the end of stdin, with and without running requests.
 //!
-//! The product has no tool that takes long. Where one is needed, the library's example server stands in, which is
-//! stopped by the same code; a request of the product that runs until the server stops is `subscriptions/listen`.
+//! The product has no slow tool. If one is needed, the tests use the library's example server, which shares the
+//! shutdown code. The product's only request that runs until shutdown is `subscriptions/listen`.
 
 use std::io::{ErrorKind, Read, Write};
 use std::thread;
@@ -13,10 +13,10 @@ use crate::http::{Client, Stream};
 use crate::process::{Running, Setup, call, corbie, example_server, modern_meta, request, wait_for};
 use crate::websocket::{Frame, WebSocket};
 
-/// What a stop may take beyond what it waits for, on a busy machine.
+/// Tolerance for a shutdown on a busy machine.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Opens a request that is answered when the server stops.
+/// A request that is answered when the server stops.
 fn listen(id: &str) -> Value {
     request(
         id,
@@ -25,7 +25,7 @@ fn listen(id: &str) -> Value {
     )
 }
 
-/// Calls a tool that takes that long, on a thread of its own; returns when it runs.
+/// Calls a tool that takes `seconds`, on a separate thread; returns once it is running.
 fn call_slow_tool(client: Client, seconds: u64) -> thread::JoinHandle<std::io::Result<Value>> {
     let arguments = json!({ "seconds": seconds, "label": "Slow work" });
     let calling = thread::spawn(move || {
@@ -47,14 +47,14 @@ fn wait_until_draining(client: Client) {
     wait_for("the drain to begin", || (client.get("/ready").status == 503).then_some(()));
 }
 
-/// `corbie`, to be stopped within this many seconds.
+/// `corbie` with this grace period in seconds.
 fn with_grace(arguments: &str, seconds: u64) -> Setup {
     corbie(arguments).variable("CORBIE_SERVER__SHUTDOWN_GRACE_SECONDS", seconds)
 }
 
-// === a stop when nothing runs ===
+// === shutdown while idle ===
 
-/// In seconds of its CPU, since what else the machine does is not the program's. The grace is 30 s.
+/// Measured in CPU seconds, so that other load on the machine does not matter. The grace period is 30 s.
 #[cfg(target_os = "linux")]
 #[test]
 fn n13_it_is_ready_within_two_seconds_and_gone_within_its_grace() {
@@ -85,7 +85,7 @@ fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
     }
 }
 
-/// Whoever starts it and reads the log may stop it as soon as it says that it serves.
+/// A supervisor that reads the log may stop the server as soon as it logs that it serves.
 #[test]
 fn a07_a_signal_is_heard_from_the_first_line_of_the_log_on() {
     for (arguments, line) in [("stdio", "serving"), ("serve --port 0", "listening")].repeat(10) {
@@ -102,7 +102,7 @@ fn a07_the_end_of_stdin_ends_it_when_all_is_answered() {
     let count = 500;
     let mut input: String = (0..count).map(|id| format!("{}\n", call(id, "inspect_server", json!({})))).collect();
     input += &json!([request("a", "ping", json!({})), request("b", "tools/list", json!({}))]).to_string();
-    // The last line has no newline: it counts all the same.
+    // The last line has no newline and still counts.
     let ended = corbie("").run(&input);
     assert_eq!(ended.code, Some(0));
     let answers = ended.messages();
@@ -157,7 +157,7 @@ fn a07_an_open_websocket_is_told_that_the_server_goes_away() {
     assert_eq!(server.end_within(SLACK).code, Some(0));
 }
 
-// === a stop with a request that runs ===
+// === shutdown with a running request ===
 
 #[test]
 fn a07_v08_a_request_that_runs_over_stdio_is_answered_before_the_end() {
@@ -249,7 +249,7 @@ fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
     connection.write_all(second.as_bytes()).unwrap();
     let mut reply = Stream::of(connection).expect("an answer, not silence");
     reply.read_body().unwrap();
-    // Taken as running it is served; taken as new it is refused. Either is an answer.
+    // Counted as running it is served; counted as new it is rejected. Either is a valid answer.
     match reply.head.status {
         200 => assert_eq!(reply.head.json()["isError"], false),
         503 => assert_eq!(reply.head.json()["error"]["code"], -32012),
@@ -258,7 +258,7 @@ fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
     assert_eq!(server.end_within(SLACK).code, Some(0));
 }
 
-// === the bound of the drain ===
+// === the limit of the drain ===
 
 #[test]
 fn a08_a_request_that_is_never_sent_whole_is_not_waited_for_longer_than_the_grace() {
@@ -274,7 +274,7 @@ fn a08_a_request_that_is_never_sent_whole_is_not_waited_for_longer_than_the_grac
     assert_eq!(server.end_within(Duration::from_secs(1) + SLACK).code, Some(0));
 }
 
-/// A client that sends and never reads, until no more fits between the two.
+/// A client that sends and never reads, until all buffers are full.
 fn with_a_client_that_does_not_read(grace: u64, message: &Value) -> Running {
     let mut server = with_grace("", grace).start();
     server.logged("serving");

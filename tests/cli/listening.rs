@@ -1,4 +1,4 @@
-//! Where it listens: the ports as typed, the two default ones, IPv4 and IPv6, and what happens when one is taken.
+//! Listening addresses: given ports, default ports, IPv4 and IPv6, and ports in use.
 
 use std::fs::File;
 use std::net::TcpListener;
@@ -12,14 +12,14 @@ use crate::websocket::WebSocket;
 
 const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
-/// The default ports, for one test at a time: tests run side by side, even in processes of their own.
+/// Lock for the default ports: tests run in parallel, even in separate processes.
 fn default_ports() -> File {
     let lock = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("default-ports.lock")).unwrap();
     lock.lock().unwrap();
     lock
 }
 
-/// Which of the default ports somebody else is using.
+/// The default ports in use by another program.
 fn taken() -> Vec<u16> {
     let is_free = |port| {
         TcpListener::bind(("127.0.0.1", port)).is_ok() && (!has_ipv6() || TcpListener::bind(("::1", port)).is_ok())
@@ -97,7 +97,7 @@ fn x02_an_explicit_port_that_is_taken_is_fatal() {
     assert!(line.contains(&port.to_string()), "{line}");
 }
 
-/// A client that says `localhost` would otherwise reach whoever holds the other half of the port.
+/// Otherwise a client that connects to `localhost` might reach the process with the other half of the port.
 #[test]
 fn x02_t43_an_explicit_port_that_is_taken_over_ipv6_alone_is_fatal_too() {
     if !has_ipv6() {
@@ -143,7 +143,7 @@ fn t43_both_loopback_addresses_are_served() {
     assert_eq!(answer["result"]["structuredContent"]["trust"], "TRUSTED");
 }
 
-/// Whoever connects to `localhost` may get either address, and another one each time.
+/// A client that connects to `localhost` may get either address, and a different one each time.
 #[test]
 fn t43_a_session_begun_over_ipv4_goes_on_over_ipv6() {
     if !has_ipv6() {
@@ -193,7 +193,7 @@ fn t42_t43_x02_without_a_port_it_listens_on_8090_and_3000() {
 fn x02_when_one_default_port_is_taken_it_warns_and_goes_on_with_the_other() {
     let _turn = default_ports();
     for (mine, other) in [(8090, 3000), (3000, 8090)] {
-        // Whether this test or another program holds it makes no difference.
+        // It makes no difference whether this test or another program holds it.
         let _held = TcpListener::bind(("127.0.0.1", mine));
         if taken().contains(&other) {
             skip(&format!("port {other} is used by another program"));
@@ -235,7 +235,7 @@ fn a13_a_conversation_can_change_the_instance_at_any_point() {
         ("prompts/list", json!({})),
         ("ping", json!({})),
     ] {
-        // No session anywhere, and neither instance minds.
+        // Neither instance requires a session.
         let answers = [first, second].map(|client| client.post("/mcp", &request(2, method, params.clone())));
         assert_eq!(answers[0].status, 200);
         assert_eq!(answers[0].body, answers[1].body, "{method}");
@@ -256,7 +256,7 @@ fn a13_modern_requests_are_the_same_to_every_instance() {
     assert_eq!(answers[0].body, answers[1].body);
 }
 
-/// A session of another instance, or of one that was restarted: 404 makes clients open a new one.
+/// A session of another instance, or from before a restart: on 404 clients open a new one.
 #[test]
 fn a13_t15_a_session_of_another_instance_is_not_known() {
     let mut servers = [corbie("serve --port 0").start(), corbie("serve --port 0").start()];

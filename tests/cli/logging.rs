@@ -1,10 +1,10 @@
-//! What goes to stderr, and that nothing of it goes to stdout.
+//! Log output on stderr, and none of it on stdout.
 
 use serde_json::{Value, json};
 
 use crate::process::{call, corbie, request};
 
-/// Every sort of message, good and bad, and how many lines answer it.
+/// Every kind of message, valid and invalid, with the number of response lines.
 fn conversation() -> (String, usize) {
     let modern = json!({ "_meta": crate::process::modern_meta() });
     let lines = [
@@ -69,7 +69,7 @@ fn a10_traffic_on_other_listeners_does_not_reach_stdout() {
     server.logged("ping");
 }
 
-/// The levels of the lines that were logged.
+/// The levels of the logged lines.
 fn levels(log: &str) -> Vec<&str> {
     let mut levels: Vec<&str> = log.lines().filter_map(|line| line.split_whitespace().nth(1)).collect();
     levels.sort_unstable();
@@ -77,9 +77,9 @@ fn levels(log: &str) -> Vec<&str> {
     levels
 }
 
-/// Starts with something to warn of, is asked once, and ends.
+/// Starts with a configuration warning, answers one request, and exits.
 fn log_at(level: Option<&str>) -> crate::process::Ended {
-    // Kubernetes sets such a variable; it is no setting of ours, which is worth a warning.
+    // Kubernetes sets such a variable. It is not a setting of ours, which causes a warning.
     let setup = corbie("").variable("CORBIE_PORT", "tcp://10.0.0.1:80");
     let setup = match level {
         Some(level) => setup.variable("LOG_LEVEL", level),
@@ -125,7 +125,7 @@ fn a11_the_flag_wins_over_the_variable_and_the_variable_over_the_file() {
     assert_eq!(log("--log-level info", "warn"), "INFO WARN");
 }
 
-/// The schema of the settings says so: requests are told at `debug`, one line each, and not before.
+/// As the settings schema documents: requests are logged at `debug`, one line each, and not at `info`.
 #[test]
 fn a11_each_request_has_one_line_at_debug_and_none_at_info() {
     let requests = [call("first", "inspect_server", json!({})), request("second", "tools/list", json!({}))];
@@ -146,12 +146,12 @@ fn a10_a_log_that_is_not_read_on_a_terminal_has_no_colours() {
     assert!(!ended.err.contains('\u{1b}'), "{}", ended.err);
 }
 
-/// What a peer can say that controls a terminal or begins a line: old and new control characters, separators of lines,
-/// and letters that turn the direction of writing around.
+/// Text from a peer that controls a terminal or starts a line: C0 and C1 control characters, line separators, and
+/// bidirectional overrides.
 const HOSTILE: &str =
     "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n2026-01-01T00:00:00Z ERROR forged\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}";
 
-/// Says hostile things wherever a caller can, over both ways in, and gives everything that was logged.
+/// Sends hostile text in every field, over both transports, and returns the complete log.
 fn log_of_a_hostile_peer(format: &str) -> String {
     let setup = corbie("serve --stdio --port 0 --log-level debug").variable("LOG_FORMAT", format);
     let file = setup.folder().join(format!("{}.txt", HOSTILE.replace('/', "")));
@@ -176,7 +176,7 @@ fn log_of_a_hostile_peer(format: &str) -> String {
         server.ask(&message);
         client.post("/mcp", &message);
     }
-    // What a header or a path can hold of it.
+    // The subset that a header or a path can contain.
     let bytes = "a\u{9b}31m\u{202e}\t";
     for name in ["User-Agent", "Origin", "Host", "Authorization", "Mcp-Session-Id", "Mcp-Method", "X-Request-Id"] {
         client.call("POST", "/mcp", &[(name, bytes)], &call(1, "inspect_server", json!({})).to_string());

@@ -1,4 +1,4 @@
-//! What is in `packaging/` says nothing that the program does not know: settings, commands, ports and paths.
+//! Checks `packaging/` against the program: settings, commands, ports and paths exist.
 
 #[path = "packaging/yaml.rs"]
 mod yaml;
@@ -12,16 +12,16 @@ use serde_json::Value;
 use crate::http::{Client, Stream};
 use crate::process::{Ended, corbie, free_port, skip};
 
-/// The port that all of them serve on.
+/// The port of all packages.
 const PORT: &str = "8090";
-/// Seconds that running requests have to finish, unless `server.shutdown_grace_seconds` says otherwise.
+/// Default of `server.shutdown_grace_seconds`.
 const GRACE: u32 = 30;
-/// What is in the secret that the manifests tell to make. Nobody listens at that address.
+/// Content of the secret that the manifests refer to. The database address is a closed port.
 const SECRET: [(&str, &str); 2] = [
     ("token", "5f2b1c9ad07e4386b1d95e0f72ac48d3916ce7508bfa24d13e6079c5a81bd4f2"),
     ("database", "postgres://corbie:PASSWORD@127.0.0.1:1/corbie"),
 ];
-/// Each manifest, and what keeps its pods.
+/// Each manifest and the workload kind of its pods.
 const CLUSTERS: [(&str, &str); 2] = [("kubernetes.yaml", "StatefulSet"), ("kubernetes-postgres.yaml", "Deployment")];
 
 fn root() -> PathBuf {
@@ -32,7 +32,7 @@ fn read(name: &str) -> String {
     std::fs::read_to_string(root().join("packaging").join(name)).unwrap()
 }
 
-/// Settings that must be understood: none is misspelt, and with the token the server may listen there.
+/// Asserts that the settings are valid, and that with the token the server may listen on that address.
 #[track_caller]
 fn assert_understood(variables: &[(String, String)]) {
     let with = |arguments: &str| -> Ended {
@@ -45,7 +45,7 @@ fn assert_understood(variables: &[(String, String)]) {
     assert!(shown.contains(&format!("0.0.0.0:{PORT}")), "{shown}");
 }
 
-/// What follows a word at the beginning of a line.
+/// The rest of each line that starts with a word.
 fn lines<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(word)).map(str::trim).collect()
 }
@@ -66,7 +66,7 @@ fn the_image_names_settings_commands_and_files_that_exist() {
         .collect();
     assert_understood(&variables);
     assert_eq!(lines(&dockerfile, "EXPOSE "), [PORT]);
-    // The same toolchain as everywhere.
+    // The same toolchain as in `Cargo.toml`.
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
     let toolchain = lines(&manifest, "rust-version = ")[0].trim_matches('"');
     assert!(dockerfile.contains(&format!("FROM rust:{toolchain}-")), "it is not built with {toolchain}");
@@ -83,14 +83,14 @@ fn the_image_names_settings_commands_and_files_that_exist() {
     for name in &kept {
         assert!(root().join(name).exists(), "{name} is not there to be copied");
     }
-    // Whatever the program is made of is let in: what the manifest of the package has, and what the sources take in.
+    // Everything the build needs is included: members of the package manifest, and files that the sources embed.
     let needed = ["Cargo.toml", "Cargo.lock", "LICENSE", "build.rs", "src", "crates", "console", "schema", "examples"];
     for name in needed {
         assert!(kept.contains(&name), "{name} is kept out of the image");
     }
 }
 
-/// A server that others can reach is not started without a token, and with one it is well in the eyes of `corbie health`.
+/// A server reachable from other machines does not start without a token; with one, `corbie health` succeeds.
 #[test]
 fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
     let port = free_port();
@@ -140,7 +140,7 @@ fn clusters_name_settings_ports_and_labels_that_exist() {
     }
 }
 
-/// As a cluster asks them: by the address of the pod, with the headers that the manifest gives.
+/// As a cluster sends them: to the pod address, with the headers of the manifest.
 #[test]
 fn probes_of_clusters_pass_also_where_the_database_is_away() {
     for (file, keeper) in CLUSTERS {
@@ -165,7 +165,7 @@ fn probes_of_clusters_pass_also_where_the_database_is_away() {
     }
 }
 
-/// The user and the folders of the image, on a file system that cannot be written otherwise.
+/// The user and folders of the image, on a read-only root file system.
 #[test]
 fn pods_of_clusters_can_write_where_they_have_to_and_nowhere_else() {
     let dockerfile = read("Dockerfile");
@@ -201,7 +201,7 @@ fn of_three_pods_two_always_serve_and_one_that_goes_waits_until_nobody_is_sent_t
     }
     let update = &deployment["spec"]["strategy"]["rollingUpdate"];
     assert_eq!((&update["maxSurge"], &update["maxUnavailable"]), (&"1".into(), &"0".into()));
-    // The image has the small programs of Debian.
+    // The image has the Debian base utilities.
     assert!(lines(&read("Dockerfile"), "FROM ").last().unwrap().starts_with("debian:"));
     let command = list(&container(deployment)["lifecycle"]["preStop"]["exec"]["command"]);
     let [sleep, seconds] = command else { panic!("{command:?}") };
@@ -218,12 +218,12 @@ fn container(keeper: &Value) -> &Value {
     &keeper["spec"]["template"]["spec"]["containers"][0]
 }
 
-/// Nothing where there is no list.
+/// Empty if the value is not a list.
 fn list(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The variables of a container, also those that come from the secret.
+/// The variables of a container, including those from the secret.
 fn variables(container: &Value) -> Vec<(String, String)> {
     let secret = |one: &Value| {
         let key = one["valueFrom"]["secretKeyRef"]["key"].as_str()?;
@@ -236,7 +236,7 @@ fn variables(container: &Value) -> Vec<(String, String)> {
     list(&container["env"]).iter().map(variable).collect()
 }
 
-/// The status that a probe gets.
+/// The status of a probe.
 fn probed(client: &Client, asked: &Value) -> u16 {
     let header =
         |header: &Value| format!("{}: {}\r\n", header["name"].as_str().unwrap(), header["value"].as_str().unwrap());
@@ -270,7 +270,7 @@ fn the_service_names_commands_that_exist_and_systemd_understands_it() {
     };
     let said = String::from_utf8_lossy(&verified.stderr);
     assert!(verified.status.success() && !said.contains("corbie.service"), "{said}");
-    // Exposure in tenths, where a service that asks for nothing has 96.
+    // Exposure level times ten; a service without hardening has 96.
     let judged = analyze(&["security", "--offline=true", "--threshold=25"], &copy).unwrap();
     assert!(judged.status.success(), "{}", String::from_utf8_lossy(&judged.stdout));
 }

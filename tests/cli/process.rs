@@ -1,4 +1,4 @@
-//! Starts the real program, speaks with it over its standard streams, and never leaves it behind.
+//! Runs the real binary, communicates over its standard streams, and always terminates it.
 
 #[path = "examples.rs"]
 pub(crate) mod examples;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::http::Client;
 
-/// How long anything may take before a test gives up; far more than it needs.
+/// Timeout of any operation; far more than it needs.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
-/// A program about to be started: in an empty folder, with no variables but those a test gives it.
+/// A program to be started, in an empty folder and with only the variables that the test sets.
 pub(crate) struct Setup {
     program: PathBuf,
     arguments: Vec<String>,
@@ -29,7 +29,7 @@ pub(crate) struct Setup {
     folder: TempDir,
 }
 
-/// A program that runs. Its stdout is left unread until a test asks for a message.
+/// A running program. Its stdout is not read until a test reads a message.
 pub(crate) struct Running {
     child: Child,
     stdin: Option<ChildStdin>,
@@ -39,39 +39,39 @@ pub(crate) struct Running {
     _folder: TempDir,
 }
 
-/// A program that ran.
+/// A finished program.
 #[derive(Debug)]
 pub(crate) struct Ended {
     pub(crate) code: Option<i32>,
-    /// What was written to stdout and not yet received.
+    /// Output on stdout that was not received yet.
     pub(crate) out: String,
-    /// Everything that was written to stderr.
+    /// Complete output on stderr.
     pub(crate) err: String,
 }
 
-/// A stream of the program, read line by line on a thread of its own.
+/// A stream of the program, read line by line on a separate thread.
 struct Lines {
     incoming: mpsc::Receiver<String>,
     seen: Vec<String>,
 }
 
-/// `corbie` with these arguments, separated by spaces. Model servers that happen to run on this machine are not for it.
+/// `corbie` with these arguments, separated by spaces. Ignores model servers that happen to run on this machine.
 pub(crate) fn corbie(arguments: &str) -> Setup {
     let program = Setup::new(env!("CARGO_BIN_EXE_corbie").into());
     program.arguments(arguments).variable("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
 }
 
-/// The library's example server. It has a tool that takes as long as it is told to, which the product has not.
+/// The library's example server. It has a tool with a configurable duration, which the product does not.
 pub(crate) fn example_server() -> Setup {
     example("corbie-mcp", "conformance").arguments("--port 0")
 }
 
-/// An example of a package of this workspace.
+/// An example of a package in this workspace.
 pub(crate) fn example(package: &str, name: &str) -> Setup {
     Setup::new(examples::ready(package, name))
 }
 
-/// A port of this machine that nobody uses, over IPv4 and IPv6.
+/// A free port on this machine, over IPv4 and IPv6.
 pub(crate) fn free_port() -> u16 {
     loop {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
@@ -85,7 +85,7 @@ pub(crate) fn has_ipv6() -> bool {
     std::net::TcpListener::bind("[::1]:0").is_ok()
 }
 
-/// Says why a test, or a part of it, was not run.
+/// Reports why a test, or a part of it, was skipped.
 pub(crate) fn skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
@@ -99,7 +99,7 @@ pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value 
     request(id, "tools/call", json!({ "name": tool, "arguments": arguments }))
 }
 
-/// What every modern request carries.
+/// The `_meta` of every modern request.
 pub(crate) fn modern_meta() -> Value {
     json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -108,7 +108,7 @@ pub(crate) fn modern_meta() -> Value {
     })
 }
 
-/// Asks `until` again and again, and fails when it has not been satisfied in time.
+/// Polls `until`, and fails after a timeout.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut until: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
@@ -134,7 +134,7 @@ impl Setup {
         self
     }
 
-    /// One argument that may hold spaces.
+    /// One argument, which may contain spaces.
     pub(crate) fn argument(mut self, argument: impl Into<String>) -> Setup {
         self.arguments.push(argument.into());
         self
@@ -195,12 +195,12 @@ impl Setup {
         }
     }
 
-    /// Starts it, gives it all of `input`, and waits for its end.
+    /// Starts the program, writes all of `input`, and waits for it to exit.
     #[track_caller]
     pub(crate) fn run(self, input: &str) -> Ended {
         let mut running = self.start();
         running.read_stdout();
-        // It may have ended already, without reading.
+        // It may have exited without reading.
         let _ = running.stdin.as_mut().expect("stdin is open").write_all(input.as_bytes());
         running.close_stdin();
         running.end()
@@ -217,14 +217,14 @@ impl Running {
         stdin.write_all(format!("{message}\n").as_bytes()).expect("the program reads its stdin");
     }
 
-    /// Writes what need not be a message.
+    /// Writes bytes that need not be a message.
     #[track_caller]
     #[allow(dead_code, reason = "the hostile exchanges need it")]
     pub(crate) fn send_bytes(&mut self, bytes: &[u8]) {
         self.stdin.as_mut().expect("stdin is open").write_all(bytes).expect("the program reads its stdin");
     }
 
-    /// Writes until all is written or no more is taken; stdin stays open.
+    /// Writes until everything is written or the pipe is full; stdin stays open.
     pub(crate) fn flood(&mut self, input: String) {
         const QUIET: Duration = Duration::from_millis(500);
         let mut stdin = self.stdin.take().expect("stdin is open");
@@ -253,7 +253,7 @@ impl Running {
         self.stdin = None;
     }
 
-    /// Goes away from its stdout, as `head` does.
+    /// Closes the reading end of stdout, as `head` does.
     #[allow(dead_code, reason = "the tests of exit codes need it")]
     pub(crate) fn close_stdout(&mut self) {
         self.unread = None;
@@ -267,13 +267,13 @@ impl Running {
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("stdout has {line:?}, which is not JSON: {error}"))
     }
 
-    /// The next line on stdout, with its end.
+    /// The next line on stdout, including its newline.
     #[track_caller]
     pub(crate) fn line(&mut self) -> String {
         self.read_stdout().next().expect("one more line on stdout")
     }
 
-    /// Everything on stdout from here on, in the pieces it is written in; the sender is gone at its end.
+    /// All further output on stdout, in pieces as written; the channel disconnects at its end.
     pub(crate) fn pieces(&mut self) -> mpsc::Receiver<String> {
         let mut stdout = self.unread.take().expect("nobody reads stdout yet");
         let (sender, pieces) = mpsc::channel();
@@ -289,14 +289,14 @@ impl Running {
         pieces
     }
 
-    /// Sends a request and gives back the message that follows.
+    /// Sends a request and returns the next message.
     #[track_caller]
     pub(crate) fn ask(&mut self, message: &Value) -> Value {
         self.send(message);
         self.receive()
     }
 
-    /// Waits for a line on stderr that holds `text`, and gives it back.
+    /// Waits for a line on stderr that contains `text`, and returns it.
     #[track_caller]
     pub(crate) fn logged(&mut self, text: &str) -> String {
         if let Some(line) = self.err.seen.iter().find(|line| line.contains(text)) {
@@ -311,7 +311,7 @@ impl Running {
         }
     }
 
-    /// The port of the first listener, when it listens.
+    /// The port of the first listener, once it listens.
     #[track_caller]
     pub(crate) fn port(&mut self) -> u16 {
         let line = self.logged("listening");
@@ -325,7 +325,7 @@ impl Running {
         Client::v4(self.port())
     }
 
-    /// Seconds of CPU the program has had.
+    /// CPU time of the program in seconds.
     #[cfg(target_os = "linux")]
     pub(crate) fn cpu_seconds(&self) -> f64 {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
@@ -336,7 +336,7 @@ impl Running {
         nanoseconds.sum::<f64>() / 1e9
     }
 
-    /// How much of the machine's memory the program has.
+    /// Resident memory of the program.
     #[cfg(target_os = "linux")]
     #[allow(dead_code, reason = "the tests of OpenAI's API ask for it")]
     pub(crate) fn resident_bytes(&self) -> u64 {
@@ -345,7 +345,7 @@ impl Running {
         kilobytes.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a size in kB") * 1024
     }
 
-    /// The most of the machine's memory the program ever had.
+    /// Peak resident memory of the program.
     #[cfg(target_os = "linux")]
     #[allow(dead_code, reason = "the hostile exchanges ask for it")]
     pub(crate) fn peak_bytes(&self) -> u64 {
@@ -361,12 +361,12 @@ impl Running {
     /// Sends `TERM` or `INT`.
     #[cfg(unix)]
     pub(crate) fn signal(&self, name: &str) {
-        // The shell's own `kill` is there on every Unix.
+        // Every Unix shell has a built-in `kill`.
         let kill = format!("kill -{name} {}", self.id());
         assert!(Command::new("sh").args(["-c", &kill]).status().expect("a shell").success(), "{kill}");
     }
 
-    /// Asks it to end in the way this system has.
+    /// Requests termination in the way of this platform.
     pub(crate) fn signal_to_end(&mut self) {
         #[cfg(unix)]
         self.signal("TERM");
@@ -378,13 +378,13 @@ impl Running {
         self.child.try_wait().expect("the state of a child").is_some()
     }
 
-    /// Waits for its end, which stdin being open must not hold up.
+    /// Waits for it to exit; an open stdin must not delay that.
     #[track_caller]
     pub(crate) fn end(mut self) -> Ended {
         self.end_within(PATIENCE)
     }
 
-    /// Waits for its end, and fails when that takes longer than `most`.
+    /// Waits for it to exit, and fails if that takes longer than `most`.
     #[track_caller]
     pub(crate) fn end_within(&mut self, most: Duration) -> Ended {
         let asked = Instant::now();
@@ -435,7 +435,7 @@ impl Ended {
         }
     }
 
-    /// A start that was refused: not 0, nothing on stdout, one line on stderr, which is given back.
+    /// A failed start: exit code not 0, empty stdout, one line on stderr, which is returned.
     #[track_caller]
     pub(crate) fn refusal(&self) -> &str {
         assert!(self.code.is_some_and(|code| code != 0), "{self:?}");
@@ -462,7 +462,7 @@ impl Lines {
         Lines { incoming, seen: Vec::new() }
     }
 
-    /// The next line; nothing at the end of the stream.
+    /// The next line; `None` at the end of the stream.
     #[track_caller]
     fn next(&mut self) -> Option<String> {
         match self.incoming.recv_timeout(PATIENCE) {
@@ -475,7 +475,7 @@ impl Lines {
         }
     }
 
-    /// Reads to the end of the stream; gives back everything that ever came.
+    /// Reads to the end of the stream; returns its complete content.
     #[track_caller]
     fn rest(&mut self) -> String {
         while self.next().is_some() {}

@@ -1,11 +1,11 @@
-//! `corbie providers`: over the real program and a real upstream.
+//! `corbie providers`, with the real binary and an HTTP upstream.
 
 use serde_json::{Value, json};
 
 use crate::process::{corbie, free_port};
 use crate::upstream::Upstream;
 
-/// Everybody: three who answer, one who refuses the key, one who is not there, and two who cannot be asked.
+/// Three working providers, one with a rejected key, one unreachable, and one without a key.
 fn everybody() -> Upstream {
     let upstream = Upstream::start();
     upstream.configure(&format!(

@@ -1,4 +1,4 @@
-//! Settings that show from outside, and the tools that tell them.
+//! Settings with externally visible effects, and the tools that report them.
 
 use std::io::Write;
 
@@ -197,7 +197,7 @@ fn f37_clients_are_told_the_configured_time() {
     assert_eq!(listed["result"]["ttlMs"], 60_000);
 }
 
-// === what the server tells of itself ===
+// === server metadata ===
 
 #[test]
 fn m48_the_counts_of_initialize_are_real() {

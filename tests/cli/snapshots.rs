@@ -1,6 +1,6 @@
-//! What people read, compared with committed files.
+//! Compares output for people with committed snapshots.
 //!
-//! After a change, or a new command, write them anew and look at the difference:
+//! After a change, or with a new command, update them and review the diff:
 //!
 //! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli -E 'test(/^(help|errors)::/)'`
 
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 use crate::process::Ended;
 
-/// Compares texts with the files of a folder; each text has a file, and each file a text.
+/// Compares texts with the files of a folder; texts and files must correspond one to one.
 #[track_caller]
 pub(crate) fn compare(folder: &str, texts: &BTreeMap<String, String>) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/cli/snapshots").join(folder);
@@ -39,13 +39,13 @@ pub(crate) fn compare(folder: &str, texts: &BTreeMap<String, String>) {
     assert!(wrong.is_empty(), "{wrong}look at tests/cli/snapshots.rs for how to write the files anew");
 }
 
-/// What was typed, and what came of it.
+/// Command line, exit code and output.
 pub(crate) fn told(line: &str, ended: &Ended) -> String {
     let code = ended.code.map_or("none".to_owned(), |code| code.to_string());
     format!("$ {line}\nexit code {code}\n--- stdout\n{}--- stderr\n{}", ended.out, ended.err)
 }
 
-/// The words of a line, as a shell takes it apart.
+/// Splits a line as a shell does.
 pub(crate) fn words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {

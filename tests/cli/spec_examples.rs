@@ -1,7 +1,7 @@
-//! The examples of the specifications, as they stand there, against the program.
+//! Runs the examples of the specifications, verbatim, against the program.
 //!
-//! Where an example calls a tool that a later release brings, a tool of today takes its place; everything else is
-//! pasted unchanged. What the classification tools answer is told in `classification.rs`.
+//! If an example calls a tool of a later release, an existing tool replaces it; all the rest is pasted unchanged.
+//! `classification.rs` tests the answers of the classification tools.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn contains(whole: &Value, part: &Value) {
     }
 }
 
-/// The same members, of the same types, whatever their values.
+/// Asserts the same members with the same types, regardless of values.
 #[track_caller]
 fn same_shape(found: &Value, example: &Value) {
     match (found, example) {
@@ -181,14 +181,14 @@ fn m43_m45_x10_the_capabilities_are_those_documented() {
     let served = opened["capabilities"].as_object().unwrap();
     assert!(served.contains_key("tools") && served.contains_key("resources"));
     for (name, flags) in documented["capabilities"].as_object().unwrap() {
-        // M-50: what is not served yet is not told of either.
+        // M-50: unsupported capabilities are not declared.
         if let Some(told) = served.get(name) {
             contains(told, flags);
         }
     }
 }
 
-/// "Supported MCP Methods": those without parameters are sent without `params`, as the first message.
+/// "Supported MCP Methods": methods without parameters are sent without `params`, as the first message.
 #[test]
 fn m21_m22_m25_t06_methods_without_parameters_need_nothing_before_them() {
     for (method, member) in [("tools/list", Some("tools")), ("resources/list", Some("resources")), ("ping", None)] {
@@ -202,7 +202,7 @@ fn m21_m22_m25_t06_methods_without_parameters_need_nothing_before_them() {
     }
 }
 
-/// "Example Request". Without a provider it is refused, but it is answered.
+/// "Example Request". Without a provider the answer is an error.
 #[test]
 fn t06_the_example_request_is_answered_as_the_first_message() {
     let body = r#"{
@@ -318,7 +318,7 @@ fn m28_x08_cancelling_is_silent_as_a_notification_and_an_error_as_a_request() {
 
     let mut server = corbie("").start();
     server.send(&example(body));
-    // The next answer is that of the next request.
+    // The next message answers the next request.
     let mut asked = example(body);
     asked["id"] = json!("as a request");
     let answer = server.ask(&asked);
@@ -326,7 +326,7 @@ fn m28_x08_cancelling_is_silent_as_a_notification_and_an_error_as_a_request() {
     assert_eq!(client.post("/mcp", &asked).json()["error"]["code"], -32602);
 }
 
-/// "HTTP Streaming Transport": the same message over POST, with and without leave to stream.
+/// "HTTP Streaming Transport": the same message over POST, with and without accepting a stream.
 #[test]
 fn t10_t12_the_example_over_http_is_answered_in_a_documented_form() {
     let body = r#"{
@@ -461,7 +461,7 @@ fn m48_x11_initialize_gives_the_members_of_both_forms() {
     }
 }
 
-/// All five versions are served at once (X-01).
+/// All five versions are served concurrently (X-01).
 #[test]
 fn x01_each_asked_version_is_spoken() {
     for (asked, spoken) in [

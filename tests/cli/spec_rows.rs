@@ -27,7 +27,7 @@ fn every_row_of_the_specification_has_a_test() {
     for path in sources(&["src", "crates", "tests"], &["rs"]) {
         tested.extend(named(&fs::read_to_string(&path).unwrap()));
     }
-    // Scripts have no test names; they cite the row beside the check.
+    // Scripts have no test names; they cite the row next to the check.
     for path in sources(&["tests", "bench"], &["mjs", "py", "ts", ""]) {
         tested.extend(cited(&fs::read_to_string(&path).unwrap_or_default()));
     }
@@ -46,7 +46,7 @@ fn ids(ids: &[&str]) -> BTreeSet<String> {
     ids.iter().map(ToString::to_string).collect()
 }
 
-/// The ids of all rows of `docs/spec`, without those of the page `except`.
+/// The ids of all rows of `docs/spec`, except for the page `except`.
 fn rows(except: &str) -> BTreeSet<String> {
     let mut ids = BTreeSet::new();
     for entry in fs::read_dir(root().join("docs/spec")).unwrap() {
@@ -73,7 +73,7 @@ fn named(text: &str) -> BTreeSet<String> {
             continue;
         }
         let function = line.strip_prefix("async ").unwrap_or(line).strip_prefix("fn ");
-        // Properties stand inside of `proptest!`, where the attribute is the same.
+        // Properties are inside of `proptest!`, where the attribute is the same.
         if let Some(name) = function.filter(|_| is_test) {
             ids.extend(name.split('_').map_while(|word| {
                 let (letter, digits) = word.split_at_checked(1)?;

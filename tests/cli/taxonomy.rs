@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use crate::process::{Ended, Setup, corbie};
 
-/// A folder that outlives the program, to see what it left there.
+/// A folder that outlives the program, to inspect the files it left.
 struct Folder(TempDir);
 
 impl Folder {
@@ -33,7 +33,7 @@ impl Folder {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The names of all files, in order.
+    /// Sorted file names.
     fn files(&self) -> Vec<String> {
         let name = |entry: std::io::Result<std::fs::DirEntry>| entry.unwrap().file_name().into_string().unwrap();
         let mut files: Vec<String> = self.0.path().read_dir().unwrap().map(name).collect();
@@ -41,7 +41,7 @@ impl Folder {
         files
     }
 
-    /// `corbie taxonomy`, where each word that names a file of the folder (with a dot in it) becomes its path.
+    /// `corbie taxonomy`; each word with a dot is a file of the folder and becomes its path.
     fn setup(&self, arguments: &str) -> Setup {
         let path = |word: &str| if word.contains('.') { self.path(word) } else { word.to_owned() };
         arguments.split_whitespace().fold(corbie("taxonomy"), |setup, word| setup.argument(path(word)))
@@ -70,7 +70,7 @@ fn failed(ended: Ended, with: &str) -> Ended {
     ended
 }
 
-/// Examples of two categories that nobody would mistake, as many of each as asked for.
+/// Examples of two clearly distinct categories, `count` of each.
 fn clear(count: usize) -> [Vec<String>; 2] {
     let cooking = ["soup", "bread", "rice", "cake", "stew", "pasta", "curry", "pie", "salad", "fish", "tofu", "beans"];
     let football = [
@@ -96,7 +96,7 @@ fn taxonomy(categories: &[(&str, &[String])]) -> String {
     json!({ "categories": categories }).to_string()
 }
 
-/// A small taxonomy without anything to remark.
+/// A small taxonomy without warnings.
 fn small() -> String {
     let [cooking, football] = clear(6);
     taxonomy(&[("cooking", &cooking), ("football", &football)])
@@ -464,7 +464,7 @@ fn an_example_cannot_steer_the_terminal() {
     assert!(shown.out.contains("the football  [31m goal") && !shown.out.contains('\u{1b}'), "{shown:?}");
 }
 
-/// Set `CORBIE_BLESS=1` to write the file anew after a change, and look at the difference.
+/// Set `CORBIE_BLESS=1` to update the file after a change, and review the diff.
 #[test]
 fn the_schema_of_taxonomy_files_is_committed_and_printed() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/taxonomy.schema.json");

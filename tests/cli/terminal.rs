@@ -1,8 +1,8 @@
-//! The program in a terminal.
+//! Runs the program in a pseudo-terminal.
 
 use crate::process::{Ended, Setup, skip};
 
-/// Runs a shell's command line with a terminal for its three streams.
+/// Runs a shell command line with a terminal as stdin, stdout and stderr.
 pub(crate) fn in_a_terminal(command_line: &str, input: &str) -> Option<Ended> {
     let exists = |program: &str| {
         let looked = std::process::Command::new("sh").args(["-c", &format!("command -v {program}")]).output();

@@ -1,4 +1,4 @@
-//! The fake upstream of `examples/upstream`, and a program that knows no other provider.
+//! The fake upstream of `examples/upstream`, and a program with no other provider.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use crate::http::Client;
 use crate::process::{Running, Setup, corbie, example};
 
-/// The key of every provider. Nothing that is written may hold it.
+/// The key of every provider. It must not occur in any output.
 pub(crate) const KEY: &str = "sk-marker-7c1e40";
 
 pub(crate) struct Upstream {
@@ -21,7 +21,7 @@ pub(crate) struct Upstream {
 }
 
 impl Upstream {
-    /// With one provider in the settings: `acme`, whose default model is `echo-large`.
+    /// Starts with one provider in the settings: `acme`, with the default model `echo-large`.
     pub(crate) fn start() -> Upstream {
         let mut running = example("corbie", "upstream").arguments("--port 0").start();
         let line = running.line();
@@ -32,36 +32,36 @@ impl Upstream {
         upstream
     }
 
-    /// Writes the settings: these providers, where `BASE` is the address of the upstream, and no others.
+    /// Writes the settings with only these providers; `BASE` is replaced by the address of the upstream.
     pub(crate) fn configure(&self, providers: &str) {
         let providers = providers.replace("BASE", &self.address()).replace("KEY", KEY);
         let settings = format!("providers:\n  detect_ports: []\n  {}\n", providers.trim().replace('\n', "\n  "));
         std::fs::write(self.folder.path().join("corbie.yaml"), settings).expect("a new file");
     }
 
-    /// `corbie` with the settings.
+    /// `corbie` with these settings.
     pub(crate) fn corbie(&self, arguments: &str) -> Setup {
         corbie("--config").argument(self.settings()).arguments(arguments)
     }
 
-    /// Where the settings are.
+    /// Path of the settings file.
     pub(crate) fn settings(&self) -> String {
         self.folder.path().join("corbie.yaml").display().to_string()
     }
 
-    /// Where it listens, without a path.
+    /// Base URL, without a path.
     pub(crate) fn address(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// What was asked so far.
+    /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
         serde_json::from_str(&Client::v4(self.port).get("/_requests").body).unwrap()
     }
 }
 
-/// A server without keys that lists one model, `small`, and answers this; it closes the connection only if it `ends`.
-/// Says when a connection on which it answered is closed.
+/// A server without keys that lists one model, `small`, and always gives this answer. It closes the connection only if
+/// `ends` is set. The channel receives a message when a connection with an answer is closed.
 pub(crate) fn local_server(answer: &str, ends: bool) -> (u16, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,4 +1,4 @@
-//! A small WebSocket client: enough for text frames of a test's size.
+//! Minimal WebSocket client, for short text frames.
 
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ pub(crate) struct WebSocket(TcpStream);
 #[derive(Debug, PartialEq)]
 pub(crate) enum Frame {
     Message(Value),
-    /// With the code it gives, if any.
+    /// With the close code, if any.
     Close(Option<u16>),
 }
 
@@ -45,7 +45,7 @@ impl WebSocket {
         }
         let reply = String::from_utf8_lossy(&reply).to_lowercase();
         assert!(reply.starts_with("http/1.1 101 "), "{reply}");
-        // The key above and this answer to it are the example of RFC 6455.
+        // The key above and this reply are the example of RFC 6455.
         assert!(reply.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{reply}");
         WebSocket(connection)
     }
@@ -62,13 +62,13 @@ impl WebSocket {
                 frame.extend(length.to_be_bytes());
             }
         }
-        // A mask of zeros leaves the text as it is.
+        // A mask of zeros leaves the text unchanged.
         frame.extend([0; 4]);
         frame.extend(text.as_bytes());
         self.0.write_all(&frame).unwrap();
     }
 
-    /// The next message or the close frame; pings are passed over.
+    /// The next message or close frame; pings are ignored.
     pub(crate) fn receive(&mut self) -> io::Result<Frame> {
         loop {
             let [first, length] = self.read()?;

@@ -1,8 +1,8 @@
-//! The handbook for volunteers, a PDF of three pages.
+//! Generates the handbook for volunteers, a PDF of three pages.
 
 use crate::pdf_builder::{Builder, text};
 
-/// A paragraph, or the heading of those after it.
+/// A paragraph, or the heading of the following ones.
 enum Part {
     Heading(&'static str),
     Paragraph(&'static str),
@@ -66,10 +66,10 @@ const PAGES: [&[Part]; 3] = [
     ],
 ];
 
-/// The size of a page is 600 by 800 points.
+/// A page is 600 by 800 points.
 const LEFT: i32 = 72;
 const TOP: i32 = 730;
-/// How many letters stand on a line.
+/// Characters per line.
 const WIDTH: usize = 84;
 
 pub(super) fn pdf() -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! A notice on a door, as a picture: nobody finds its words without reading it.
+//! Generates a notice as an image: its text is found only by OCR.
 
 use std::io::Cursor;
 

@@ -1,4 +1,4 @@
-//! The rules for loans, a Word document, and the visitors of a year, a workbook.
+//! Generates the rules for loans (DOCX) and the visitor statistics (XLSX).
 
 use crate::archive::{Archive, HEAD};
 
@@ -124,7 +124,7 @@ pub(super) fn visitors() -> Vec<u8> {
         .bytes()
 }
 
-/// What the parts of an archive are, for programs that ask.
+/// Content types of the parts of an OPC package.
 fn types(parts: &[(&str, &str)]) -> String {
     let one =
         |(part, kind): &(&str, &str)| format!(r#"<Override PartName="/{part}" ContentType="{DOCUMENT}.{kind}+xml"/>"#);

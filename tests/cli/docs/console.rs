@@ -1,4 +1,4 @@
-//! What a block `console` says: commands, and what they print. Pure.
+//! Parses `console` blocks: commands and their output. Pure.
 
 use regex::Regex;
 
@@ -6,7 +6,7 @@ use regex::Regex;
 #[derive(Debug, PartialEq)]
 pub(super) struct Step {
     pub(super) command: String,
-    /// What is printed; nothing where the page does not tell.
+    /// The output; `None` if the page does not show it.
     pub(super) printed: Option<String>,
 }
 
@@ -30,8 +30,8 @@ pub(super) fn steps(block: &str) -> Vec<Step> {
     steps
 }
 
-/// Whether a program printed what a page says. `…` stands for anything, and with `numbers_vary` a number
-/// or the beginning of an id for any other.
+/// Whether the actual output matches the documented one. `…` matches anything. With `numbers_vary`, a number or id
+/// prefix matches any other.
 pub(super) fn fits(documented: &str, printed: &str, numbers_vary: bool) -> bool {
     pattern(documented, numbers_vary).is_match(&without_times(printed))
 }
@@ -44,9 +44,9 @@ fn pattern(documented: &str, numbers_vary: bool) -> Regex {
         pattern = replaced(r"\b[0-9a-f]{8}\b|[0-9]+", &pattern, "[0-9a-f]+");
         pattern = replaced(" +", &pattern, " +");
     }
-    // How sure the models are differs a little from one kind of processor to another.
+    // Model confidence differs slightly between processors.
     pattern = replaced(r"[0-9]+(\\\.[0-9]+)? %", &pattern, r"[0-9.]+ %");
-    // On a line of its own it stands for any number of lines, also none.
+    // On its own line, `…` matches any number of lines, including none.
     pattern = replaced("\n…\n", &pattern, "\n(?:(?s:.*?)\n)?");
     pattern = pattern.replace('…', "(?s:.*?)");
     Regex::new(&format!(r"\A{pattern}\s*\z")).expect("an escaped text is a pattern")
@@ -56,7 +56,7 @@ fn replaced(pattern: &str, text: &str, by: &str) -> String {
     Regex::new(pattern).expect("a good pattern").replace_all(text, regex::NoExpand(by)).into_owned()
 }
 
-/// The pages show log lines without their time.
+/// Removes timestamps and trailing spaces, as the pages show log lines without time.
 pub(super) fn without_times(printed: &str) -> String {
     let time = Regex::new(r"(?m)^[0-9-]+T[0-9:.]+Z\s+(ERROR|WARN|INFO|DEBUG)").expect("a good pattern");
     let printed = time.replace_all(printed, "$1");

@@ -1,7 +1,7 @@
-//! what the documents tell a reader to do works, and where they lead is there.
+//! commands in the documentation work, and its links resolve.
 //!
-//! What is run, and the comments that say otherwise, stand in `reader.rs`. The snippets of other programs are run by
-//! `tests/witnesses/client_snippets.py`, the examples of the specifications by `spec_examples.rs`.
+//! `reader.rs` runs the pages and defines the comments that control it. `tests/witnesses/client_snippets.py` runs the
+//! snippets of other programs, `spec_examples.rs` the examples of the specifications.
 
 mod console;
 mod page;
@@ -16,10 +16,10 @@ use std::sync::Mutex;
 /// Documents outside of the book.
 const OUTSIDE: [&str; 4] = ["README.md", "AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// Readers who follow pages at the same time.
+/// Number of threads that run pages.
 const READERS: usize = 3;
-/// Blocks that need what a test has not: a company's key, another machine, somebody else's program. More than this is
-/// a page that should be written so that it can be tried.
+/// Maximum blocks that a test cannot run: they need a company's key, another machine or a third-party program. If there
+/// are more, rewrite a page so that it can be tested.
 const MOST_NOT_RUN: usize = 16;
 
 fn root() -> &'static Path {
@@ -52,7 +52,7 @@ fn read(name: &str) -> String {
     fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Where a link of a document leads: the path in the repository, and the heading.
+/// Target of a link: path in the repository, and heading.
 fn destination(document: &str, target: &str) -> (String, Option<String>) {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading.to_owned())),
@@ -143,7 +143,7 @@ fn a18_the_book_has_every_page_once() {
     assert!(missing.is_empty(), "not in {SUMMARY}: {missing:?}");
 }
 
-/// What is not hard for who wrote it may be hard for who reads it.
+/// A task that is easy for the author may be hard for the reader.
 #[test]
 fn no_page_says_that_something_is_simple_to_do() {
     for document in documents() {

@@ -1,9 +1,9 @@
-//! A page of the documents as a reader meets it: blocks, the marks before them, headings and links. Pure.
+//! Parses a page of the documentation: blocks, comments before them, headings and links. Pure.
 
 /// A fenced block.
 #[derive(Debug, PartialEq)]
 pub(super) struct Block {
-    /// Where its fence stands, from 1.
+    /// Line of its fence, from 1.
     pub(super) line: usize,
     pub(super) language: String,
     /// Without the indent of the fence.
@@ -12,7 +12,7 @@ pub(super) struct Block {
     pub(super) marks: Vec<String>,
 }
 
-/// A link or a picture.
+/// A link or an image.
 #[derive(Debug, PartialEq)]
 pub(super) struct Link {
     pub(super) line: usize,
@@ -20,7 +20,7 @@ pub(super) struct Link {
 }
 
 impl Block {
-    /// What a mark says after its name: `why` of `not run: why`, nothing of `fails`.
+    /// Value of a mark: `why` for `not run: why`, empty for `fails`.
     pub(super) fn mark(&self, name: &str) -> Option<&str> {
         self.marks.iter().find_map(|mark| match mark.strip_prefix(name)? {
             "" => Some(""),
@@ -59,7 +59,7 @@ pub(super) fn blocks(page: &str) -> Vec<Block> {
     found
 }
 
-/// Names of headings as links have them: small letters, dashes for spaces, a number behind one that was there before.
+/// Heading anchors: lower case, dashes for spaces, a number appended to duplicates.
 pub(super) fn anchors(page: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (_, line) in prose(page) {
@@ -94,7 +94,7 @@ pub(super) fn links(page: &str) -> Vec<Link> {
     found
 }
 
-/// The lines outside of blocks, with their numbers.
+/// The lines outside of blocks, with line numbers.
 pub(super) fn prose(page: &str) -> Vec<(usize, &str)> {
     let mut inside = false;
     let lines = (1..).zip(page.lines());

@@ -1,15 +1,15 @@
-//! Somebody who follows a page from top to bottom, in a home and a working folder of their own.
+//! Runs a page from top to bottom, in its own home and working folder.
 //!
-//! Comments before a block tell what a reader would know:
+//! Comments before a block control the run:
 //!
-//! | comment | what it means |
+//! | comment | meaning |
 //! |---|---|
 //! | `not run: WHY` | commands that cannot run here; they are counted |
 //! | `fails` | its commands end with an error, as the page shows |
-//! | `numbers vary` | other numbers may stand in the output |
-//! | `with: PATH…` | these files and folders of the repository are in the working folder; of `FOLDER/`, what is in it |
-//! | `keeps running` | a server, which the commands below may ask |
-//! | `upstream: NAME…` | from here on these providers are the fake upstream of this repository |
+//! | `numbers vary` | numbers in the output may differ |
+//! | `with: PATH…` | copies these files and folders to the working folder; of `FOLDER/`, its contents |
+//! | `keeps running` | a server for the commands below |
+//! | `upstream: NAME…` | from here on, the fake upstream of this repository replaces these providers |
 //! | `not settings: WHAT` | YAML, TOML or JSON that is not for corbie's settings |
 //!
 //! Where the text of a page names `corbie config trust`, and no block runs it, the reader does so for each `corbie.yaml`
@@ -30,16 +30,16 @@ use super::page::{Block, blocks, prose};
 use crate::process::{free_port, has_ipv6};
 use crate::upstream::Upstream;
 
-/// How long one command may take; far more than it needs.
+/// Timeout of one command; far more than it needs.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// The port that pages write, in whose place a free one is used.
+/// The port in the pages; replaced by a free one.
 const PORT: &str = "8090";
-/// Where nobody listens: what a page shows of a company's models must not be asked there.
+/// A closed port, so that examples with a company's models send no requests to it.
 const NOWHERE: &str = "http://127.0.0.1:9/v1";
-/// Every way to write settings; a taxonomy is known by its categories.
+/// Formats of settings; a taxonomy is recognized by its `categories`.
 const SETTINGS: [&str; 3] = ["yaml", "toml", "json"];
 
-/// What became of a page.
+/// Result of a page.
 #[derive(Debug, Default)]
 pub(super) struct Report {
     pub(super) commands: usize,
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         let variables = BTreeMap::from([
             ("PATH".into(), format!("{}:{path}", place.path().join("bin").display())),
             ("HOME".into(), place.path().join("home").display().to_string()),
-            // Model servers that happen to run on this machine are not for it.
+            // Ignore model servers that happen to run on this machine.
             ("CORBIE_PROVIDERS__DETECT_PORTS".into(), "[]".into()),
         ]);
         let report = Report::default();
@@ -174,7 +174,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Exit code and everything that is printed.
+    /// Exit code and complete output.
     fn run(&self, command: &str) -> Result<(Option<i32>, String), String> {
         let output = self.place.path().join("output");
         let mut child = self.shell(command, &output);
@@ -198,12 +198,12 @@ impl<'a> Reader<'a> {
         shell.arg("-c").arg(format!("{}{command}", self.exports));
         shell.current_dir(self.work()).env_clear().envs(&self.keys).envs(&self.variables).stdin(Stdio::null());
         shell.stderr(file.try_clone().expect("one more handle")).stdout(file);
-        // A group of its own, so that what it started ends with it.
+        // A separate process group, so that child processes are killed with it.
         shell.process_group(0);
         shell.spawn().expect("a shell")
     }
 
-    /// Starts a server on a free port, and waits until it has logged what the page shows of the port 8090.
+    /// Starts a server on a free port and waits until it has logged the lines that the page shows for port 8090.
     fn serve(&mut self, block: &Block, step: &Step) {
         let port = free_port();
         let command = match step.command.contains(PORT) {
@@ -229,7 +229,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text of the page with the port of the server that runs.
+    /// A text of the page with the port of the running server.
     fn with_port(&self, text: &str) -> String {
         match &self.server {
             Some((_, port)) => text.replace(PORT, &port.to_string()),
@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A key for each `${NAME}`, as the operator would have set it; whose it is need not be reached.
+/// A dummy key for each `${NAME}`; requests to the providers go nowhere.
 fn keys(settings: &str) -> BTreeMap<String, String> {
     let names = settings.split("${").skip(1).filter_map(|rest| rest.split('}').next());
     let mut keys: BTreeMap<String, String> = names.map(|name| (name.to_owned(), "test-key".to_owned())).collect();
@@ -294,7 +294,7 @@ fn has_curl() -> bool {
     Command::new("curl").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok()
 }
 
-/// Ends a shell with all that it has started.
+/// Kills a shell and its child processes.
 fn end(child: &mut Child) {
     if let Some(group) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw) {
         let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
@@ -307,7 +307,7 @@ fn is_file(name: &str) -> bool {
     ends && !name.contains([' ', '/'])
 }
 
-/// JSON is mostly what is sent and answered; settings have sections of the settings only.
+/// Most JSON in the pages is requests and responses; settings have only top-level sections of the settings.
 fn is_settings_object(text: &str) -> bool {
     let known = |key: &String| corbie::config::schema()["properties"].get(key).is_some();
     match serde_json::from_str::<Value>(text) {

@@ -1,4 +1,4 @@
-//! Commands that pages mention without showing what they print: they can be typed.
+//! Commands that pages mention without output: they must parse.
 
 use clap::CommandFactory;
 use clap::error::ErrorKind;
@@ -6,7 +6,7 @@ use corbie::cli::Cli;
 
 use super::page::{blocks, prose};
 
-/// Every command of ours that a page has in its text and in blocks `sh`, with its line.
+/// Every `corbie` command in the prose and `sh` blocks of a page, with its line.
 pub(super) fn commands(page: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (line, text) in prose(page) {
@@ -20,7 +20,7 @@ pub(super) fn commands(page: &str) -> Vec<(usize, String)> {
     found
 }
 
-/// What is wrong with a command: it or one of its options is not there. Values stand for those of a reader.
+/// The error if the command or an option does not exist. Values are placeholders and not checked.
 pub(super) fn mistake(command: &str) -> Option<String> {
     let words: Vec<String> = words(command).into_iter().filter(|word| word != "…").collect();
     let error = Cli::command().try_get_matches_from(words).err()?;
@@ -28,7 +28,7 @@ pub(super) fn mistake(command: &str) -> Option<String> {
     is_unknown.then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
 }
 
-/// The words of one command as a shell takes them: up to a comment, a pipe or the next command.
+/// Splits one command as a shell does: up to a comment, a pipe or the next command.
 fn words(command: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in command.chars() {

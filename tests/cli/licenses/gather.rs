@@ -1,4 +1,4 @@
-//! Finds the texts of licences: of crates, of what crates bring along, of the models and the documents.
+//! Collects license texts of crates, of software bundled in crates, of models and of documents.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,15 +9,15 @@ use sha2::{Digest, Sha256};
 
 use super::graph::Package;
 
-/// Texts by the beginning of their hash.
+/// Texts by a prefix of their hash.
 type Texts = BTreeMap<String, String>;
 
-/// How a file is called that has to do with licences.
+/// Names of license files.
 const NAMES: [&str; 7] = ["LICENSE", "LICENCE", "COPYING", "COPYRIGHT", "UNLICENSE", "NOTICE", "AUTHORS"];
-/// Folders of a package that are not inside: what it is tested and shown with.
+/// Folders of a package that are not compiled into the program.
 const OUTSIDE: [&str; 3] = ["TESTS", "EXAMPLES", "BENCHES"];
 
-/// Everything inside, and all texts.
+/// All components and all texts.
 pub(super) fn everything(packages: &[Package]) -> (Vec<Value>, Texts) {
     let mut texts = Texts::new();
     let own = keep(&read(&root().join("LICENSE")), &mut texts);
@@ -42,7 +42,7 @@ pub(super) fn everything(packages: &[Package]) -> (Vec<Value>, Texts) {
         );
     }
     for package in packages {
-        // What stands for itself besides the crate that brings it.
+        // Components bundled in a crate that are listed separately.
         match package.name.as_str() {
             "hayro-font" => {
                 let text = keep(&read(&package.folder.join("assets/LICENSE_FOXIT")), &mut texts);
@@ -79,7 +79,7 @@ pub(super) fn everything(packages: &[Package]) -> (Vec<Value>, Texts) {
     (parts, texts)
 }
 
-/// The text of a licence where the authors of a package left it out; of several, of the one that asks for least.
+/// The standard license text, if the package ships none; of several licenses, the most permissive one.
 fn standard_text(package: &Package, packages: &[Package]) -> String {
     let ours = |name: &str| {
         let text = read(&root().join("src/cli/licenses").join(name));
@@ -89,7 +89,7 @@ fn standard_text(package: &Package, packages: &[Package]) -> String {
         license if license.contains("MIT") => ours("MIT.txt"),
         license if license.contains("Apache-2.0") => read(&root().join("LICENSE")),
         "BSD-3-Clause" => ours("BSD-3-Clause.txt"),
-        // That of another package under it.
+        // The text of another package with the same license.
         license => {
             let same = |other: &&Package| other.license == license && !found(&other.folder).is_empty();
             let other =
@@ -99,7 +99,7 @@ fn standard_text(package: &Package, packages: &[Package]) -> String {
     }
 }
 
-/// The files of a package that have to do with licences, wherever they are.
+/// The license files of a package, in any folder.
 fn found(folder: &Path) -> Vec<PathBuf> {
     let mut paths = Vec::new();
     let mut folders = vec![folder.to_owned()];
@@ -120,7 +120,7 @@ fn found(folder: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// What stands at the beginning of SQLite's source in place of a licence.
+/// The public domain dedication at the start of SQLite's source.
 fn blessing(folder: &Path) -> String {
     let source = read(&folder.join("sqlite3/sqlite3.h"));
     let from = source.find("The author disclaims copyright").expect("SQLite's blessing");
@@ -134,7 +134,7 @@ fn sqlite_version(folder: &Path) -> String {
     line.split('"').nth(1).expect("a version in quotes").to_owned()
 }
 
-/// Keeps a text, and gives its name. Spaces at the ends of lines make no other text.
+/// Stores a text and returns its name. Trailing spaces are ignored.
 fn keep(text: &str, texts: &mut Texts) -> String {
     let lines: Vec<&str> = text.trim_start_matches('\u{feff}').lines().map(str::trim_end).collect();
     let text = lines.join("\n").trim_matches('\n').to_owned();

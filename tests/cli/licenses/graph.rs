@@ -1,4 +1,4 @@
-//! Which packages end up in the program, as cargo resolves them: with every feature and for every system.
+//! Packages compiled into the program, as cargo resolves them: with every feature and for every platform.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// A package that is compiled into the program or helps with compiling it.
+/// A package that is compiled into the program or used at compile time.
 pub(super) struct Package {
     pub(super) name: String,
     pub(super) version: String,
@@ -14,11 +14,11 @@ pub(super) struct Package {
     pub(super) folder: PathBuf,
 }
 
-/// All of other people, by name and version.
+/// All third-party packages, sorted by name and version.
 pub(super) fn packages() -> Vec<Package> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let mut command = Command::new(cargo);
-    // What only other systems need may not be on this machine yet; everything else is there since the build.
+    // Not `--offline`: packages for other platforms may not be downloaded yet.
     command.args(["metadata", "--format-version=1", "--locked", "--all-features"]);
     let output = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("cargo");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -30,7 +30,7 @@ pub(super) fn packages() -> Vec<Package> {
     let mut reached = BTreeSet::new();
     let mut waiting = vec![text(&metadata["resolve"]["root"])];
     while let Some(id) = waiting.pop() {
-        // What only tests or build scripts need is not inside.
+        // Development and build dependencies are not included.
         let is_inside = |dependency: &&Value| list(&dependency["dep_kinds"]).iter().any(|kind| kind["kind"].is_null());
         if reached.insert(id.clone()) {
             waiting.extend(nodes[&id].iter().filter(is_inside).map(|dependency| text(&dependency["pkg"])));
@@ -42,7 +42,7 @@ pub(super) fn packages() -> Vec<Package> {
         .map(|package| Package {
             name: text(&package["name"]),
             version: text(&package["version"]),
-            // An old way to write it.
+            // `/` is the old form of `OR`.
             license: text(&package["license"]).replace('/', " OR "),
             folder: PathBuf::from(text(&package["manifest_path"])).parent().expect("a folder").to_owned(),
         })

@@ -1,9 +1,9 @@
-//! YAML as other programs read it, with every scalar as a text: enough to look things up.
+//! Minimal YAML reader with every scalar as a string, for lookups in manifests.
 
 use saphyr_parser::{Event, Parser};
 use serde_json::{Map, Value};
 
-/// Every document of a file. A mistake ends the test.
+/// Every document of a file. Panics on a syntax error.
 pub(super) fn documents(text: &str) -> Vec<Value> {
     let mut events = Parser::new_from_str(text).map(|event| event.unwrap_or_else(|error| panic!("{error}")).0);
     let mut documents = Vec::new();

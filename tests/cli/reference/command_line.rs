@@ -1,4 +1,4 @@
-//! `docs/reference/cli.md`: every command with its arguments, as clap knows them.
+//! `docs/reference/cli.md`: every command with its arguments, generated from clap.
 
 use clap::{Arg, Command, CommandFactory};
 use corbie::cli::Cli;
@@ -34,11 +34,11 @@ fn page(program: &Command) -> String {
         page += &arguments(command, |argument| !argument.is_global_set());
         page += &examples(command);
     }
-    // A command without arguments leaves a gap.
+    // A command without arguments leaves an empty paragraph.
     page.replace("\n\n\n", "\n\n")
 }
 
-/// Every command that can be typed, with the words that lead to it, in the order of the help.
+/// Every visible command with its full command line, in the order of the help.
 fn commands(program: &Command) -> Vec<(String, &Command)> {
     fn collect<'a>(before: &str, command: &'a Command, found: &mut Vec<(String, &'a Command)>) {
         for command in command.get_subcommands() {
@@ -57,7 +57,7 @@ fn commands(program: &Command) -> Vec<(String, &Command)> {
 
 fn about(command: &Command) -> String {
     let text = command.get_long_about().or(command.get_about()).map(ToString::to_string).unwrap_or_default();
-    // The first line of a short text is a title, without a full stop.
+    // A single-line text is a title, without a full stop.
     let stop = if text.contains('\n') || text.ends_with(['.', ':', '!']) || text.is_empty() { "" } else { "." };
     format!("{}{stop}\n\n", prose(&text))
 }
@@ -68,7 +68,7 @@ fn usage(command: &Command) -> String {
     format!("```text\n{}\n```\n\n", lines.join("\n"))
 }
 
-/// Arguments first, as they are typed in order, then options.
+/// Positional arguments in order, then options.
 fn arguments(command: &Command, wanted: impl Fn(&Arg) -> bool) -> String {
     let by_itself =
         |argument: &Arg| argument.is_hide_set() || ["help", "version"].contains(&argument.get_id().as_str());
@@ -104,7 +104,7 @@ fn described(argument: &Arg) -> String {
     text + "."
 }
 
-/// What the help ends with: examples, mostly.
+/// The text at the end of the help, mostly examples.
 fn examples(command: &Command) -> String {
     let text = command.get_after_long_help().or(command.get_after_help()).map(ToString::to_string);
     match text.as_deref().map(str::trim_end) {

@@ -1,4 +1,4 @@
-//! `docs/reference/metrics.md`: every metric that a running server tells of.
+//! `docs/reference/metrics.md`: every metric of a running server.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use super::{cell, check};
 use crate::process::{call, request, wait_for};
 use crate::upstream::Upstream;
 
-/// Memory for bodies, in bytes, so that one can be too large for it.
+/// Memory limit for bodies in bytes, so that a body can exceed it.
 const MEMORY: usize = 1 << 20;
 const TAXONOMY: &str = "categories:\n  - {name: greeting, examples: [hello, hi there]}\n  - {name: sums, examples: [two and two, three times four]}\n";
 
-/// What is said about a family of metrics before its numbers.
+/// Metadata of a metric family.
 #[derive(Default)]
 struct Family {
     kind: String,
@@ -25,7 +25,7 @@ fn the_reference_has_every_metric() {
     check("metrics.md", &page(&used()));
 }
 
-/// What a server tells that was used in every way it counts: what never happened is not told of.
+/// The metrics of a server after using every feature with a metric: unused metrics are not exported.
 fn used() -> String {
     let upstream = Upstream::start();
     upstream.configure(
@@ -75,7 +75,7 @@ fn page(told: &str) -> String {
     page
 }
 
-/// The comments of the text form, by the name they are about.
+/// The metadata comments of the text format, by metric name.
 fn families(told: &str) -> BTreeMap<String, Family> {
     let mut found: BTreeMap<String, Family> = BTreeMap::new();
     for line in told.lines().filter_map(|line| line.strip_prefix("# ")) {

@@ -1,7 +1,7 @@
-//! The reference pages of the book are made from the program itself, committed, and compared here.
+//! The reference pages of the book: generated from the program, committed, and compared here.
 //!
-//! After a change of a command, a setting, a tool or a metric,
-//! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli reference` writes them anew; look at the difference.
+//! After a change of a command, a setting, a tool or a metric, `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli
+//! reference` updates them; review the diff.
 
 mod command_line;
 mod metrics;
@@ -10,10 +10,10 @@ mod tools;
 
 use std::path::Path;
 
-/// Stands at the top of every page that is made here.
+/// First line of every generated page.
 const NOTICE: &str = "<!-- Made from the program by tests/cli/reference; `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli reference` writes it anew. -->";
 
-/// Compares the page `docs/reference/NAME` with what it should say.
+/// Compares the page `docs/reference/NAME` with the generated one.
 #[track_caller]
 fn check(name: &str, generated: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/reference").join(name);
@@ -29,7 +29,7 @@ fn check(name: &str, generated: &str) {
     );
 }
 
-/// Text of a doc comment as Markdown: each paragraph one line, and nothing in it taken for HTML.
+/// Converts a doc comment to Markdown: one line per paragraph, with HTML escaped.
 fn prose(text: &str) -> String {
     let paragraphs = text.trim().split("\n\n").map(|paragraph| {
         let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -42,12 +42,12 @@ fn prose(text: &str) -> String {
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// Such text in one cell of a table.
+/// The same for a table cell.
 fn cell(text: &str) -> String {
     prose(text).replace("\n\n", " ").replace('|', "\\|")
 }
 
-/// The name of a heading in links, as GitHub and mdBook make it.
+/// The anchor of a heading, as GitHub and mdBook generate it.
 fn anchor(heading: &str) -> String {
     let kept = heading
         .to_lowercase()

@@ -1,10 +1,10 @@
-//! `docs/reference/settings.md`: every key of the settings, from the schema that the program checks with.
+//! `docs/reference/settings.md`: every settings key, from the schema used for validation.
 
 use serde_json::{Value, json};
 
 use super::{check, prose};
 
-/// One key as a reader looks it up.
+/// One key of the reference.
 struct Key<'a> {
     path: Vec<String>,
     schema: &'a Value,
@@ -35,7 +35,7 @@ fn page(schema: &Value) -> String {
     page
 }
 
-/// The keys below a section in the order of its types, each object before its members.
+/// The keys below a section in declaration order, each object before its members.
 fn collect<'a>(path: &[String], schema: &'a Value, required: bool, found: &mut Vec<Key<'a>>) {
     found.push(Key { path: path.to_vec(), schema, required });
     let below = |name: &str| [path, &[name.to_owned()]].concat();
@@ -101,13 +101,13 @@ fn entry(key: &Key) -> String {
     text
 }
 
-/// The variable for a key that has a fixed name.
+/// The environment variable of a key with a fixed path.
 fn variable(path: &[String]) -> Option<String> {
     let fixed = path.iter().all(|part| !part.contains(['<', '[']));
     fixed.then(|| format!("CORBIE_{}", path.join("__").to_uppercase()))
 }
 
-/// A value as it is written in YAML on one line, which JSON is.
+/// A value in single-line YAML, which JSON is.
 pub(super) fn written(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
@@ -115,7 +115,7 @@ pub(super) fn written(value: &Value) -> String {
     }
 }
 
-/// What kind of value it is, in words.
+/// The type of a value, in words.
 pub(super) fn kind(schema: &Value) -> String {
     let choices: Vec<String> = [&schema["oneOf"], &schema["enum"]].into_iter().flat_map(choices).collect();
     if !choices.is_empty() {
@@ -160,7 +160,7 @@ fn choices(list: &Value) -> Vec<String> {
 fn range(schema: &Value) -> String {
     let number = |value: &Value| {
         let number = value.as_f64()?;
-        // Bounds that only say how large a number may be in the program tell a reader nothing.
+        // Bounds that only reflect the integer type are of no use to a reader.
         (number.abs() < 1e12).then(|| number.to_string())
     };
     match (number(&schema["minimum"]), number(&schema["maximum"])) {

@@ -57,7 +57,7 @@ fn section(tool: &Value) -> String {
     section
 }
 
-/// A row for each argument, and for each member of arguments that are objects.
+/// A row for each argument, and for each member of object arguments.
 fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
     for (name, argument) in members(schema) {
         let mut about = cell(argument["description"].as_str().unwrap_or_default());
@@ -76,7 +76,7 @@ fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
     }
 }
 
-/// What it does to the world, and who may therefore call it; some ask for more trust than that.
+/// The effect of a tool and the trust level it requires; some tools require more than their effect implies.
 fn effect(tool: &Value) -> (&'static str, &str) {
     let (effect, level) = match (&tool["annotations"]["readOnlyHint"], &tool["annotations"]["destructiveHint"]) {
         (Value::Bool(true), _) => ("only reads", "untrusted"),
