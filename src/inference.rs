@@ -1,6 +1,5 @@
 //! Embedding inference: a dedicated thread owns the model, and callers queue texts for it.
 //!
-//!
 //! The model is loaded by the first text and stays loaded. Texts of several callers share a batch, a few of each at a
 //! time, so that a search does not wait behind a thousand pages. A caller that disconnects cancels its texts, and a bad
 //! text fails only its own caller. A hanging model is abandoned and replaced by a new instance.

@@ -1,6 +1,5 @@
 //! Model recommendation: which model to use for a text, and whether to enable reasoning.
 //!
-//!
 //! Two ordered lists of rules; in each, the first matching rule decides (C-44). Without a match, the category decides.
 //! A pure function: the same input always gives the same recommendation.
 
@@ -233,7 +232,7 @@ impl Condition {
 /// The words of a text, as rules match them.
 struct Words {
     count: usize,
-    /// In lower case, including every word that a rule matches.
+    /// In lower case.
     words: Vec<String>,
 }
 

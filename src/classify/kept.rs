@@ -1,6 +1,5 @@
 //! Taxonomy file store: reads, versions and replaces the taxonomy file.
 //!
-//!
 //! All functions do blocking I/O; call them on a blocking thread.
 
 use std::fs::File;
@@ -98,7 +97,6 @@ fn find(path: &Path, expected: Option<&str>) -> Result<Found, NotReplaced> {
 }
 
 /// Replaces the content of a file atomically and keeps the old content as a numbered backup.
-///
 ///
 /// Symbolic links are followed, as they are on reads: the link stays and its target is replaced.
 pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result<Replaced, NotReplaced> {

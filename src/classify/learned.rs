@@ -18,7 +18,7 @@ use crate::inference::{self, Inference};
 pub struct Learned {
     lesson: Arc<Lesson>,
     classifier: Arc<Classifier>,
-    /// Maps each class of the classifier to a category. The classifier has no positions and no retired categories.
+    /// The category index of each class of the classifier, which has no retired categories and its own order.
     category_of: Vec<usize>,
     categories: usize,
     /// Built lazily, by the first text that needs it.

@@ -169,7 +169,7 @@ impl Desk {
     }
 }
 
-/// Set on drop, so the blocking thread can detect that its caller is gone.
+/// Set on drop, so the blocking thread can detect that its caller has disconnected.
 #[derive(Default)]
 struct Caller(Arc<AtomicBool>);
 

@@ -1,6 +1,5 @@
 //! Text classification, and a recommended model per category.
 //!
-//!
 //! One snapshot is live at a time: a taxonomy, the rules and the method built from it, and its cached verdicts. Listing
 //! and classifying use the same snapshot, and a reload swaps it as a whole, so a class index never refers to different
 //! categories (C-55, Z-7).

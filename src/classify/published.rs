@@ -23,7 +23,7 @@ pub struct Published {
     rules: RuleSet,
     /// Built by the first text, so a server that never classifies does not pay for it.
     method: OnceLock<Arc<Method>>,
-    /// Closed when the method is ready. The first caller starts the build; a caller that gives up does not cancel it.
+    /// Closed when the method is ready. The first caller starts the build; a caller that times out does not cancel it.
     making: Mutex<Option<watch::Receiver<()>>>,
     /// Why a fallback method is in use.
     fallen_back: Mutex<Option<String>>,
@@ -96,7 +96,7 @@ impl Published {
         self.method.get().cloned()
     }
 
-    /// What deviates from the configured method.
+    /// Deviation from the configured method, if any.
     pub fn impairment(&self) -> Option<String> {
         if self.method.get().is_none() {
             let learning = locked(&self.making).is_some();

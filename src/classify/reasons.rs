@@ -1,6 +1,5 @@
 //! Explanation of a verdict: the nearest examples and the rules that matched.
 //!
-//!
 //! Neither affects the verdict. They are computed on request only, so other calls do not pay for them.
 
 use std::sync::Arc;

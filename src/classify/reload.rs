@@ -1,6 +1,5 @@
 //! Hot reload of the taxonomy, on file change and on SIGHUP.
 //!
-//!
 //! A new version is read, validated and trained in the background, then swapped in atomically. A file with errors only
 //! produces log messages.
 

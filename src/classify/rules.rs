@@ -1,6 +1,5 @@
 //! Rule-based classification by patterns and words, in microseconds and without a model.
 //!
-//!
 //! Every matching pattern and word scores for its category. The remainder category does not compete: its patterns count
 //! only if no other category matches, because a catch-all such as `.*` would flatten every distribution. The regex
 //! engine runs in linear time, and the size of compiled expressions is bounded.

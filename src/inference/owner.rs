@@ -1,6 +1,5 @@
 //! Dedicated model thread and its watchdog.
 //!
-//!
 //! A thread cannot be killed. A hanging thread is abandoned together with its queue, and exits if it ever returns.
 
 use std::collections::VecDeque;

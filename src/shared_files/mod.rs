@@ -1,10 +1,8 @@
 //! File sync between all instances on one database: the taxonomy and the tokens.
 //!
-//!
 //! Each machine reads its local copy, so an instance starts, classifies and authenticates without the database. A local
 //! change becomes a new version in the database, and the other instances are notified. Of two concurrent changes one is
 //! first: token files are merged, and of two taxonomies the later one is saved as a numbered backup.
-//!
 //!
 //! A read-only file, such as a mounted one, is managed by another system and is not touched.
 

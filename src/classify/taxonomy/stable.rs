@@ -1,6 +1,5 @@
 //! Stable category indices across reloads.
 //!
-//!
 //! Clients cache the list for minutes, so an index must keep its meaning. A removed category keeps its index: it stays
 //! listed as retired and no text is classified into it.
 

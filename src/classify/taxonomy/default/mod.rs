@@ -1,6 +1,5 @@
 //! The built-in taxonomy.
 //!
-//!
 //! The examples are plain files, one per line, borrowed from the binary: a server that never classifies should not pay
 //! for six thousand of them.
 
