@@ -1,4 +1,4 @@
-//! The composition root: the only place that turns settings into a server.
+//! Composition root: builds a server from the settings.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -32,7 +32,7 @@ use crate::shared_files::SharedFiles;
 use crate::supervised;
 use crate::upstream::{RemoteClassifier, State};
 
-/// Guidance for models, told to every client that asks.
+/// Instructions for models, sent to clients in `initialize`.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
 `classify_text`, `batch_categorize`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read and change the categories, \
 `evaluate_categories` measures them. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
@@ -41,10 +41,10 @@ passages in them: `knowledge-add` and `knowledge-import` take files, `knowledge-
 reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` to see what there is, \
 `get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
 
-/// How many tasks of tools without a store of their own are kept.
+/// Maximum number of retained tasks of tools without their own store.
 const MOST_TASKS: usize = 1000;
 
-/// A server with its parts, for those who have to look after them.
+/// A server with its components.
 #[derive(Debug)]
 pub struct App {
     pub server: Server,
@@ -52,46 +52,46 @@ pub struct App {
     pub inference: Inference,
     pub router: Router,
     pub access: Access,
-    /// None where the settings switch it off.
+    /// `None` if disabled.
     pub knowledge: Option<Knowledge>,
-    /// None where no other instance shares them.
+    /// `None` if instances share no database.
     pub shared_files: Option<SharedFiles>,
-    /// None where calls are not written to a file.
+    /// `None` if no audit file is configured.
     pub audit: Option<Arc<AuditFile>>,
 }
 
-/// Why there is no server.
+/// Why the server cannot be built.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Registration(#[from] RegistrationError),
-    /// The taxonomy has mistakes.
+    /// The taxonomy is invalid.
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
-    /// A misspelt name here would let prompts out that must stay.
+    /// A misspelt category would send prompts out that must stay local.
     #[error("`router.stay` names the category `{0}`, which the taxonomy does not have")]
     UnknownCategory(String),
     #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
     Audit { path: PathBuf, error: io::Error },
     #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
     NoProvider(route::Error),
-    /// Nobody may be let in, or kept out, by a file that cannot be read.
+    /// An unreadable token file is fatal: guessing would admit or reject the wrong callers.
     #[error(transparent)]
     Tokens(#[from] TokenFileError),
 }
 
-/// Makes the server: everything registered before anything is read (A-05).
+/// Builds the server: everything is registered before any input is read (A-05).
 pub fn build(config: &Config) -> Result<App, Error> {
     assemble(config, None)
 }
 
-/// The same for settings that were read, and can be read again to be checked.
+/// The same for loaded settings, whose sources allow checking them again.
 pub fn build_loaded(loaded: &Loaded) -> Result<App, Error> {
     assemble(&loaded.config, Some(&loaded.sources))
 }
 
 fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
-    // The cache asks for the vector of a question, and then the classifier may; people search twice for the same.
+    // The semantic cache and then the classifier may embed the same query, and users repeat searches.
     let inference = match config.router.cache.semantic || config.knowledge.enabled {
         true => Inference::remembering(config.inference.clone()),
         false => Inference::new(config.inference.clone()),
@@ -201,14 +201,14 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     Ok(App { server, classification, inference, router, access, knowledge, shared_files, audit })
 }
 
-/// The file that calls are written to, if there is to be one.
+/// Opens the audit file, if configured.
 fn audit(config: &Config) -> Result<Option<Arc<AuditFile>>, Error> {
     let Some(path) = &config.audit.file else { return Ok(None) };
     let opened = AuditFile::open(path, &config.audit);
     opened.map(|file| Some(Arc::new(file))).map_err(|error| Error::Audit { path: path.clone(), error })
 }
 
-/// How many wait for what, for `inspect_server`.
+/// Queue lengths for `inspect_server`.
 fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, Value> {
     let (waiting, running) = knowledge.map_or((0, 0), Knowledge::tasks_open);
     let queues = json!({
@@ -219,8 +219,7 @@ fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, V
     Map::from_iter([("queues".to_owned(), queues)])
 }
 
-/// The router over the providers of the settings. Without any it is there all the same, as most of corbie needs none
-/// (X-18).
+/// The router over the configured providers. It exists without providers too, because most of corbie needs none (X-18).
 fn router(config: &Config, classification: &Classification) -> Result<Router, Error> {
     let client = Client::within(Destinations::new(&config.network));
     let pool = Pool::new(&config.providers, &config.defaults, client);
@@ -236,7 +235,7 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
     Ok(Router::new(config.router.clone(), policy.threshold, classifier, pool))
 }
 
-/// Categories that the settings name must be there. Those of a server elsewhere are not known yet.
+/// Checks that the categories named in the settings exist. The categories of an external server are not available yet.
 fn check_categories(config: &Config, classification: &Classification) -> Result<(), Error> {
     let policies = config.router.policies.values();
     let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
@@ -258,7 +257,7 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     Ok(())
 }
 
-/// What all HTTP listeners have in common.
+/// Options of all HTTP listeners.
 pub fn http_options(config: &Config, app: &App) -> Options {
     Options {
         routes: routes(app),
@@ -275,7 +274,7 @@ pub fn http_options(config: &Config, app: &App) -> Options {
     }
 }
 
-/// The paths beside those of the protocol.
+/// Routes in addition to the MCP ones.
 fn routes(app: &App) -> axum::Router {
     let routes = openai_api::routes(app.server.clone(), app.router.clone(), app.inference.clone());
     match &app.knowledge {
@@ -297,12 +296,12 @@ pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
     config.server.rate_limit(loopback).and_then(in_force)
 }
 
-/// A limit that is not turned off.
+/// The limit, unless it is disabled.
 fn in_force(limit: config::server::RateLimit) -> Option<RateLimit> {
     (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst() })
 }
 
-/// The bounds the settings ask for.
+/// The configured limits.
 pub fn limits(config: &Config) -> Limits {
     let (server, limits) = (&config.server, &config.server.limits);
     Limits {
@@ -333,7 +332,7 @@ pub fn limits(config: &Config) -> Limits {
     }
 }
 
-/// The method that asks models is given the router's time unless the operator gives it another, like the tool that does.
+/// `completion/complete` gets the router's timeout unless configured otherwise, like the corresponding tool.
 fn tool_timeouts(config: &Config) -> BTreeMap<String, Duration> {
     let own = config.router.timeout.get() + Duration::from_secs(1);
     let configured = config.server.tool_timeouts.iter().map(|(tool, limit)| (tool.clone(), limit.get()));

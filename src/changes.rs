@@ -1,36 +1,37 @@
-//! Noticing that a file has changed, and the signal that asks for files to be read again.
+//! File change polling and SIGHUP.
 
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// How often files are looked at. Looking is one system call, sees files that are swapped by links (as in containers),
-/// and works on every file system; notices of the operating system do neither.
+/// Poll interval. Polling is one system call, detects files swapped through symbolic links (as in containers), and
+/// works on every file system; OS notifications do neither.
 pub(crate) const EVERY: Duration = Duration::from_secs(1);
 
-/// Waits for files to change, and for the signal.
+/// Waits for a change of files, or for SIGHUP.
 pub(crate) struct Changes<T> {
     hangups: Hangups,
     looks: tokio::time::Interval,
-    /// How the files looked the last time.
+    /// State of the files at the last poll.
     before: Option<T>,
 }
 
 impl<T: PartialEq> Changes<T> {
-    /// Listens for the signal from this call on.
+    /// Registers for the signal immediately.
     pub(crate) fn follow() -> Changes<T> {
         let mut looks = tokio::time::interval(EVERY);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         Changes { hangups: Hangups::listen(), looks, before: None }
     }
 
-    /// Ends when the files look other than they did when they were read, or the signal has come.
+    /// Returns when the files differ from the state in `read`, or on SIGHUP.
     pub(crate) async fn next(&mut self, look: impl Fn() -> T, read: &T) {
         loop {
             tokio::select! {
                 () = self.hangups.next() => return,
                 _ = self.looks.tick() => {
                     let now = look();
-                    // Files that have just changed may be half written; they are read when they have not changed since.
+                    // A recently changed file may be half written. It is reported once it is unchanged between two
+                    // polls.
                     let still = self.before.as_ref() == Some(&now);
                     let changed = now != *read;
                     self.before = Some(now);
@@ -43,7 +44,7 @@ impl<T: PartialEq> Changes<T> {
     }
 }
 
-/// What tells one version of a file from another without reading it.
+/// Identifies a version of a file without reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     modified: Option<SystemTime>,
@@ -52,7 +53,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    /// None where there is no file to look at, for the moment or at all.
+    /// `None` if the file cannot be accessed.
     pub(crate) fn of(path: Option<&Path>) -> Option<Stamp> {
         let facts = std::fs::metadata(path?).ok()?;
         Some(Stamp { modified: facts.modified().ok(), bytes: facts.len(), inode: inode(&facts) })
@@ -69,8 +70,8 @@ fn inode(_: &std::fs::Metadata) -> u64 {
     0
 }
 
-/// The signal that asks daemons to read their files again. From a terminal it means that the terminal is gone, and is
-/// left to end the program.
+/// SIGHUP, on which daemons reload their files. In a terminal it means that the terminal was closed, and keeps its
+/// default action.
 pub(crate) struct Hangups {
     #[cfg(unix)]
     signal: Option<tokio::signal::unix::Signal>,

@@ -1,4 +1,4 @@
-//! Whether what is shown to people may have colours.
+//! Colour choice for terminal output.
 
 use std::sync::OnceLock;
 
@@ -14,15 +14,15 @@ pub enum Colour {
     Never,
 }
 
-/// Chosen once, before anything is shown.
+/// Set once, before any output.
 static CHOSEN: OnceLock<Colour> = OnceLock::new();
 
-/// The first choice stays.
+/// Sets the choice; later calls have no effect.
 pub fn choose(colour: Colour) {
     let _ = CHOSEN.set(colour);
 }
 
-/// Whether a stream, which may be a terminal, is written to with colours.
+/// Whether output to a stream is coloured.
 pub fn suits(is_terminal: bool) -> bool {
     match CHOSEN.get().copied().unwrap_or_default() {
         Colour::Always => true,
@@ -31,12 +31,12 @@ pub fn suits(is_terminal: bool) -> bool {
     }
 }
 
-/// A terminal that knows no escape sequences: it can neither colour nor go back to the beginning of a line.
+/// A terminal without escape sequences: it supports neither colours nor returning to the start of a line.
 pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Any value but an empty one says so: see no-color.org.
+/// Set to any non-empty value: see no-color.org.
 fn is_unwanted() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

@@ -1,7 +1,7 @@
-//! The web console: files of `console/`, as they are, inside the binary.
+//! Web console: static files of `console/`, embedded in the binary.
 //!
-//! There is nothing behind it. The page is an MCP client like any other, so this module hands out files and knows of
-//! nobody who asks for them.
+//! It has no server-side code. The page is an ordinary MCP client, so this module only serves files and does not
+//! authenticate.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,24 +22,24 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
-/// Where the files are, below the one page.
+/// URL path of the files, except for the index page.
 const FOLDER: &str = "/console/";
-/// The one page.
+/// The index page.
 const INDEX: &str = "index.html";
 
-/// Scripts and styles of our own files alone, no frames, no forms, no way to make script out of text; and nothing is
-/// asked of another machine.
+/// Content Security Policy: scripts and styles only from our own files, no frames, no forms, no script from strings,
+/// and no connections to other hosts.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
-/// What holds for the page as a whole: other pages get no hold of its window, and it asks for no device.
+/// Headers of the page: other pages get no reference to its window, and it has no access to devices.
 const OF_THE_PAGE: [(HeaderName, &str); 3] = [
     (CONTENT_SECURITY_POLICY, POLICY),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
-/// Pages of others get none of the files.
+/// Other sites cannot load the files.
 const OWN_PAGES: (HeaderName, &str) = (HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
@@ -48,14 +48,14 @@ static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 #[derive(Clone)]
 struct File {
     kind: &'static str,
-    /// Of its bytes, so that browsers ask again and get an answer without a body.
+    /// Hash of its bytes, so that browsers can revalidate and get a reply without a body.
     tag: HeaderValue,
     plain: Bytes,
-    /// None where it saves nothing.
+    /// `None` if compression saves nothing.
     gzip: Option<Bytes>,
 }
 
-/// The console's answer to a request, if it is for one of its paths.
+/// The response for a console path; `None` for other paths.
 pub fn page(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let name = match path {
         "/" => INDEX,
@@ -69,7 +69,7 @@ pub fn page(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response
     Some(file.reply(method, headers))
 }
 
-/// How many bytes the whole console takes on its way to a browser that has nothing of it yet.
+/// Compressed size of the whole console, for a browser without a cached copy.
 pub fn transfer_bytes() -> usize {
     all().values().map(|file| file.gzip.as_ref().unwrap_or(&file.plain).len()).sum()
 }
@@ -78,7 +78,7 @@ impl File {
     fn reply(self, method: &Method, headers: &HeaderMap) -> Response {
         let mut response = Response::builder()
             .header(CONTENT_TYPE, self.kind)
-            // Kept, and asked about every time: a newer corbie has other files under the same names.
+            // Cached, but revalidated every time: a newer corbie has different files under the same names.
             .header(CACHE_CONTROL, "no-cache")
             .header(VARY, "accept-encoding")
             .header(ETAG, &self.tag)
@@ -112,7 +112,7 @@ fn find(name: &str) -> Option<File> {
     all().get(name).cloned()
 }
 
-/// Debug builds look into the folder they were built in, so that a change shows after a reload of the page.
+/// Debug builds read the source folder, so that changes show after a page reload.
 fn in_folder(name: &str) -> Option<File> {
     let name = Path::new(name);
     let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
@@ -162,7 +162,7 @@ fn compress(bytes: &[u8]) -> Option<Bytes> {
     encoder.finish().ok().map(Bytes::from)
 }
 
-/// Whether a list of tags has this one. Proxies mark a tag as weak when they compress by themselves.
+/// Whether an `If-None-Match` list contains this tag. Proxies that compress mark a tag as weak.
 fn names(tags: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(tags), Ok(tag)) = (tags.to_str(), tag.to_str()) else { return false };
     tags.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)

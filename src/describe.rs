@@ -1,7 +1,7 @@
-//! Pictures without words, described by a model that can see them.
+//! Descriptions of images without text, by a vision model.
 //!
-//! Documents stay on this machine unless the operator names such a model (K-10). Its words are put before what is known
-//! of the picture anyway.
+//! Documents stay on this machine unless the operator configures such a model (K-10). The description precedes the
+//! metadata of the image.
 
 use base64::prelude::{BASE64_STANDARD, Engine};
 use corbie_extract::{Block, Format, Kind, Warning};
@@ -12,7 +12,7 @@ use crate::providers::chat::{Image, Message, Part, Role};
 use crate::route::{self, Ask, Router};
 use crate::workers::Read;
 
-/// Whom to ask.
+/// Client of the vision model.
 #[derive(Debug, Clone)]
 pub struct Describer {
     router: Router,
@@ -21,15 +21,15 @@ pub struct Describer {
 
 const PROMPT: &str = "Describe this picture in two or three plain sentences, so that somebody who looks for it finds it: \
                       what it shows, where it is, what stands out. No introduction.";
-/// What such models take.
+/// Size limit of such models.
 const MOST_BYTES: usize = 5 << 20;
-/// Enough for a few sentences; models that think first need most of it for that.
+/// Enough for a few sentences; reasoning models use most of it for reasoning.
 const MOST_TOKENS: u32 = 2000;
-/// As many characters of an answer are kept.
+/// Maximum characters of an answer that are kept.
 const MOST_CHARACTERS: usize = 4000;
 
 impl Describer {
-    /// None unless the operator allows it.
+    /// `None` unless a vision model is configured.
     pub fn new(
         settings: &Ocr,
         router: impl FnOnce() -> Result<Router, crate::app::Error>,
@@ -38,14 +38,15 @@ impl Describer {
         Ok(Some(Describer { router: router()?, model }))
     }
 
-    /// Adds a description to a picture in which no words were found. Where there is none to be had, a warning says why.
+    /// Adds a description to an image in which OCR found no text. If that fails, adds a warning.
     pub async fn describe(&self, bytes: &[u8], read: &mut Read) {
         let media_type = match read.document.format {
             Format::Jpg => "image/jpeg",
             Format::Png => "image/png",
             _ => return,
         };
-        // One in which nobody has looked for words, or not all could be read, may hold what must not leave the machine.
+        // An image that was not searched for text, or not read completely, may contain text that must not leave the
+        // machine.
         let [page] = read.document.pages.as_mut_slice() else { return };
         if !read.wordless {
             return;

@@ -1,9 +1,9 @@
-//! Which addresses corbie connects to.
+//! Egress policy: the addresses that corbie connects to.
 //!
-//! Whoever can name a server in the settings, or answers for its name, must not turn corbie towards what only this
-//! machine can reach: the metadata of a cloud hands out keys to whoever asks from inside. So a server may be anywhere,
-//! on this machine and in private networks too, but not at an address that belongs to the link or to the cloud. The
-//! decision is about addresses that are connected to, after a name was looked up, so that no name gets around it.
+//! Protects against SSRF. A person who can configure a server, or controls its DNS name, must not be able to direct
+//! corbie to addresses that only this machine can reach: cloud metadata services issue credentials to local callers. A
+//! server may be anywhere, including this machine and private networks, but not at a link-local or cloud metadata
+//! address. The check applies to the address of the connection, after name resolution, so that no name bypasses it.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,33 +12,33 @@ use url::{Host, Url};
 
 use crate::config::network::{AddressBlock, Network};
 
-/// What may be connected to: all but what is forbidden, and of that what the operator allows. Cheap to clone.
+/// Permits all addresses except the forbidden ones, unless the operator allows them. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Destinations {
     allowed: Arc<[AddressBlock]>,
 }
 
-/// An address that is not connected to.
+/// The address is forbidden.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("it is at an address of the link or of a cloud's metadata, which corbie does not connect to")]
 pub struct Forbidden;
 
-/// Where no provider and no other server can be.
+/// Addresses at which no provider or other server can be.
 const FORBIDDEN: [AddressBlock; 12] = [
-    // This network: most systems take `0.0.0.0` for themselves.
+    // This network: most systems treat `0.0.0.0` as the local host.
     block(0, 0, 0, 0, 8),
-    // The link, and the metadata of most clouds at 169.254.169.254.
+    // Link-local, including the metadata service of most clouds at 169.254.169.254.
     block(169, 254, 0, 0, 16),
-    // The metadata of Alibaba, of Azure's machines, and of Oracle.
+    // Metadata services of Alibaba, Azure and Oracle.
     block(100, 100, 100, 200, 32),
     block(168, 63, 129, 16, 32),
     block(192, 0, 0, 192, 32),
-    // Many, and everybody.
+    // Multicast, broadcast, unspecified and link-local.
     block(224, 0, 0, 0, 4),
     block(255, 255, 255, 255, 32),
     long_block([0; 8], 128),
     long_block([0xfe80, 0, 0, 0, 0, 0, 0, 0], 10),
-    // What Amazon and Google keep for their machines, metadata among it.
+    // Ranges that Amazon and Google reserve for their machines, including metadata services.
     long_block([0xfd00, 0xec2, 0, 0, 0, 0, 0, 0], 32),
     long_block([0xfd20, 0xce, 0, 0, 0, 0, 0, 0], 32),
     long_block([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
@@ -49,7 +49,7 @@ impl Destinations {
         Destinations { allowed: settings.allowed_addresses.clone().into() }
     }
 
-    /// Whether an address may be connected to. One that carries another inside is both of them.
+    /// Whether an address may be connected to. For an address with an embedded IPv4 address, both count.
     pub fn permit(&self, address: IpAddr) -> Result<(), Forbidden> {
         let meant = [Some(address), carried(address)];
         let any_of = |blocks: &[AddressBlock]| {
@@ -58,7 +58,7 @@ impl Destinations {
         if any_of(&FORBIDDEN) && !any_of(&self.allowed) { Err(Forbidden) } else { Ok(()) }
     }
 
-    /// The same for a URL that names an address by its number. What a name stands for is known only when it is looked up.
+    /// The same for a URL with an IP address. The address of a host name is available only after resolution.
     pub fn permit_url(&self, url: &Url) -> Result<(), Forbidden> {
         match url.host() {
             Some(Host::Ipv4(address)) => self.permit(address.into()),
@@ -68,21 +68,21 @@ impl Destinations {
     }
 }
 
-/// The IPv4 address that an IPv6 address stands for, where a system or a gateway on the way makes one of it.
+/// The IPv4 address embedded in an IPv6 address that a system or gateway translates.
 fn carried(address: IpAddr) -> Option<IpAddr> {
     let IpAddr::V6(address) = address else { return None };
     let segments = address.segments();
     let bits = |first: usize| u32::from(segments[first]) << 16 | u32::from(segments[first + 1]);
     let inner = match segments {
-        // Nothing and this machine, which carry none.
+        // Unspecified and loopback embed none.
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => return None,
-        // Compatible, mapped and translated.
+        // IPv4-compatible, IPv4-mapped and IPv4-translated.
         [0, 0, 0, 0, 0, 0 | 0xffff, ..] | [0, 0, 0, 0, 0xffff, 0, ..] => bits(6),
-        // NAT64, with the prefix that everybody knows and with those of single networks.
+        // NAT64, with the well-known and the local-use prefix.
         [0x64, 0xff9b, 0, 0, 0, 0, ..] | [0x64, 0xff9b, 1, ..] => bits(6),
         // 6to4.
         [0x2002, ..] => bits(1),
-        // Teredo, which writes it upside down.
+        // Teredo, which stores it inverted.
         [0x2001, 0, ..] => !bits(6),
         // ISATAP.
         [_, _, _, _, 0 | 0x200, 0x5efe, ..] => bits(6),
@@ -182,7 +182,7 @@ mod tests {
         assert!(permitted(&["fe80::/10"], "fe80::1"));
         assert!(permitted(&["10.0.0.1", "169.254.1.1"], "169.254.1.1"));
         assert!(!permitted(&["169.254.1.1"], "169.254.1.2"));
-        // A block of the other kind of addresses says nothing.
+        // A block of the other address family does not apply.
         assert!(!permitted(&["::/0"], "169.254.1.1"));
     }
 

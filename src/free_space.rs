@@ -1,8 +1,8 @@
-//! How much room a disk has left.
+//! Free disk space.
 
 use std::path::Path;
 
-/// How many bytes this user may still write to the disk that a folder is on, where the system tells.
+/// Bytes that this user can still write to the file system of a folder, if available.
 #[cfg(unix)]
 pub(crate) fn free_bytes(folder: &Path) -> Option<u64> {
     let facts = rustix::fs::statvfs(folder).ok()?;

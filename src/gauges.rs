@@ -1,4 +1,4 @@
-//! Gauges that are looked up when somebody asks for the metrics, and cost nothing before.
+//! Gauges that are computed at scrape time.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
 
-/// A value, and the labels it stands under.
+/// A value and its labels.
 pub(crate) type Sample = (Vec<(&'static str, String)>, u64);
 
 struct Looked<Look> {
@@ -17,7 +17,7 @@ struct Looked<Look> {
     look: Look,
 }
 
-/// Adds a gauge; `look` must be quick, and its labels few.
+/// Registers a gauge; `look` must be fast and return few labels.
 pub(crate) fn register(
     registry: &mut Registry,
     name: &'static str,
@@ -27,14 +27,14 @@ pub(crate) fn register(
     registry.register_collector(Box::new(Looked { name, help, look }));
 }
 
-/// One without labels.
+/// A value without labels.
 pub(crate) fn single(value: usize) -> Vec<Sample> {
     vec![(Vec::new(), value as u64)]
 }
 
 impl<Look: Fn() -> Vec<Sample> + Send + Sync + 'static> Collector for Looked<Look> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // The form of the text ends a sentence where one is registered the usual way.
+        // The text format appends a full stop to the help of ordinary metrics.
         let help = format!("{}.", self.help);
         let mut metric = encoder.encode_descriptor(self.name, &help, None, MetricType::Gauge)?;
         for (labels, value) in (self.look)() {

@@ -1,18 +1,18 @@
-//! Text of others that is shown to people: documents, models, servers and file names must not move a cursor, change
-//! colours, begin lines of their own or turn the order of letters around.
+//! Sanitizes untrusted text for display: documents, models, servers and file names must not move the cursor, change
+//! colours, start new lines or reorder characters.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// A letter that does something to what shows it instead of being shown: control characters, old and new, among them
-/// the one that begins escape sequences; separators of lines; and those that turn the direction of writing around.
+/// A character with an effect on the terminal: C0 and C1 control characters, including ESC; line separators; and
+/// bidirectional overrides.
 ///
-/// The end of a line and a tab are among them.
+/// Newline and tab are included.
 pub fn is_harmful(letter: char) -> bool {
     letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// A text with its lines and tabs, and without what could harm whoever looks at it.
+/// Removes harmful characters except newline and tab.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let harmful = |letter: char| is_harmful(letter) && !matches!(letter, '\n' | '\t');
     match text.contains(harmful) {
@@ -21,12 +21,13 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// A text as one line: nothing in it can move the cursor.
+/// Makes a text a single line: harmful characters become spaces.
 pub fn one_line(text: &str) -> String {
     text.chars().map(|letter| if is_harmful(letter) { ' ' } else { letter }).collect()
 }
 
-/// A text as a part of one line, with everything harmful spelt out, such as `\n` and `\u{1b}`, so that it can be seen.
+/// Makes a text part of a single line, with harmful characters escaped, such as `
+/// ` and `\u{1b}`, so that they are visible.
 pub fn spelt_out(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return text.into();
@@ -41,7 +42,7 @@ pub fn spelt_out(text: &str) -> Cow<'_, str> {
     spelt.into()
 }
 
-/// JSON that says the same without a harmful letter. JSON itself only has to spell out the oldest of them.
+/// Equivalent JSON without harmful characters. JSON itself only requires escaping C0 characters.
 pub fn harmless_json(json: &str) -> Cow<'_, str> {
     if !json.contains(is_harmful) {
         return json.into();
@@ -49,7 +50,7 @@ pub fn harmless_json(json: &str) -> Cow<'_, str> {
     let mut harmless = String::with_capacity(json.len() + 16);
     for letter in json.chars() {
         match is_harmful(letter) {
-            // Strings alone can hold one, and all of them have four digits.
+            // They occur only in strings, and all of them have four hex digits.
             true => write!(harmless, "\\u{:04x}", u32::from(letter)).expect("text can be added to text"),
             false => harmless.push(letter),
         }
@@ -105,7 +106,7 @@ fn is_absolute(text: &str) -> bool {
 mod tests {
     use super::*;
 
-    /// Old and new control characters, separators of lines, and those that turn the direction around.
+    /// C0 and C1 control characters, line separators and bidirectional overrides.
     const HARMFUL: &str =
         "\0\u{7}\u{8}\r\u{b}\u{1b}\u{7f}\u{80}\u{85}\u{9b}\u{9f}\u{2028}\u{2029}\u{202a}\u{202e}\u{2066}\u{2069}";
 
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(serde_json::from_str::<serde_json::Value>(&harmless).unwrap(), said);
     }
 
-    /// People write from right to left, join letters and put pictures together; all of that is shown.
+    /// Right-to-left text, joiners and emoji sequences are kept.
     #[test]
     fn other_letters_are_left_alone() {
         let text = "שלום عربي \u{200f}\u{200d}👩\u{200d}🔬 é\u{301} \u{a0}\u{feff}";

@@ -1,8 +1,9 @@
-//! Locks that a panic does not spoil.
+//! Poison-tolerant mutex helper.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Takes a lock. For values that are only ever replaced as a whole, so that whoever panicked left none half written.
+/// Locks a mutex and ignores poisoning. For values that are only replaced as a whole, so that a panic leaves no partial
+/// update.
 pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,10 +1,10 @@
-//! A file that takes another's place belongs to whom that one belonged to.
+//! Ownership of a file that replaces another.
 
 use std::fs::{File, Metadata};
 use std::io;
 
-/// Gives a new file the owner and the group of the one it will replace. Asked of the system only where they differ:
-/// most may not do it, and need not.
+/// Gives a new file the owner and group of the file it will replace. Calls `fchown` only if they differ: most users
+/// lack the permission, and do not need it.
 #[cfg(unix)]
 pub(crate) fn keep(new: &File, before: &Metadata) -> io::Result<()> {
     use rustix::fs::{Gid, Uid, fchown};
@@ -38,7 +38,7 @@ mod tests {
                 let kept = new.metadata().unwrap();
                 assert_eq!((kept.uid(), kept.gid()), (wanted, wanted));
             }
-            // Who may not give files away has none that belong to others.
+            // A user who may not change ownership has no files of other users.
             Err(error) => {
                 assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
                 keep(&new, &before.as_file().metadata().unwrap()).unwrap();

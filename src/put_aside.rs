@@ -1,13 +1,13 @@
-//! Former contents of a file, kept beside it under numbers.
+//! Numbered backups of a file.
 
 use std::path::{Path, PathBuf};
 
 use crate::whole_file::{self, Access};
 
-/// How many former contents are kept beside a file.
+/// Maximum number of backups per file.
 pub(crate) const MOST_COPIES: u64 = 20;
 
-/// Keeps a content beside its file, under a number that no copy had, and lets the oldest copies go.
+/// Writes a backup under the next number and removes the oldest backups.
 pub(crate) fn put_aside(target: &Path, content: &[u8], access: Access<'_>) -> std::io::Result<PathBuf> {
     let newest = copies(target).into_iter().max().unwrap_or_default();
     let path = copy(target, newest + 1);
@@ -18,7 +18,7 @@ pub(crate) fn put_aside(target: &Path, content: &[u8], access: Access<'_>) -> st
     Ok(path)
 }
 
-/// The numbers of the copies there are.
+/// The numbers of the existing backups.
 pub(crate) fn copies(target: &Path) -> Vec<u64> {
     let name = target.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let Ok(entries) = std::fs::read_dir(target.parent().unwrap_or(Path::new("/"))) else { return Vec::new() };
@@ -29,7 +29,7 @@ pub(crate) fn copies(target: &Path) -> Vec<u64> {
     entries.flatten().filter_map(number).collect()
 }
 
-/// `taxonomy.yaml.bak-1` for `taxonomy.yaml`: what people call their own copies is left alone.
+/// `taxonomy.yaml.bak-1` for `taxonomy.yaml`, so that backups made by users are not touched.
 pub(crate) fn copy(target: &Path, number: u64) -> PathBuf {
     let mut name = target.file_name().unwrap_or_default().to_owned();
     name.push(format!(".bak-{number}"));

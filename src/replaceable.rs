@@ -1,8 +1,8 @@
-//! Whether a file can be replaced, and which one that is.
+//! Checks whether a file can be replaced, and resolves its links.
 
 use std::path::{Path, PathBuf};
 
-/// Why a file cannot be replaced; nothing if it can, as far as can be told without trying.
+/// Fails if the file cannot be replaced, as far as that can be determined without trying.
 pub(crate) fn check_writable(path: &Path) -> Result<(), String> {
     let target = target(path)?;
     let folder = target.parent().unwrap_or(Path::new("/"));
@@ -12,7 +12,7 @@ pub(crate) fn check_writable(path: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// The file at the end of all links.
+/// The target of all symbolic links.
 pub(crate) fn target(path: &Path) -> Result<PathBuf, String> {
     path.canonicalize().map_err(|error| format!("`{}` cannot be found: {error}", path.display()))
 }

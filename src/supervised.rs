@@ -1,7 +1,7 @@
-//! Work that goes on for as long as the program does: what panics is begun anew.
+//! Supervisor for long-running tasks: restarts a task that panics.
 //!
-//! A task that panicked would otherwise be gone without a word, and the program would go on without it: settings that
-//! nobody follows, tasks that nobody takes up. What ends by itself has ended.
+//! Otherwise a panicked task would disappear silently and the program would run without it: settings would not be
+//! reloaded, tasks would not be processed. A task that returns is not restarted.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,14 +18,14 @@ use tokio_util::sync::CancellationToken;
 
 use crate::locked::locked;
 
-/// How long is waited before the first new beginning; twice as long before each one that follows.
+/// Backoff before the first restart; it doubles with each further one.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
-/// How long at most. Who has worked for as long is not held to what was before.
+/// Maximum backoff. A task that ran at least this long starts with the first backoff again.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// So long after a failure, health tells of it.
+/// How long health reports a failure.
 const TOLD_FOR: Duration = Duration::from_secs(5 * 60);
 
-/// What was begun anew in this process: there is one of each task, so there is one such list.
+/// Restarts in this process. Each task exists once, so this is global.
 #[derive(Default)]
 struct Restarts {
     counts: Family<[(&'static str, &'static str); 1], Counter>,
@@ -34,12 +34,12 @@ struct Restarts {
 
 static RESTARTS: LazyLock<Restarts> = LazyLock::new(Restarts::default);
 
-/// What a part of the work is called in the log, in metrics and in health.
+/// Name of a task in the log, in metrics and in health.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Name(pub(crate) &'static str);
 
-/// Does something for as long as the program runs. It is made at once, so that it may listen for signals from this call
-/// on, and made anew whenever it panics: what must outlive a panic is for `make` to keep.
+/// Runs a task while the program runs. The first future is created immediately, so that it may register for signals;
+/// after a panic, `make` creates a new one. State that must survive a panic belongs to `make`.
 pub(crate) fn supervised<Work: Future<Output = ()> + Send>(
     name: Name,
     make: impl FnMut() -> Work + Send,
@@ -47,16 +47,15 @@ pub(crate) fn supervised<Work: Future<Output = ()> + Send>(
     supervised_until(CancellationToken::new(), name, make)
 }
 
-/// The same for work that somebody waits for when the program ends: from `stop` on, what panics is not begun anew, and
-/// nothing is paused for.
+/// The same for a task that shutdown waits for: after `stop`, a panicked task is not restarted, and the backoff ends.
 pub(crate) fn supervised_until<Work: Future<Output = ()> + Send>(
     stop: CancellationToken,
     name: Name,
     mut make: impl FnMut() -> Work + Send,
 ) -> impl Future<Output = ()> + Send {
-    // There from the beginning, so that whoever watches it sees it rise.
+    // Created with 0, so that monitoring sees the increase.
     RESTARTS.counts.get_or_create(&[("task", name.0)]).inc_by(0);
-    // What it said and where stands in the log already, by the hook that all panics pass.
+    // The panic hook has already logged message and location.
     let mut made = catch_unwind(AssertUnwindSafe(&mut make));
     async move {
         let mut pause = FIRST_PAUSE;
@@ -83,13 +82,13 @@ pub(crate) fn supervised_until<Work: Future<Output = ()> + Send>(
     }
 }
 
-/// Counts a failure that is followed by a new beginning, also one that a thread manages by itself.
+/// Records a failure that is followed by a restart, also for threads with their own restart logic.
 pub(crate) fn note(name: Name) {
     RESTARTS.counts.get_or_create(&[("task", name.0)]).inc();
     locked(&RESTARTS.last).insert(name.0, Instant::now());
 }
 
-/// What health says of work that failed not long ago. It may be begun already, or wait for the end of its pause.
+/// Health message for recent failures. The task may be running again, or waiting for its backoff.
 pub(crate) fn impaired() -> Option<String> {
     let last = locked(&RESTARTS.last);
     let recent = last.iter().filter(|(_, at)| at.elapsed() < TOLD_FOR).map(|(name, at)| {
@@ -100,7 +99,7 @@ pub(crate) fn impaired() -> Option<String> {
     (!recent.is_empty()).then(|| format!("{}; the log tells where it failed", recent.join(", ")))
 }
 
-/// Adds how often work was begun anew to a server's metrics.
+/// Registers the restart counter.
 pub(crate) fn register(registry: &mut Registry) {
     let help = "Background work that failed and was begun anew";
     registry.register("background_restarts", help, RESTARTS.counts.clone());
@@ -119,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// Work that panics so often and then ends, and counts how often it was begun.
+    /// A task that panics `times` times and then returns, and counts its runs.
     fn panicking(times: u32, runs: &Arc<AtomicU32>) -> impl FnMut() -> futures_util::future::BoxFuture<'static, ()> {
         let runs = runs.clone();
         move || {
@@ -162,7 +161,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn work_that_panics_while_it_is_made_is_begun_anew_as_well() {
         let mut makes = 0;
-        // The first is made before anybody waits for it.
+        // The first future is created before it is polled.
         let work = supervised(Name("making"), || {
             makes += 1;
             assert!(makes > 3, "on purpose");
@@ -176,7 +175,7 @@ mod tests {
     async fn nothing_is_paused_for_or_begun_anew_when_it_is_time_to_stop() {
         let (stop, runs, begun) = (CancellationToken::new(), Arc::new(AtomicU32::new(0)), Instant::now());
         let stopping = stop.clone();
-        // In the pause of 0.8 seconds, after those of 0.1, 0.2 and 0.4.
+        // During the backoff of 0.8 seconds, after 0.1, 0.2 and 0.4.
         let work = supervised_until(stop, Name("stopped"), panicking(u32::MAX, &runs));
         let stops = async move {
             sleep(Duration::from_millis(900)).await;

@@ -1,7 +1,7 @@
-//! Writes files that are there as a whole or not at all, whatever happens in between.
+//! Atomic file writes: a file appears completely or not at all, also after a crash.
 //!
-//! All bytes go into a file beside the place, then to the disk, and only then it gets its name. Links are not followed
-//! here: who wants to keep them names the file at their end.
+//! All bytes are written to a temporary file in the same folder, synced to disk, and then the file is renamed. Symbolic
+//! links are not followed: a caller that wants to keep a link passes its target.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Write};
@@ -11,28 +11,28 @@ use tempfile::NamedTempFile;
 
 use crate::owner;
 
-/// Whose a new file is, and who may read it.
+/// Owner and permissions of a new file.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Access<'m> {
-    /// Nobody but its owner.
+    /// Only the owner has access.
     Owner,
-    /// As other new files: the bits that the process takes away are taken away here too.
+    /// Like other new files: the umask applies.
     AsUsual,
-    /// As one that is there, which has its owner, its group and its permissions.
+    /// Like an existing file: owner, group and permissions.
     Like(&'m Metadata),
 }
 
-/// A file that is on the disk with all its bytes, and without its name. It goes away unless it gets it.
+/// A temporary file, complete and synced. It is removed unless it is renamed.
 #[derive(Debug)]
 pub(crate) struct Prepared {
     file: NamedTempFile,
     path: PathBuf,
 }
 
-/// What such files are called before they have their names.
+/// Prefix of temporary file names.
 const PREFIX: &str = ".corbie-";
 
-/// Writes all but the name.
+/// Writes the temporary file.
 pub(crate) fn prepare(path: &Path, bytes: &[u8], access: Access<'_>) -> io::Result<Prepared> {
     let mut options = tempfile::Builder::new();
     options.prefix(PREFIX);
@@ -40,7 +40,7 @@ pub(crate) fn prepare(path: &Path, bytes: &[u8], access: Access<'_>) -> io::Resu
     if matches!(access, Access::AsUsual) {
         options.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
     }
-    // In the same folder, as names can be changed within one disk only.
+    // In the same folder, because a rename works within one file system only.
     let mut file = options.tempfile_in(folder_of(path))?;
     file.write_all(bytes)?;
     if let Access::Like(other) = access {
@@ -51,20 +51,20 @@ pub(crate) fn prepare(path: &Path, bytes: &[u8], access: Access<'_>) -> io::Resu
     Ok(Prepared { file, path: path.to_owned() })
 }
 
-/// The folder that a file is in.
+/// The parent folder of a file.
 pub(crate) fn folder_of(path: &Path) -> &Path {
     path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 impl Prepared {
-    /// Takes the place of the file that may be there.
+    /// Replaces a file that may exist.
     pub(crate) fn replace(self) -> io::Result<()> {
         self.file.persist(&self.path).map_err(|failed| failed.error)?;
         keep_name(&self.path);
         Ok(())
     }
 
-    /// Takes its place only if nothing is there, be it a link to nowhere.
+    /// Fails if the path exists, even as a dangling link.
     pub(crate) fn create(self) -> io::Result<()> {
         self.file.persist_noclobber(&self.path).map_err(|failed| failed.error)?;
         keep_name(&self.path);
@@ -72,7 +72,7 @@ impl Prepared {
     }
 }
 
-/// A name is safe on the disk only with its folder; where that cannot be opened, the file is there all the same.
+/// Syncs the folder, which makes the rename durable. If the folder cannot be opened, the file exists anyway.
 fn keep_name(path: &Path) {
     if let Ok(folder) = File::open(folder_of(path)) {
         let _ = folder.sync_all();
