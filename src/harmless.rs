@@ -26,8 +26,8 @@ pub fn one_line(text: &str) -> String {
     text.chars().map(|letter| if is_harmful(letter) { ' ' } else { letter }).collect()
 }
 
-/// Makes a text part of a single line, with harmful characters escaped, such as `
-/// ` and `\u{1b}`, so that they are visible.
+/// Makes a text part of a single line, with harmful characters escaped, such as `\n` and `\u{1b}`, so that they are
+/// visible.
 pub fn spelt_out(text: &str) -> Cow<'_, str> {
     if !text.contains(is_harmful) {
         return text.into();

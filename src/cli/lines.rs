@@ -4,9 +4,7 @@ use std::io::{BufRead, Read};
 
 /// Byte limit of a batch, so that memory holds one of the longest lines and not 64.
 const TOGETHER_BYTES: usize = 1024 * 1024;
-/// Maximum line length; longer lines are an error. The line ending, `
-/// ` or `\r
-/// `, does not count.
+/// Maximum line length; longer lines are an error. The line ending, `\n` or `\r\n`, does not count.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
 
 /// Lines of stdin, in bounded batches.

@@ -16,8 +16,7 @@ pub struct Events {
     line: Vec<u8>,
     event: Event,
     has_data: bool,
-    /// The last line ended with `\r`; an immediately following `
-    /// ` belongs to it.
+    /// The last line ended with `\r`; an immediately following `\n` belongs to it.
     after_return: bool,
 }
 

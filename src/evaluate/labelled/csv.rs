@@ -35,8 +35,7 @@ pub(super) fn read(mut file: impl Read, path: &Path) -> Result<Vec<Labelled>, St
     Ok(texts)
 }
 
-/// Counts lines as editors do. The CSV reader's own count is one too low after `\r
-/// ` and ignores empty lines.
+/// Counts lines as editors do. The CSV reader's own count is one too low after `\r\n` and ignores empty lines.
 struct Lines<'a> {
     bytes: &'a [u8],
     /// Offset counted so far, and its line.

@@ -22,7 +22,7 @@ pub(super) fn takes(part: &Part) -> Result<(), Untranslatable> {
 pub(super) fn write(file: &File) -> Option<Value> {
     let source = match is_pdf(file) {
         true => json!({"type": "base64", "media_type": file.media_type, "data": file.base64}),
-        // The only supported text type, whatever the file's format.
+        // The only supported text type, regardless of the file's format.
         false => json!({"type": "text", "media_type": "text/plain", "data": text(file)?}),
     };
     let mut block = json!({"type": "document", "source": source});

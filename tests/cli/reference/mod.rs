@@ -1,7 +1,7 @@
 //! The reference pages of the book: generated from the program, committed, and compared here.
 //!
-//! After a change of a command, a setting, a tool or a metric, `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli
-//! reference` updates them; review the diff.
+//! After a change of a command, a setting, a tool or a metric,
+//! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli reference` updates them; review the diff.
 
 mod command_line;
 mod metrics;
