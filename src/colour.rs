@@ -36,7 +36,7 @@ pub fn is_dumb() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// Set to any non-empty value: see no-color.org.
+/// Whether `NO_COLOR` is set to a non-empty value; see no-color.org.
 fn is_unwanted() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }

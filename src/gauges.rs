@@ -34,7 +34,7 @@ pub(crate) fn single(value: usize) -> Vec<Sample> {
 
 impl<Look: Fn() -> Vec<Sample> + Send + Sync + 'static> Collector for Looked<Look> {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // The text format appends a full stop to the help of ordinary metrics.
+        // The registry appends a full stop to the help of ordinary metrics, but not to that of collectors.
         let help = format!("{}.", self.help);
         let mut metric = encoder.encode_descriptor(self.name, &help, None, MetricType::Gauge)?;
         for (labels, value) in (self.look)() {
