@@ -162,7 +162,9 @@ fn servers(level: &str) -> Servers {
         setup.variable("CORBIE_TRUST__LOOPBACK", level).variable("MCP_API_KEY", OPERATORS_OWN)
     };
     let mut open = with("serve --stdio --port 0").start();
-    let settings = json!({ "server": { "auth": "bearer", "oauth": oauth } }).to_string();
+    // The matrix has more wrong tokens than an address may send otherwise.
+    let server = json!({ "auth": "bearer", "oauth": oauth, "rate_limit": { "per_second": 100_000 } });
+    let settings = json!({ "server": server }).to_string();
     let mut asking = with("serve --port 0").file("corbie.json", &settings).start();
     let (others, client) = ((asking.client(), operator, issuer), open.client());
     Servers { open: client, asking: others.0, stdio: open, kinds, _running: (asking, others.1, others.2) }

@@ -30,7 +30,8 @@ impl Served {
         let scopes = json!({ "corbie:read": "untrusted", "corbie:write": "verified", "corbie:admin": "trusted" });
         let mut oauth = json!({ "issuer": issuer.url, "resource": RESOURCE, "scopes": scopes });
         oauth.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        let settings = json!({ "server": { "oauth": oauth } });
+        // Tests send more wrong tokens than an address may send otherwise.
+        let settings = json!({ "server": { "oauth": oauth, "rate_limit": { "per_second": 100_000 } } });
         let mut server = corbie("serve --port 0").file("corbie.json", &settings.to_string()).start();
         let callers = Callers { client: server.client() };
         Served { server, callers }

@@ -149,7 +149,7 @@ impl Setup {
     pub(crate) fn file(mut self, name: &str, content: &str) -> Setup {
         let path = self.folder().join(name);
         std::fs::write(&path, content).expect("a new file");
-        if name.starts_with("corbie.") {
+        if ["corbie.yaml", "corbie.yml", "corbie.toml", "corbie.json"].contains(&name) {
             self.approved.push(path);
         }
         self

@@ -119,6 +119,10 @@ impl Error {
     /// Failures to make a folder are what they would be for any file in it.
     pub(crate) fn folder(error: crate::folder_access::Error) -> Error {
         match error {
+            // A file is where the folder should be.
+            crate::folder_access::Error::Io { folder, error } if error.kind() == io::ErrorKind::AlreadyExists => {
+                Error::Io { path: folder, error: io::ErrorKind::NotADirectory.into() }
+            }
             crate::folder_access::Error::Io { folder, error } => Error::io(&folder)(error),
             exposed => Error::Exposed(exposed),
         }

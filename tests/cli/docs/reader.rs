@@ -278,10 +278,13 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// A value that is no key of a provider, and long enough for the token of a server.
+const DUMMY_KEY: &str = "5f0a3c9d1e7b486282c4d6f0a1b3e5978d2c4b6a0f1e3d5c";
+
 /// A dummy key for each `${NAME}`; requests to the providers go nowhere.
 fn keys(settings: &str) -> BTreeMap<String, String> {
     let names = settings.split("${").skip(1).filter_map(|rest| rest.split('}').next());
-    let mut keys: BTreeMap<String, String> = names.map(|name| (name.to_owned(), "test-key".to_owned())).collect();
+    let mut keys: BTreeMap<String, String> = names.map(|name| (name.to_owned(), DUMMY_KEY.to_owned())).collect();
     for name in ["OPENAI", "ANTHROPIC", "GOOGLE"] {
         if keys.contains_key(&format!("{name}_API_KEY")) {
             keys.insert(format!("CORBIE_PROVIDERS__{name}__BASE_URL"), NOWHERE.into());
