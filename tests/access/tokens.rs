@@ -192,7 +192,7 @@ fn s09_s10_what_is_no_message_counts_and_a_batch_counts_once_for_each() {
 
     let other = operator.token("other --rate-limit 1 --burst 3");
     let bearer = format!("Bearer {other}");
-    wait_for("the new token", || (call(client, &other, "inspect_server", &json!({})).status != 401).then_some(()));
+    wait_for("the new token", || (call(client, &other, "inspect_server", &json!({})).status == 200).then_some(()));
     let mut socket = WebSocket::connect_with(client, &[("Authorization", &bearer)]);
     let codes: Vec<Value> = (0..20)
         .map(|_| {

@@ -13,7 +13,7 @@ use crate::upstream::{FORMATS, Peer, Upstream};
 /// Part of every secret.
 const MARK: &str = "sk-marker";
 /// What callers have to show.
-const TOKEN: &str = "sk-0282d9b79f42c74c1550b20ff2dd16aafc3fe5d8";
+const TOKEN: &str = "sk-marker-0282d9b79f42c74c1550b20ff2dd16aafc3fe5d8";
 
 /// Failures of every kind, by model name.
 const FAULTS: [&str; 8] = ["leak", "leak-403", "leak-429", "leak-500", "status-403", "html", "error-mid", "stall"];

@@ -13,7 +13,7 @@ use crate::http::Client;
 use crate::process::{Running, call, corbie, wait_for};
 
 const TOKEN: &str = "b81f37a043a6f767e7c94d105f4bd31282f3ecc2";
-const KNOWN: (&str, &str) = ("Authorization", "Bearer a-token-for-tests-9f3a");
+const KNOWN: (&str, &str) = ("Authorization", "Bearer b81f37a043a6f767e7c94d105f4bd31282f3ecc2");
 
 /// A program with an audit file in its folder that requires a token.
 fn start(audit: &str, folder: &Path) -> Running {

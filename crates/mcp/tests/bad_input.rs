@@ -332,7 +332,7 @@ async fn s10_a_body_that_is_not_json_by_its_type_gets_415() {
 
 /// A web page can leave out the type, and send it anywhere without asking.
 #[tokio::test]
-async fn s10_a_body_without_a_type_or_with_two_gets_415() {
+async fn s10_a_body_without_a_type_or_with_another_beside_json_gets_415() {
     let port = listen().await;
     for path in ["/mcp", "/mcp/ping"] {
         for kinds in [&[][..], &[JSON, ("content-type", "text/plain")]] {

@@ -76,14 +76,14 @@ impl Server {
     /// It must be JSON by its type: a web page can send forms, plain text and bodies without a type cross-origin
     /// without a CORS preflight.
     pub async fn receive_json(&self, headers: &HeaderMap, body: Body) -> Result<Received, NotReceived> {
-        let mut kinds = headers.get_all(CONTENT_TYPE).iter();
-        let is_json = match (kinds.next(), kinds.next()) {
-            (Some(kind), None) => kind.to_str().is_ok_and(|kind| {
-                kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
-            }),
-            (None, _) => body.is_end_stream(),
-            _ => false,
-        };
+        // Of several types another reader might use a different one, so all have to be JSON.
+        let is_json = headers.contains_key(CONTENT_TYPE) || body.is_end_stream();
+        let is_json = is_json
+            && headers.get_all(CONTENT_TYPE).iter().all(|kind| {
+                kind.to_str().is_ok_and(|kind| {
+                    kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
+                })
+            });
         match is_json {
             true => self.receive(body).await,
             false => Err(NotReceived::NotJson),
