@@ -100,6 +100,7 @@ router:
   failover: true
   replace_pinned: false
   timeout: 5m
+  stream_timeout: 30m
   decisions: 1000
 documents:
   timeout: 5m

@@ -22,7 +22,7 @@ fn has_disks() -> bool {
 fn on_a_disk(storage: &Path, size: &str, before: &str) -> Peer {
     let corbie = env!("CARGO_BIN_EXE_corbie");
     let script = format!(
-        "mount -t tmpfs -o size={size} tmpfs '{storage}' && {before} exec '{corbie}' stdio",
+        "mount -t tmpfs -o size={size},mode=700 tmpfs '{storage}' && {before} exec '{corbie}' stdio",
         storage = storage.display()
     );
     let mut command = Command::new("unshare");
