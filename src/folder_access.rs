@@ -200,6 +200,6 @@ mod tests {
         prepare(&folder).unwrap();
         assert_eq!(exposed_parents(&folder), [parent.canonicalize().unwrap()]);
         set_permissions(&parent, Permissions::from_mode(0o1777)).unwrap();
-        assert_eq!(exposed_parents(&folder), [PathBuf::new(); 0]);
+        assert!(exposed_parents(&folder).is_empty());
     }
 }

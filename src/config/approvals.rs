@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(approvals.get(one), Some(&ContentHash::of(b"3")), "the newest counts");
         assert_eq!(approvals.len(), 2);
         assert_eq!(file.withdraw(Path::new("/a")).unwrap(), [one]);
-        assert_eq!(file.withdraw(Path::new("/a")).unwrap(), [PathBuf::new(); 0]);
+        assert!(file.withdraw(Path::new("/a")).unwrap().is_empty());
         assert_eq!(file.read().unwrap().into_keys().collect::<Vec<_>>(), [other]);
     }
 
