@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use crate::access::Access;
 use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
-use crate::config::{Approval, ApprovalFile, Config, Layer, Loaded, State};
+use crate::config::{Approval, ApprovalFile, Config, Layer, Loaded, Scope, Sources, State, approved_place};
 use crate::locked::locked;
 use crate::providers::pool::Pool;
 
@@ -88,11 +88,12 @@ impl Followed {
         }
         let (before, after) = (loaded.digests(), next.digests());
         // A file that is gone, or empty while it is written anew, is not taken for one that says nothing; one that said
-        // nothing before has nothing to lose.
+        // nothing before has nothing to lose. Settings whose approval the user has withdrawn do not stay in force.
         let differs = before.differing(after).next().is_some();
         let was_read = |layer: &&Layer| differs && layer.state == State::Active && !layer.is_unapproved();
         let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
-        if let Some(gone) = loaded.layers.iter().filter(was_read).find(is_gone) {
+        let stays = |layer: &&Layer| is_gone(layer) && !is_withdrawn(layer, &loaded.sources);
+        if let Some(gone) = loaded.layers.iter().filter(was_read).find(stays) {
             let path = gone.path.display();
             tracing::error!(%path, "a file of settings is gone or empty; the old settings stay");
             self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
@@ -138,6 +139,18 @@ impl Followed {
             Err(error) => tracing::error!("the new tokens are refused and the old ones stay: {error}"),
         }
     }
+}
+
+/// Whether the user has withdrawn the approval of a project file: no file in its folder is approved any more, as after
+/// `corbie config untrust`. Approvals that cannot be read withdraw none.
+fn is_withdrawn(layer: &Layer, sources: &Sources) -> bool {
+    if layer.scope != Scope::Project {
+        return false;
+    }
+    // A folder that is gone has no canonical path.
+    let place = approved_place(&layer.path).unwrap_or_else(|_| layer.path.clone());
+    let approvals = ApprovalFile::of(&sources.variables).and_then(|file| file.read().ok());
+    approvals.is_some_and(|approvals| approvals.keys().all(|path| path.parent() != place.parent()))
 }
 
 /// Every place a file of settings may be, the approvals, and the file of tokens.

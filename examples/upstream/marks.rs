@@ -12,12 +12,18 @@ pub(crate) const MODEL: &str = "marks";
 /// Compatible servers sign nothing, except for models whose names begin with this.
 pub(crate) const SIGNING: &str = "signing-";
 
-/// What Google takes in the place of a signature.
-const UNSIGNED: &str = "skip_thought_signature_validator";
+/// How the signatures of all models begin.
+const SIGNED: &str = "signature of ";
 
 /// What a model signs its thinking with. No other model takes it.
 pub(crate) fn signature(model: &str) -> String {
-    STANDARD.encode(format!("signature of {model}"))
+    STANDARD.encode(format!("{SIGNED}{model}"))
+}
+
+/// Whether a model of this program made a signature. Others are of recorded conversations.
+fn is_ours(signature: &Value) -> bool {
+    let bytes = signature.as_str().and_then(|text| STANDARD.decode(text).ok());
+    bytes.is_some_and(|bytes| bytes.starts_with(SIGNED.as_bytes()))
 }
 
 pub(crate) fn counted(body: &Value) -> String {
@@ -32,8 +38,7 @@ pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
     let expected = signature(model);
     let is_foreign = |name: &str, value: &Value| {
         let signs = matches!(name, "signature" | "thoughtSignature" | "thought_signature" | "data");
-        let of_google = api == Api::Google && value == UNSIGNED;
-        signs && value.is_string() && !of_google && *value != expected
+        signs && is_ours(value) && *value != expected
     };
     let turns = match api {
         Api::OpenAi | Api::Anthropic => &body["messages"],

@@ -10,6 +10,7 @@ use corbie_mcp::{AuditEvent, Server};
 use tokio::task::JoinSet;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::ending::WrongSettings;
 use super::listening::{At, Listening};
 use super::{End, certificates, listening};
 use crate::app::{self, App};
@@ -41,6 +42,9 @@ pub(super) fn serve(loaded: &Loaded, ports: &[u16], with: With) -> End {
 
 async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let config = &loaded.config;
+    if with != With::Stdio {
+        loaded.check_may_listen().map_err(WrongSettings)?;
+    }
     shared_files::bring(config).await;
     let app = app::build_loaded(loaded)?;
     let http_options = app::http_options(config, &app);

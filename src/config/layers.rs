@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -9,7 +10,7 @@ use serde_json::Value;
 /// Everything a configuration is made from. Nothing else is consulted, so a test can state it all.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// `--config`: when given, no other file is read. The variable `CORBIE_CONFIG` does the same.
+    /// `--config`: when given, no other file is read. The variable `CORBIE_CONFIG` does the same with an absolute path.
     pub file: Option<PathBuf>,
     /// The working folder, where the project's file stands.
     pub folder: PathBuf,
@@ -124,11 +125,14 @@ pub(super) fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
 
 impl Sources {
     /// What this process was started with. The only place that reads the real environment.
-    pub fn of_this_process() -> std::io::Result<Self> {
+    ///
+    /// A relative path in `CORBIE_CONFIG` is an error.
+    pub fn of_this_process() -> io::Result<Self> {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
         };
         let variables: BTreeMap<_, _> = std::env::vars_os().map(text).collect();
+        check_config_variable(&variables)?;
         Ok(Self {
             file: None,
             folder: std::env::current_dir()?,
@@ -138,9 +142,9 @@ impl Sources {
         })
     }
 
-    /// The file that the user named: the flag counts before the variable.
+    /// The file that the user named: the flag counts before the variable, of which a relative path does not count.
     pub fn named_file(&self) -> Option<PathBuf> {
-        let variable = || self.variables.get(CONFIG_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let variable = || self.variables.get(CONFIG_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         self.file.clone().or_else(variable)
     }
 
@@ -161,6 +165,18 @@ impl fmt::Debug for Sources {
         let mut sources = out.debug_struct("Sources");
         sources.field("file", &self.file).field("folder", &self.folder).field("system", &self.system);
         sources.finish_non_exhaustive()
+    }
+}
+
+/// Rejects a relative path in `CORBIE_CONFIG`. It would name another file in each working folder, and a named file
+/// needs no approval.
+fn check_config_variable(variables: &BTreeMap<String, String>) -> io::Result<()> {
+    match variables.get(CONFIG_VARIABLE) {
+        Some(path) if !path.is_empty() && !Path::new(path).is_absolute() => {
+            let message = format!("{CONFIG_VARIABLE} must be an absolute path; for a relative path, use `--config`");
+            Err(io::Error::new(io::ErrorKind::InvalidInput, message))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -227,5 +243,22 @@ impl fmt::Display for Approval {
             Self::Outdated => "changed, not approved",
             Self::Unapproved => "not approved",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn x46_the_variable_names_a_file_by_its_absolute_path() {
+        let check = |path: &str| check_config_variable(&[(CONFIG_VARIABLE.to_owned(), path.to_owned())].into());
+        let absolute = std::env::temp_dir().join("corbie.yaml").display().to_string();
+        assert!(check_config_variable(&BTreeMap::new()).is_ok());
+        assert!(check("").is_ok() && check(&absolute).is_ok());
+        for relative in ["corbie.yaml", "./corbie.yaml", "../corbie.yaml"] {
+            let error = check(relative).unwrap_err();
+            assert!(error.to_string().contains("CORBIE_CONFIG must be an absolute path"), "{error}");
+        }
     }
 }

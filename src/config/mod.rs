@@ -120,6 +120,7 @@ pub struct Loaded {
     digests: Digests,
     /// The project file's content that is in force, where it was approved.
     in_force: Option<Arc<ApprovedContent>>,
+    not_to_listen: Option<Problem>,
 }
 
 impl Config {
@@ -130,7 +131,7 @@ impl Config {
 
     fn load_after(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<Loaded, ConfigError> {
         let schema = schema();
-        let Gathered { mut tree, mut findings, layers, in_force } = gather(&sources, in_force, schema);
+        let Gathered { mut tree, mut findings, layers, in_force, not_to_listen } = gather(&sources, in_force, schema);
         validate(&mut tree, schema, &mut findings);
 
         let Findings { mistakes, warnings } = findings;
@@ -150,7 +151,7 @@ impl Config {
         let digests = Digests::of(&tree);
         // What was written is in the types now, which look after their secrets; the tree still knows where.
         tree.forget_values();
-        let loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force };
+        let loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force, not_to_listen };
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
         mistakes.extend(loaded.config.server.mistakes());
@@ -199,6 +200,12 @@ impl Loaded {
         Config::load_after(self.sources.clone(), self.in_force.as_ref())
     }
 
+    /// Fails where an unapproved project file says who may call: to listen without these settings could serve callers
+    /// that its author meant to keep out.
+    pub fn check_may_listen(&self) -> Result<(), ConfigError> {
+        self.not_to_listen.clone().map_or(Ok(()), |problem| Err(problem.into()))
+    }
+
     /// What is odd about one file.
     pub fn warnings_about(&self, file: &Path) -> impl Iterator<Item = &Problem> {
         self.warnings.iter().filter(move |warning| warning.is_about(file))
@@ -244,6 +251,7 @@ struct Gathered {
     findings: Findings,
     layers: Vec<Layer>,
     in_force: Option<Arc<ApprovedContent>>,
+    not_to_listen: Option<Problem>,
 }
 
 /// The merged tree of all sources, weakest first, and what was met on the way.
@@ -251,7 +259,7 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
     let mut merged = Node::empty(Origin::command_line());
     let mut findings = Findings::default();
     let mut layers = search(sources);
-    let mut now_in_force = None;
+    let (mut now_in_force, mut not_to_listen) = (None, None);
     let mut add = |mut tree: Node, findings: &mut Findings| {
         set_aside(&mut tree);
         // Of an unapproved file no value with a reference gets here.
@@ -268,6 +276,7 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
                 let read = project::read(&layer.path, &sources.variables, in_force, schema, &mut findings);
                 layer.approval = read.approval;
                 now_in_force = read.in_force;
+                not_to_listen = read.not_to_listen;
                 if let Some(tree) = read.settings {
                     add(tree, &mut findings);
                 }
@@ -293,7 +302,7 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
         };
         add(Node::nested(&path, leaf), &mut findings);
     }
-    Gathered { tree: merged, findings, layers, in_force: now_in_force }
+    Gathered { tree: merged, findings, layers, in_force: now_in_force, not_to_listen }
 }
 
 /// An editor's `$schema` is no setting.

@@ -31,6 +31,8 @@ pub(super) struct ProjectFile {
     pub(super) settings: Option<Node>,
     pub(super) approval: Approval,
     pub(super) in_force: Option<Arc<ApprovedContent>>,
+    /// Why a server must not listen without the settings that are ignored.
+    pub(super) not_to_listen: Option<Problem>,
 }
 
 /// A file that could be approved.
@@ -74,10 +76,10 @@ pub(super) fn read(
     }
     let content = read::content(path, read::CONFIGURATION);
     let place = approvals::place(path).ok();
-    if let (Ok(bytes), Some(place), Ok(known)) = (&content, place, &known)
-        && known.get(&place) == Some(&ContentHash::of(bytes))
+    if let (Ok(bytes), Some(place), Ok(known)) = (&content, &place, &known)
+        && known.get(place) == Some(&ContentHash::of(bytes))
     {
-        let content = ApprovedContent { path: path.to_owned(), place, bytes: bytes.clone() };
+        let content = ApprovedContent { path: path.to_owned(), place: place.clone(), bytes: bytes.clone() };
         return Arc::new(content).into_force(Approval::Approved, findings);
     }
     // The user withdraws an approval by removing it; a file that cannot be read withdraws none.
@@ -89,6 +91,10 @@ pub(super) fn read(
         findings.warnings.push(about(message));
         return Arc::clone(content).into_force(Approval::Outdated, findings);
     }
+    // Its earlier content may have said who may call.
+    let is_changed = matches!((&place, &known), (Some(place), Ok(known)) if known.contains_key(place));
+    let mut not_to_listen =
+        is_changed.then(|| about(format!("has changed since it was approved, so corbie does not listen; {how}")));
     let settings = match content.and_then(|bytes| read::parsed(&bytes, path, read::CONFIGURATION)) {
         Ok(mut written) => {
             super::set_aside(&mut written);
@@ -96,6 +102,13 @@ pub(super) fn read(
             if !ignored.is_empty() {
                 let keys = listed(&ignored);
                 findings.warnings.push(about(format!("is not approved, so these settings are ignored: {keys}; {how}")));
+            }
+            let access: Vec<KeyPath> = ignored.into_iter().filter(unapproved::is_about_access).collect();
+            if !access.is_empty() && not_to_listen.is_none() {
+                let keys = listed(&access);
+                let message =
+                    format!("is not approved and says who may call ({keys}), so corbie does not listen; {how}");
+                not_to_listen = Some(about(message));
             }
             Some(allowed)
         }
@@ -108,7 +121,7 @@ pub(super) fn read(
             None
         }
     };
-    ProjectFile { settings, approval: Approval::Unapproved, in_force: None }
+    ProjectFile { settings, approval: Approval::Unapproved, in_force: None, not_to_listen }
 }
 
 /// The file that `corbie config trust` would approve in a folder.
@@ -170,7 +183,7 @@ impl ApprovedContent {
     fn into_force(self: Arc<Self>, approval: Approval, findings: &mut Findings) -> ProjectFile {
         let parsed = read::parsed(&self.bytes, &self.path, read::CONFIGURATION);
         let settings = parsed.map_err(|problems| findings.mistakes.extend(problems)).ok();
-        ProjectFile { settings, approval, in_force: Some(self) }
+        ProjectFile { settings, approval, in_force: Some(self), not_to_listen: None }
     }
 }
 

@@ -124,6 +124,8 @@ impl Server {
     /// What a listener asks of its callers; an error means that it must not be opened. `anybody` tells whether there is
     /// a token that would be let in.
     pub fn authentication(&self, loopback: bool, anybody: bool) -> Result<Authentication, NoAuthentication> {
+        // A proxy brings callers of other machines to a loopback listener.
+        let loopback = loopback && !self.is_behind_proxy();
         match self.auth {
             Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
             Some(Auth::None) => Ok(Authentication::None),

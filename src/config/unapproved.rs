@@ -239,6 +239,21 @@ const KEYS: &[(&str, Treatment)] = &[
     ("classifier.mcp_category_model.headers.*", Ignored),
 ];
 
+/// Settings, with those below them, that decide who may call and what callers may reach.
+const ACCESS: [&str; 11] = [
+    "server.listen",
+    "server.socket_mode",
+    "server.tls",
+    "server.auth",
+    "server.token",
+    "server.tokens_file",
+    "server.oauth",
+    "server.trusted_proxies",
+    "trust",
+    "knowledge.allowed_roots",
+    "router.stay",
+];
+
 /// Takes the allowed settings out of an unapproved file, and tells which keys are ignored. Variables are not expanded: a
 /// value with a reference is ignored.
 pub(super) fn allowed_settings(file: &Node, schema: &serde_json::Value) -> (Node, Vec<KeyPath>) {
@@ -292,6 +307,13 @@ pub(super) fn is_allowed(path: &KeyPath) -> bool {
         begins && patterns.next().is_none()
     };
     KEYS.iter().find(|(pattern, _)| matches(pattern)).is_some_and(|(_, treatment)| *treatment == Allowed)
+}
+
+/// Whether a setting decides who may call, or what callers may reach. A server that listens without it could serve more
+/// callers than its operator meant.
+pub(super) fn is_about_access(path: &KeyPath) -> bool {
+    let is_below = |key: &&str| path.0.starts_with(&KeyPath::dotted(key).0);
+    ACCESS.iter().any(|key| is_below(&key))
 }
 
 /// Whether a value would be expanded, or has an escape that says it would not.

@@ -1,9 +1,10 @@
 //! The files that folders and patterns stand for (K-43).
 //!
-//! A symbolic link is followed only where it stays inside the folder that was named (S-11): who writes a repository or an
-//! archive must not choose other files of whoever imports it. The named folder may itself be reached through links. Folders
-//! that loop through links are entered once, hidden files and files of other formats are passed over. Both the files and
-//! the names that are looked at have a bound, and whoever cancels an import ends the walk.
+//! A symbolic link is followed only where it stays inside the folder that was named and leads to no hidden file or folder
+//! (S-11): who writes a repository or an archive must not choose other files of whoever imports it. The named folder may
+//! itself be reached through links. Folders that loop through links are entered once, hidden files and files of other
+//! formats are passed over. Both the files and the names that are looked at have a bound, and whoever cancels an import ends
+//! the walk.
 
 use std::collections::HashSet;
 use std::fs;
@@ -16,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::skipped::Skipped;
-use super::source::{Rules, format_of};
+use super::source::{Rules, format_of, is_visible_in};
 use super::unlinked::{self, EntryKind};
 
 /// How much one call may stand for.
@@ -238,7 +239,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// What a link leads to, and whether that is outside.
+    /// What a link leads to, and whether that is outside or hidden.
     fn resolve(&self, link: &Path) -> Option<(EntryKind, bool)> {
         let followed = link.canonicalize().ok()?;
         let metadata = fs::symlink_metadata(&followed).ok()?;
@@ -250,9 +251,9 @@ impl<'w> Walk<'w> {
         Some((kind, self.leaves(&followed)))
     }
 
-    /// Whether a path without links is outside of the folder that was named.
+    /// Whether a path without links is outside of the folder that was named, or hidden in it.
     fn leaves(&self, followed: &Path) -> bool {
-        self.within.as_ref().is_some_and(|within| !followed.starts_with(within))
+        self.within.as_ref().is_some_and(|within| !is_visible_in(followed, within))
     }
 
     fn add(&mut self, path: PathBuf) -> Result<(), Error> {
@@ -422,6 +423,60 @@ mod tests {
         // Who names a link has named what it leads to.
         let found = walk(place.path().join("notes.txt"), ALL);
         assert_eq!(found.files, [FoundFile { path: place.path().join("notes.txt"), within: None }]);
+    }
+
+    /// A folder with hidden files, and visible links to them.
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_visible_symlink_to_a_hidden_file_is_skipped_and_counted() {
+        use std::os::unix::fs::symlink;
+        let (place, cancel) = (place(), CancellationToken::new());
+        fs::create_dir_all(place.path().join(".ssh/deep")).unwrap();
+        for name in [".env", ".ssh/id_ed25519", ".ssh/deep/notes.txt"] {
+            fs::write(place.path().join(name), "secret").unwrap();
+        }
+        symlink("../.env", place.path().join("inner/env.txt")).unwrap();
+        symlink("../.ssh/id_ed25519", place.path().join("inner/notes.md")).unwrap();
+        symlink("../.ssh/deep", place.path().join("inner/more")).unwrap();
+        // A link to a link, and one by way of a hidden folder to a file that is not hidden.
+        symlink("inner/env.txt", place.path().join("again.txt")).unwrap();
+        symlink(".ssh/../a.txt", place.path().join("shown.txt")).unwrap();
+        let rules = Rules::new(&[], 1 << 20);
+        let walk = |path: PathBuf, options| files(path.to_str().unwrap(), options, &rules, &cancel).unwrap();
+        let found = walk(place.path().to_owned(), ALL);
+        let names: Vec<_> = found.files.iter().map(|file| file.path.strip_prefix(place.path()).unwrap()).collect();
+        assert_eq!(names, ["a.txt", "b.txt", "inner/c.txt", "shown.txt"].map(Path::new), "{found:?}");
+        assert_eq!((found.skipped.leaving(), found.failed.len()), (4, 0), "{found:?}");
+        let found = walk(place.path().join("**/*.txt"), ALL);
+        assert_eq!((found.files.len(), found.skipped.leaving()), (4, 3), "{found:?}");
+        let found = walk(place.path().to_owned(), Options { follow_links: true, ..ALL });
+        assert_eq!((found.files.len(), found.skipped.leaving()), (8, 0), "{found:?}");
+        // The folder that was named may itself be hidden.
+        let found = walk(place.path().join(".ssh"), ALL);
+        assert_eq!((found.files.len(), found.skipped.leaving()), (1, 0), "{found:?}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_file_that_became_a_symlink_to_a_hidden_file_after_the_walk_is_not_read() {
+        use std::os::unix::fs::symlink;
+        let (place, cancel) = (place(), CancellationToken::new());
+        fs::create_dir(place.path().join(".private")).unwrap();
+        for name in [".env", ".private/c.txt"] {
+            fs::write(place.path().join(name), "secret").unwrap();
+        }
+        let rules = Rules::new(&[], 1 << 20);
+        let found = files(place.path().to_str().unwrap(), ALL, &rules, &cancel).unwrap();
+        fs::remove_file(place.path().join("a.txt")).unwrap();
+        symlink(".env", place.path().join("a.txt")).unwrap();
+        fs::rename(place.path().join("inner"), place.path().join("before")).unwrap();
+        symlink(".private", place.path().join("inner")).unwrap();
+        for name in ["a.txt", "inner/c.txt"] {
+            let file = found.files.iter().find(|file| file.path.ends_with(name)).unwrap();
+            let refused = rules.clone().within(file.within.as_deref()).read(&file.path).unwrap_err();
+            assert_eq!(refused.code(), "file_not_readable", "{refused}");
+            assert!(refused.to_string().contains("leads to a hidden file"), "{refused}");
+        }
     }
 
     /// Between the walk and the moment a file is read, others may put links in the place of files and folders.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(super) struct Skipped(BTreeMap<String, u64>);
 
 const HIDDEN: &str = "hidden";
-/// Symbolic links to what is outside of the folder that was named.
+/// Symbolic links to what is outside of the folder that was named, or hidden in it.
 pub(crate) const LEAVING: &str = "links that leave the folder";
 const BARE: &str = "without an extension";
 /// Of kinds that are too odd, or too many, to be told.
@@ -26,7 +26,7 @@ impl Skipped {
         self.count(HIDDEN.to_owned());
     }
 
-    /// A link that leads outside of the folder that was named.
+    /// A link that leads outside of the folder that was named, or to a hidden file or folder in it.
     pub(super) fn leave_folder(&mut self) {
         self.count(LEAVING.to_owned());
     }

@@ -19,7 +19,8 @@ use super::{Error, blocking, unlinked};
 pub struct Rules {
     /// Folders files may be added from, links followed. Everything, if there are none.
     pub roots: Vec<PathBuf>,
-    /// The folder that was named, links followed, where a file was found in one: a link in it may not lead outside.
+    /// The folder that was named, links followed, where a file was found in one: a link in it may not lead outside, nor to
+    /// a hidden file or folder in it.
     pub within: Option<PathBuf>,
     pub most_bytes: u64,
 }
@@ -152,9 +153,9 @@ impl Rules {
         })?;
         match self.allows(&followed) {
             false => Err(outside()),
-            true if self.within.as_ref().is_some_and(|folder| !followed.starts_with(folder)) => {
-                let reason = "it is a symbolic link that leaves the folder it was found in; add the file itself, or \
-                              repeat `corbie add` with `--follow-links`";
+            true if self.within.as_ref().is_some_and(|folder| !is_visible_in(&followed, folder)) => {
+                let reason = "it is a symbolic link that leaves the folder it was found in or leads to a hidden file; \
+                              add the file itself, or repeat `corbie add` with `--follow-links`";
                 Err(Error::FileNotReadable { path: path.display().to_string(), reason: reason.into() })
             }
             true => Ok(followed),
@@ -190,6 +191,13 @@ impl Rules {
     fn too_large(&self, found: u64) -> Error {
         Error::FileTooLarge { found, most_mb: self.most_bytes >> 20 }
     }
+}
+
+/// Whether a path is inside of a folder with no hidden file or folder in between; both have no links left in them. The
+/// folder's own path may have hidden parts.
+pub(super) fn is_visible_in(followed: &Path, folder: &Path) -> bool {
+    let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
+    followed.strip_prefix(folder).is_ok_and(|rest| !rest.components().any(is_hidden))
 }
 
 /// What a file's name says it is.

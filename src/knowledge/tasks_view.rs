@@ -1,6 +1,10 @@
 //! The tasks of the knowledge base as MCP tasks: one store, two views (M-21).
 //!
 //! Tasks that other tools begin are kept in memory, as they do not outlive their process anyway.
+//!
+//! A [`TaskStore`] does not know the trust level of the caller, and one notification goes to all subscribers of a task.
+//! This view therefore shows file names without their folders to every caller. `knowledge-task-status` shows whole
+//! paths to trusted callers.
 
 use std::fmt;
 use std::sync::Arc;
@@ -12,6 +16,7 @@ use serde_json::{Map, Value};
 
 use super::task::{self, TaskId};
 use super::{Error, Knowledge, date, kept};
+use crate::harmless::{file_name, without_folders};
 
 /// Where a server keeps its tasks.
 pub struct Tasks {
@@ -90,12 +95,27 @@ fn completed(result: Value) -> Value {
     if let Value::Object(result) = result {
         members.extend(result);
     }
+    hide_folders(&mut members);
     serde_json::to_value(CallResult::json(Value::Object(members))).unwrap_or_default()
+}
+
+/// Reduces absolute paths in a result, and in the results of its files, to file names.
+fn hide_folders(members: &mut Map<String, Value>) {
+    for (name, value) in members {
+        match (name.as_str(), value) {
+            ("file_path", Value::String(path)) => *path = file_name(path).to_owned(),
+            ("message" | "warning", Value::String(text)) => *text = without_folders(text),
+            ("files", Value::Array(files)) => {
+                files.iter_mut().filter_map(Value::as_object_mut).for_each(hide_folders);
+            }
+            _ => {}
+        }
+    }
 }
 
 /// A tool's own failure is a result too (K-03).
 fn failed(code: &str, message: &str) -> Value {
-    let error = Error::Document { code: code.to_owned(), message: message.to_owned() };
+    let error = Error::Document { code: code.to_owned(), message: without_folders(message) };
     // As where the call itself fails: the failure does not fit the tool's output schema, so it is text alone.
     let result = CallResult { is_error: true, ..CallResult::text(Value::Object(error.members()).to_string()) };
     serde_json::to_value(result).unwrap_or_default()

@@ -24,7 +24,7 @@ use super::task::{TaskId, TaskState};
 use super::work::Request;
 use super::{Error, Knowledge, Open, Whence, blocking};
 use followed::{Folder, Followed};
-use look::{File, Listing};
+use look::{File, Listing, Unlisted};
 
 /// Whom tasks of watched folders belong to.
 const OWNER: &str = "watch";
@@ -98,8 +98,10 @@ impl Knowledge {
         let rows = &followed.rows;
         for folder in &mut followed.folders {
             let (watch, rules, stop) = (folder.watch.clone(), self.rules(Whence::Here), self.0.stop.clone());
-            match blocking(move || look::list(&watch, &rules, &stop)).await? {
+            let known = folder.is_resolved.then(|| folder.root.clone());
+            match blocking(move || look::list(&watch, known.as_deref(), &rules, &stop)).await? {
                 Ok(listing) => {
+                    folder.is_moved = false;
                     recognise(open, folder, &listing).await?;
                     let knows_more = || rows.keys().any(|path| folder.covers(Path::new(path)));
                     if folder.vouches {
@@ -114,8 +116,15 @@ impl Knowledge {
                     }
                     files.extend(listing.files);
                 }
+                // A link in its place may lead to files that are not meant.
+                Err(Unlisted::Moved(to)) => {
+                    folder.vouches = false;
+                    if !std::mem::replace(&mut folder.is_moved, true) {
+                        tracing::warn!(folder = %folder.watch.path.display(), resolves_to = ?to, "a watched folder resolves to another path than before and is skipped; its documents are kept; restart corbie if the move is intended");
+                    }
+                }
                 // A disk that is not mounted must not cost all its documents.
-                Err(error) => {
+                Err(Unlisted::Failed(error)) => {
                     folder.vouches = false;
                     if !std::mem::replace(&mut folder.told, true) {
                         tracing::warn!(folder = %folder.watch.path.display(), %error, "a watched folder cannot be read; its documents are kept");
@@ -276,6 +285,7 @@ async fn recognise(open: &Open, folder: &mut Folder, listing: &Listing) -> Resul
     if folder.root != listing.root {
         (folder.root, folder.recorded) = (listing.root.clone(), None);
     }
+    folder.is_resolved = true;
     let root = folder.root.to_string_lossy();
     if folder.recorded.is_none() {
         folder.recorded = open.store.watched_folder(&root).await?;

@@ -1,7 +1,9 @@
 //! Configuration reload of a running server.
 
+use std::collections::BTreeMap;
 use std::fs;
 
+use corbie::config::ApprovalFile;
 use serde_json::json;
 
 use crate::fixture::{Operator, call, started};
@@ -73,4 +75,24 @@ fn a12_providers_come_and_go_without_a_restart() {
     wait_for("the third alone", || (names() == ["three"]).then_some(()));
     let answer = call(client, "", "chat_completion", &json!({ "messages": [{ "role": "user", "content": "hello" }] }));
     assert_eq!(answer.json()["isError"], false, "{}", answer.body);
+}
+
+#[test]
+fn x46_a12_settings_whose_approval_is_withdrawn_go_with_their_file() {
+    let operator = Operator::new();
+    let setup = operator.corbie("serve --port 0").variable("XDG_CONFIG_HOME", operator.folder().display());
+    let setup = setup.file("corbie.yaml", "trust: {loopback: untrusted}\n");
+    let project = setup.folder().canonicalize().unwrap();
+    let (mut server, client) = started(setup);
+    let trust = || {
+        call(client, "", "inspect_server", &json!({})).json()["structuredContent"]["trust"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(trust(), "UNTRUSTED");
+    fs::remove_file(project.join("corbie.yaml")).unwrap();
+    server.logged("gone or empty");
+    assert_eq!(trust(), "UNTRUSTED", "the approval still counts");
+    let variables = BTreeMap::from([("XDG_CONFIG_HOME".to_owned(), operator.folder().display().to_string())]);
+    let withdrawn = ApprovalFile::of(&variables).unwrap().withdraw(&project).unwrap();
+    assert_eq!(withdrawn, [project.join("corbie.yaml")]);
+    wait_for("the default level", || (trust() == "TRUSTED").then_some(()));
 }

@@ -256,3 +256,33 @@ fn x46_v13_connect_names_the_users_own_file() {
     let entry: Value = serde_json::from_str(&setup.run("").out).unwrap();
     assert_eq!(entry["entry"]["args"], json!(["stdio"]));
 }
+
+#[test]
+fn x46_s06_a_server_does_not_listen_without_the_access_settings_of_an_unapproved_file() {
+    for (key, value) in [
+        ("server", "{auth: bearer, token: 0d3f8b52c1e94a7796d0c2a4e8b1f35d}"),
+        ("trust", "{loopback: untrusted}"),
+        ("knowledge", "{allowed_roots: [docs]}"),
+    ] {
+        let settings = format!("{key}: {value}\n");
+        let refused = corbie("serve --port 0").foreign("corbie.yaml", &settings).run("");
+        assert_eq!(refused.code, Some(2), "{}", refused.err);
+        assert!(refused.err.contains("says who may call"), "{}", refused.err);
+        // A client that starts corbie in a folder is not kept from it.
+        assert_eq!(corbie("stdio").foreign("corbie.yaml", &settings).run("").code, Some(0));
+        let mut server = corbie("serve --port 0").file("corbie.yaml", &settings).start();
+        server.port();
+        server.signal_to_end();
+        assert_eq!(server.end().code, Some(0));
+    }
+}
+
+#[test]
+fn x46_s06_a_server_does_not_listen_with_a_file_that_changed_since_it_was_approved() {
+    let setup = corbie("serve --port 0").foreign("corbie.yaml", "log: {level: info}\n");
+    beside(setup.folder(), "config trust");
+    fs::write(setup.folder().join("corbie.yaml"), "server: {{{\n").unwrap();
+    let refused = setup.run("");
+    assert_eq!(refused.code, Some(2), "{}", refused.err);
+    assert!(refused.err.contains("has changed since it was approved"), "{}", refused.err);
+}

@@ -116,11 +116,15 @@ fn x46_a_file_that_is_named_counts_as_approved() {
         machine.foreign_file("project/two.yaml", "server: {name: two}")
     };
     assert_eq!(machine().config("corbie.yaml").load().server.name, "one");
-    let by_variable = machine().variable("CORBIE_CONFIG", "two.yaml");
+    let by_variable = machine();
+    let two = by_variable.root.path().join("project/two.yaml").display().to_string();
+    let by_variable = by_variable.variable("CORBIE_CONFIG", &two);
     assert_eq!(by_variable.load().server.name, "two");
     assert_eq!(by_variable.warnings(), [""; 0], "it is no setting, and known");
     assert_eq!(by_variable.config("corbie.yaml").load().server.name, "one", "the flag wins");
-    assert_eq!(machine().variable("CORBIE_CONFIG", "").load().server.name, "corbie");
+    for ignored in ["", "two.yaml", "./two.yaml"] {
+        assert_eq!(machine().variable("CORBIE_CONFIG", ignored).load().server.name, "corbie", "{ignored:?}");
+    }
 }
 
 #[test]

@@ -258,6 +258,28 @@ fn s11_a_symlink_in_an_imported_folder_does_not_reach_files_outside() {
 
 #[cfg(unix)]
 #[test]
+fn s11_a_symlink_in_an_imported_folder_does_not_reach_hidden_files() {
+    use std::os::unix::fs::symlink;
+    let mut corbie = Corbie::start();
+    corbie.file("home/.env", "aws_secret_access_key = quokkawombat");
+    corbie.file("home/.ssh/id_ed25519", "a private key, quokkawombat");
+    corbie.file("home/repo/docs/crows.txt", CROWS);
+    let home = corbie.folder().join("home");
+    symlink("../../.env", home.join("repo/docs/env.txt")).unwrap();
+    symlink("../../.ssh/id_ed25519", home.join("repo/docs/notes.md")).unwrap();
+    symlink("../.ssh", home.join("repo/keys")).unwrap();
+    for (paths, links) in [(json!([home]), 3), (json!([home.join("**/*.txt")]), 2)] {
+        let imported = waited(&mut corbie, json!({ "paths": paths }));
+        assert_eq!((&imported["files_total"], &imported["failed"]), (&json!(1), &json!(0)), "{imported}");
+        assert_eq!(imported["skipped_by_kind"]["links that leave the folder"], links, "{imported}");
+        assert_eq!(corbie.show()["total_count"], 1);
+    }
+    let found = corbie.search("quokkawombat").to_string();
+    assert!(!found.contains("secret") && !found.contains("private key"), "{found}");
+}
+
+#[cfg(unix)]
+#[test]
 fn s11_links_that_leave_a_folder_are_followed_for_local_callers_who_ask_for_it_alone() {
     let mut corbie = Corbie::start();
     let docs = docs_with_links(&corbie);

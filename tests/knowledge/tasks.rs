@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Way, each, is_time, long_text, setup};
+use crate::fixture::{CROWS, Corbie, Way, each, is_time, long_text, said, setup};
 use crate::made;
 use crate::process::{modern_meta, request, wait_for};
 
@@ -194,4 +194,31 @@ fn folders_of_the_server_are_shown_to_trusted_callers_alone() {
     let shown = corbie.show().to_string();
     assert!(shown.contains(&path), "{shown}");
     assert!(corbie.storage().is_absolute());
+}
+
+#[test]
+fn folders_of_the_server_are_not_shown_by_the_tasks_extension() {
+    let mut corbie = with_a_guest();
+    let folder = corbie.folder().display().to_string();
+    corbie.file("papers/crows.txt", CROWS);
+    let broken = corbie.file("papers/broken.docx", &made::docx()[..300]);
+    let papers = corbie.folder().join("papers");
+    let mut meta = modern_meta();
+    meta["io.modelcontextprotocol/clientCapabilities"] =
+        json!({ "extensions": { "io.modelcontextprotocol/tasks": {} } });
+    let mut task = |tool: &str, arguments: Value| {
+        let begun = corbie.request("tools/call", json!({ "name": tool, "arguments": arguments, "_meta": meta }));
+        let id = begun["result"]["taskId"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
+        corbie.ended(&id);
+        let task = corbie.request("tasks/get", json!({ "taskId": id, "_meta": meta }));
+        assert!(!task.to_string().contains(&folder), "{task}");
+        task["result"]["result"].clone()
+    };
+    let imported = said(&task("knowledge-import", json!({ "paths": [papers] })));
+    let files = imported["files"].as_array().unwrap();
+    let mut paths: Vec<&str> = files.iter().map(|file| file["file_path"].as_str().unwrap()).collect();
+    paths.sort_unstable();
+    assert_eq!(paths, ["broken.docx", "crows.txt"]);
+    let failed = task("knowledge-add", json!({ "file_path": broken }));
+    assert_eq!((&failed["isError"], &said(&failed)["error"]), (&json!(true), &json!("corrupted_file")), "{failed}");
 }

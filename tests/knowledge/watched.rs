@@ -147,6 +147,51 @@ fn an_upload_does_not_become_a_watched_file_that_says_the_same() {
 
 #[cfg(unix)]
 #[test]
+fn s11_a_watched_folder_that_is_replaced_by_a_symlink_is_not_followed() {
+    let parent = tempfile::tempdir().unwrap();
+    let [docs, private, other] = ["docs", "private", "other"].map(|name| parent.path().join(name));
+    for folder in [&docs, &private, &other] {
+        std::fs::create_dir(folder).unwrap();
+    }
+    std::fs::write(docs.join("crows.txt"), CROWS).unwrap();
+    std::fs::write(private.join("diary.txt"), "Dear diary, quokkawombat is the password.").unwrap();
+    let watch = json!([{ "path": docs }, { "path": other }]).to_string();
+    let mut corbie = Corbie::of(setup(&[("WATCH", &watch), ("WATCH_INTERVAL", "100ms")]));
+    wait_until(&mut corbie, &["crows.txt"]);
+    std::fs::rename(&docs, parent.path().join("before")).unwrap();
+    std::os::unix::fs::symlink("private", &docs).unwrap();
+    let logged = corbie.running.logged("a watched folder resolves to another path than before");
+    assert!(logged.contains("restart corbie if the move is intended"), "{logged}");
+    // The other folder is still followed, and the documents of the first are kept.
+    std::fs::write(other.join("bees.txt"), "Bees gather nectar and make honey.").unwrap();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt"]);
+    // The folder is followed again once it is back.
+    std::fs::remove_file(&docs).unwrap();
+    std::fs::rename(parent.path().join("before"), &docs).unwrap();
+    std::fs::write(docs.join("wasps.txt"), "Wasps build nests of paper.").unwrap();
+    wait_until(&mut corbie, &["bees.txt", "crows.txt", "wasps.txt"]);
+    let found = corbie.search("quokkawombat").to_string();
+    assert!(!found.contains("diary"), "{found}");
+}
+
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_in_a_watched_folder_does_not_reach_hidden_files() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("docs")).unwrap();
+    std::fs::write(folder.path().join(".env"), "quokkawombat is the password.").unwrap();
+    std::fs::write(folder.path().join("docs/crows.txt"), CROWS).unwrap();
+    std::os::unix::fs::symlink("../.env", folder.path().join("docs/env.txt")).unwrap();
+    let mut corbie = watching(folder.path());
+    let logged = corbie.running.logged("symbolic links that leave a watched folder are skipped");
+    assert!(logged.contains("links=1"), "{logged}");
+    wait_until(&mut corbie, &["crows.txt"]);
+    let found = corbie.search("quokkawombat").to_string();
+    assert!(!found.contains("quokkawombat is the password"), "{found}");
+}
+
+#[cfg(unix)]
+#[test]
 fn s11_a_symlink_in_a_watched_folder_does_not_reach_files_outside() {
     use std::os::unix::fs::symlink;
     let (folder, outside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());

@@ -88,6 +88,28 @@ async fn many_processes_that_open_at_once_make_one_copy_and_old_copies_are_remov
     assert_eq!(documents(&folder.path().join("knowledge.db.schema-6")), (1, 6));
 }
 
+/// A database that was restored from an old backup beside copies of later migrations.
+#[tokio::test]
+async fn the_copy_of_this_migration_is_kept_beside_copies_with_higher_schema_versions() {
+    let folder = folder();
+    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    downgrade(folder.path());
+    let connection = Connection::open(folder.path().join("knowledge.db")).unwrap();
+    connection
+        .execute_batch(
+            "DROP TABLE copies; ALTER TABLE tasks DROP COLUMN share; ALTER TABLE chunks DROP COLUMN stretches;
+             PRAGMA user_version = 4;",
+        )
+        .unwrap();
+    drop(connection);
+    for schema in [3, 5, 6] {
+        fs::write(folder.path().join(format!("knowledge.db.schema-{schema}")), "old").unwrap();
+    }
+    drop(open(folder.path()));
+    assert_eq!(copies(folder.path()), ["knowledge.db.schema-4", "knowledge.db.schema-6"]);
+    assert_eq!(documents(&folder.path().join("knowledge.db.schema-4")), (1, 4));
+}
+
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_is_an_error_where_it_is_required() {
     let folder = folder();

@@ -24,7 +24,9 @@ def free_port() -> int:
 class Corbie:
     def __init__(self, program: str, oauth: dict[str, Any], port: int | None = None) -> None:
         self.program = program
-        self.settings = {"server": {"oauth": oauth}, "providers": {"mock": {"type": "mock"}, "detect_ports": []}}
+        # Far more wrong tokens are sent than an address may send otherwise.
+        server = {"oauth": oauth, "rate_limit": {"per_second": 100_000}}
+        self.settings = {"server": server, "providers": {"mock": {"type": "mock"}, "detect_ports": []}}
         self.port = port or free_port()
         self.url = f"http://127.0.0.1:{self.port}/mcp"
 

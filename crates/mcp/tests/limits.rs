@@ -170,6 +170,22 @@ async fn s09_guesses_at_tokens_are_limited_on_loopback_also_without_a_rate_limit
 }
 
 #[tokio::test]
+async fn s09_beyond_the_limit_a_right_token_gets_the_reply_of_a_wrong_one() {
+    let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
+    let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
+    let ping = request(1, "ping", json!({}));
+    let reply = async |token| {
+        let reply = post_as(port, token, &ping).await;
+        // The wait differs from one moment to the next.
+        let text = reply.body.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
+        (reply.status, text)
+    };
+    let wrong = ("authorization", "Bearer wrong");
+    while reply(wrong).await.0 != 429 {}
+    assert_eq!(reply(BEN).await, reply(wrong).await);
+}
+
+#[tokio::test]
 async fn s09_behind_a_trusted_proxy_guesses_count_for_the_client() {
     let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
     let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });

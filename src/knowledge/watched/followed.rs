@@ -40,6 +40,10 @@ pub(super) struct Folder {
     pub(super) watch: Watch,
     /// Links followed, once it was there.
     pub(super) root: PathBuf,
+    /// Whether `root` has its links followed. It stays the same from then on.
+    pub(super) is_resolved: bool,
+    /// Its path resolved to another one than `root` the last time, which was logged.
+    pub(super) is_moved: bool,
     /// Which folder it was when it last had files.
     pub(super) recorded: Option<Place>,
     /// Whether what it does not show is gone. A folder that cannot be read says nothing, nor does an empty one in its place.
@@ -204,7 +208,16 @@ impl Followed {
 impl Folder {
     fn new(watch: Watch) -> Folder {
         let root = std::path::absolute(&watch.path).unwrap_or_else(|_| watch.path.clone());
-        Folder { watch, root, recorded: None, vouches: false, told: false, leaving: 0 }
+        Folder {
+            watch,
+            root,
+            is_resolved: false,
+            is_moved: false,
+            recorded: None,
+            vouches: false,
+            told: false,
+            leaving: 0,
+        }
     }
 
     /// Whether a path is one that the folder would show.

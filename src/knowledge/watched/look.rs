@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::knowledge::Watch;
 use crate::knowledge::folder::FoundFile;
-use crate::knowledge::source::Rules;
+use crate::knowledge::source::{Rules, is_visible_in};
 use crate::knowledge::store::{Look, Place};
 use crate::knowledge::{Error, folder};
 
@@ -23,8 +23,22 @@ pub(super) struct Listing {
     pub(super) place: Place,
     /// By their paths with links followed: a file that is found twice is one.
     pub(super) files: HashMap<String, File>,
-    /// How many symbolic links were skipped as they lead outside.
+    /// How many symbolic links were skipped as they lead outside, or to hidden files.
     pub(super) leaving: u64,
+}
+
+/// Why a folder was not listed.
+#[derive(Debug)]
+pub(super) enum Unlisted {
+    /// Its path resolves to this one, which is not the one it resolved to at first.
+    Moved(PathBuf),
+    Failed(Error),
+}
+
+impl From<Error> for Unlisted {
+    fn from(error: Error) -> Unlisted {
+        Unlisted::Failed(error)
+    }
 }
 
 /// A file as it is now.
@@ -43,12 +57,22 @@ pub(super) struct File {
     pub(super) changed: Option<i64>,
 }
 
-pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Result<Listing, Error> {
+/// The files of a folder. `known` is what its path resolved to at first: a link that took its place since is not followed
+/// (S-11).
+pub(super) fn list(
+    watch: &Watch,
+    known: Option<&Path>,
+    rules: &Rules,
+    stop: &CancellationToken,
+) -> Result<Listing, Unlisted> {
     let missing = |_| Error::FileNotFound(watch.path.display().to_string());
     let root = watch.path.canonicalize().map_err(missing)?;
+    if known.is_some_and(|known| known != root) {
+        return Err(Unlisted::Moved(root));
+    }
     let place = place(&fs::metadata(&root).map_err(missing)?);
     if !root.is_dir() {
-        return Err(Error::FileNotFound(watch.path.display().to_string()));
+        return Err(Error::FileNotFound(watch.path.display().to_string()).into());
     }
     let options = folder::Options { recursive: watch.recursive, follow_links: false };
     let found = folder::files(&watch.path.to_string_lossy(), options, rules, stop)?;
@@ -58,7 +82,7 @@ pub(super) fn list(watch: &Watch, rules: &Rules, stop: &CancellationToken) -> Re
     for FoundFile { path, .. } in found.files {
         // What is gone by now, or cannot be looked at, is seen the next time.
         let Ok(followed) = path.canonicalize() else { continue };
-        if !followed.starts_with(&root) {
+        if !is_visible_in(&followed, &root) {
             continue;
         }
         let (Ok(metadata), Some(folder)) = (fs::metadata(&followed), followed.parent()) else { continue };

@@ -177,6 +177,8 @@ impl Endpoint {
         let Some(place) = extensions.get::<Place>() else { return Ok(()) };
         let over_share = match extensions.get::<Forwarded>() {
             Some(Forwarded::From(client)) if !is_authenticated => !place.count_client(*client),
+            // Otherwise a client could leave its share by adding a header that the proxy passes on.
+            Some(Forwarded::Unknown) if !is_authenticated => !place.count_client(place.from()),
             _ => false,
         };
         if over_share || (place.is_provisional() && !place.settle(is_authenticated).await) {

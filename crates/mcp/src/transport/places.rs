@@ -328,7 +328,10 @@ impl Held {
             },
         };
         let Some(permit) = places.wait_for(&places.free, server, Seat::is_regular).await else { return false };
-        *self.permits() = Permits { _connection: permit, _reserve_request: None, share, client: None };
+        let mut permits = self.permits();
+        let client = permits.client.take();
+        *permits = Permits { _connection: permit, _reserve_request: None, share, client };
+        drop(permits);
         self.provisional.store(false, Ordering::Relaxed);
         if let Some(seat) = places.taken().seats.get_mut(&self.number) {
             seat.provisional = false;

@@ -211,8 +211,10 @@ impl Buckets {
         if all.contains(&met) {
             return Ok(());
         }
-        if self.of(Whose::Guesser(address), limit).own.refilled(Instant::now()).tokens < 1.0 {
-            return Err(Error::busy("too many tokens were tried from this address", Duration::from_secs(1)));
+        let guesses = self.of(Whose::Guesser(address), limit);
+        // The reply is that of a wrong token: a difference would reveal a correct guess.
+        if guesses.own.refilled(Instant::now()).tokens < 1.0 {
+            guesses.charge()?;
         }
         if all.len() >= MAX_BUCKETS
             && let Some(one) = all.iter().next().cloned()

@@ -249,6 +249,9 @@ async fn s10_behind_a_trusted_proxy_each_client_has_its_share() {
     );
     assert_eq!(status("forwarded: for=203.0.113.8\r\n").await, 200);
     assert_eq!(status("").await, 200, "the proxy itself");
+    fill(port, &gate, 1, "x-forwarded-for: 203.0.113.9\r\nforwarded: for=_x\r\n").await;
+    let unclear = status("x-forwarded-for: 203.0.113.9\r\nforwarded: for=_x\r\n").await;
+    assert_eq!(unclear, 503, "a client does not leave its share with a header of its own");
     gate.open();
     peer::eventually(async || status("x-forwarded-for: 203.0.113.7\r\n").await == 200).await;
 }

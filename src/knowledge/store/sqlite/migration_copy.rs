@@ -10,7 +10,7 @@ use super::{backup, schema};
 use crate::free_space::free_bytes;
 use crate::knowledge::store::{Error, MigrationCopy};
 
-/// Maximum number of copies, one per schema version. Older ones are removed.
+/// Maximum number of copies, one per schema version, including the one of this migration. Older ones are removed.
 const MAX_COPIES: usize = 2;
 /// Free space that a copy leaves for the migration itself, in bytes.
 const RESERVE: u64 = 64 << 20;
@@ -49,7 +49,7 @@ fn copy(connection: &Connection, files: &Files, found: usize) -> Result<PathBuf,
     backup::write(connection, &unfinished)?;
     fs::rename(&unfinished, &path).map_err(Error::io(&path))?;
     files::sync(&files.folder)?;
-    prune(files);
+    prune(files, found);
     Ok(path)
 }
 
@@ -57,13 +57,14 @@ fn ending(schema: usize) -> String {
     format!(".schema-{schema}")
 }
 
-/// Removes all copies but those with the highest schema versions.
-fn prune(files: &Files) {
-    let mut copies: Vec<usize> = (1..schema::VERSION as usize)
-        .filter(|schema| Files::beside(&files.database, &ending(*schema)).exists())
-        .collect();
-    copies.truncate(copies.len().saturating_sub(MAX_COPIES));
-    for schema in copies {
+/// Removes all copies but the one of this migration, whose schema version is `found`, and those with the highest schema
+/// versions.
+fn prune(files: &Files, found: usize) {
+    let old = (1..schema::VERSION as usize)
+        .rev()
+        .filter(|schema| *schema != found && Files::beside(&files.database, &ending(*schema)).exists())
+        .skip(MAX_COPIES - 1);
+    for schema in old {
         let path = Files::beside(&files.database, &ending(schema));
         if let Err(error) = fs::remove_file(&path) {
             tracing::warn!(%error, path = %path.display(), "an old copy of the database cannot be removed");
