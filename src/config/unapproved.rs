@@ -312,8 +312,7 @@ pub(super) fn is_allowed(path: &KeyPath) -> bool {
 /// Whether a setting decides who may call, or what callers may reach. A server that listens without it could serve more
 /// callers than its operator meant.
 pub(super) fn is_about_access(path: &KeyPath) -> bool {
-    let is_below = |key: &&str| path.0.starts_with(&KeyPath::dotted(key).0);
-    ACCESS.iter().any(|key| is_below(&key))
+    ACCESS.iter().any(|key| path.0.starts_with(&KeyPath::dotted(key).0))
 }
 
 /// Whether a value would be expanded, or has an escape that says it would not.
