@@ -186,7 +186,7 @@ impl Behind {
             .max_buf_size(limits.max_header_bytes.max(8192));
         let is_encrypted = manners.is_encrypted();
         let is_proxy = endpoint.trusted_proxies.trusts(place.from());
-        let of_requests = turn.clone();
+        let (of_requests, held) = (turn, place.clone());
         let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let turn = of_requests.clone();
             let is_head_known = turn.take();
@@ -220,7 +220,7 @@ impl Behind {
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = leave.cancelled() => {
-                if turn.is_stalled() {
+                if held.is_stalled() {
                     return;
                 }
                 connection.as_mut().graceful_shutdown();

@@ -2,7 +2,8 @@
 //!
 //! At the limit a new connection takes the permit of one that is not in use: silent ones go first, oldest first. If all
 //! are in use, or the address has its share, the connection goes into the reserve. There it has a few seconds to send a
-//! head. Health probes are answered from the reserve; other requests need a regular permit by then, or a valid token.
+//! head; silent connections and incomplete heads make room for newer ones, oldest first. Health probes are answered from
+//! the reserve; other requests need a regular permit by then, or a valid token.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -217,10 +218,12 @@ impl Places {
 
     /// Asks the connection to close that is least worth keeping; `None` if all that fit are in use.
     fn evict(&self, server: &Server, fits: impl Fn(&Seat) -> bool) -> Option<()> {
-        let now = milliseconds();
         let taken = self.taken();
         let unused = taken.seats.iter().filter(|(_, seat)| !seat.leave.is_cancelled() && fits(seat));
-        let unused = unused.filter_map(|(number, seat)| Some((seat.turn.eviction_rank(now)?, number, &seat.leave)));
+        let unused = unused.filter_map(|(number, seat)| {
+            let rank = seat.turn.eviction_rank(seat.provisional)?;
+            Some((rank, number, &seat.leave))
+        });
         let (.., leave) = unused.min_by_key(|(rank, number, _)| (*rank, **number))?;
         leave.cancel();
         server.inner().metrics.evicted_connections.inc();
@@ -263,7 +266,7 @@ impl Place {
         let (held, places) = (&self.0, &self.0.places);
         let deadline = Instant::now() + LEAVING;
         while !held.promote(is_authenticated).await {
-            // Those that have just connected may turn out to be silent.
+            // Those that have just connected may turn out to be silent, and begun heads may stay incomplete.
             if places.has_fresh() && Instant::now() < deadline {
                 sleep(FRESH / 4).await;
                 continue;
@@ -271,6 +274,11 @@ impl Place {
             return held.use_reserve(is_authenticated);
         }
         true
+    }
+
+    /// See [`Turn::is_stalled`].
+    pub(super) fn is_stalled(&self) -> bool {
+        self.0.turn.is_stalled(self.is_provisional())
     }
 
     /// Whether this identity has called over this connection before.
@@ -310,7 +318,7 @@ fn address_of(identity: &Arc<str>) -> usize {
 }
 
 impl Seat {
-    /// It has a regular permit, and its client has had time to send something.
+    /// It has a regular permit, and its client has had time to send a head.
     fn is_regular(&self) -> bool {
         !self.provisional && !self.turn.is_fresh(milliseconds())
     }

@@ -105,10 +105,8 @@ const SINCE_MASK: u64 = (1 << PHASE_SHIFT) - 1;
 /// A head whose reading did not have to wait.
 const NOT_WAITED: u64 = SINCE_MASK;
 
-/// A head that is incomplete for this long makes room for other connections. Nearly all arrive in one packet.
-const STALLED_HEAD: Duration = Duration::from_secs(1);
-
-/// Time in which a new client usually sends its first bytes.
+/// Time in which a new client usually sends its first bytes, and any client the rest of a head. Nearly all heads arrive
+/// in one packet.
 pub(super) const FRESH: Duration = Duration::from_millis(200);
 
 /// Bounds of reading after a reply: a client that sends a body and only then reads needs both.
@@ -149,30 +147,33 @@ impl Turn {
         })
     }
 
-    /// How early this connection is evicted; `None` while it is in use.
-    pub(super) fn eviction_rank(&self, now: u64) -> Option<EvictionRank> {
-        let (phase, since) = self.phase();
-        match phase {
-            Phase::Linger => Some((0, since)),
-            Phase::Silent => Some((1, since)),
-            Phase::Head => {
-                let waited = now.checked_sub(since)?;
-                (Duration::from_millis(waited) >= STALLED_HEAD).then_some((2, since))
-            }
-            Phase::Idle => Some((3, since)),
-            Phase::Server => None,
+    /// How early this connection is evicted; `None` while it is in use. In the reserve, an incomplete head gains nothing
+    /// over silence, and the order is that of arrival.
+    pub(super) fn eviction_rank(&self, is_provisional: bool) -> Option<EvictionRank> {
+        match self.phase() {
+            (Phase::Server, _) | (Phase::Head, NOT_WAITED) => None,
+            (Phase::Linger, since) => Some((0, since)),
+            (Phase::Silent | Phase::Head, _) if is_provisional => Some((1, 0)),
+            (Phase::Silent, since) => Some((1, since)),
+            (Phase::Head, since) => Some((2, since)),
+            (Phase::Idle, since) => Some((3, since)),
         }
     }
 
-    /// Whether the client has connected just now, and may have sent what nobody has read yet.
+    /// Whether the client has connected or begun a head just now, and may have sent bytes that are not read yet.
     pub(super) fn is_fresh(&self, now: u64) -> bool {
         let (phase, since) = self.phase();
-        phase == Phase::Silent && Duration::from_millis(now.saturating_sub(since)) < FRESH
+        matches!(phase, Phase::Silent | Phase::Head) && Duration::from_millis(now.saturating_sub(since)) < FRESH
     }
 
     /// Whether the connection can be dropped at once: it has no request to answer, and hyper would wait for its client.
-    pub(super) fn is_stalled(&self) -> bool {
-        matches!(self.phase().0, Phase::Linger | Phase::Head) && self.eviction_rank(milliseconds()).is_some()
+    pub(super) fn is_stalled(&self, is_provisional: bool) -> bool {
+        match self.phase() {
+            (Phase::Linger, _) => true,
+            (Phase::Head, NOT_WAITED) => false,
+            (Phase::Head, _) => is_provisional || !self.is_fresh(milliseconds()),
+            _ => false,
+        }
     }
 
     fn give_back(&self) {
@@ -527,13 +528,27 @@ mod tests {
         for (turn, phase) in [(&stalled, Phase::Head), (&idle, Phase::Idle), (&lingering, Phase::Linger)] {
             turn.enter(phase, 0);
         }
-        let now = milliseconds() + 2000;
-        let ranks = [lingering, silent, stalled, idle].map(|turn| turn.eviction_rank(now).expect("evictable"));
+        let ranks = [&lingering, &silent, &stalled, &idle].map(|turn| turn.eviction_rank(false).expect("evictable"));
         assert!(ranks.is_sorted(), "{ranks:?}");
         let (begun, busy) = (Turn::new(), Turn::new());
         begun.enter(Phase::Head, NOT_WAITED);
         busy.take();
-        assert_eq!((begun.eviction_rank(now), busy.eviction_rank(now)), (None, None));
+        for is_provisional in [false, true] {
+            assert_eq!((begun.eviction_rank(is_provisional), busy.eviction_rank(is_provisional)), (None, None));
+        }
+        assert_eq!(silent.eviction_rank(true), stalled.eviction_rank(true), "in the order of arrival");
+    }
+
+    #[test]
+    fn s10_a_begun_head_is_fresh_for_as_long_as_a_new_connection() {
+        let (begun, idle) = (Turn::new(), Turn::new());
+        begun.enter(Phase::Head, 1000);
+        idle.enter(Phase::Idle, 1000);
+        assert!(begun.is_fresh(1199) && !begun.is_fresh(1200) && !idle.is_fresh(1000));
+        begun.enter(Phase::Head, NOT_WAITED);
+        assert!(begun.is_fresh(5000) && !begun.is_stalled(false) && !begun.is_stalled(true));
+        begun.enter(Phase::Head, milliseconds());
+        assert!(begun.is_stalled(true) && !idle.is_stalled(true), "no grace in the reserve");
     }
 
     #[test]

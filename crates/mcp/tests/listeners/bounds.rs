@@ -7,7 +7,8 @@ use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, TrustedProxies};
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
-use tokio::time::timeout;
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
 
 use crate::client::{ask, ask_on, closed, metric, ping, with};
 use crate::fixture::peer::{self, PATIENCE, call};
@@ -268,4 +269,52 @@ async fn s10_connections_that_stop_in_the_middle_of_a_head_make_room() {
     }
     peer::eventually(async || ask(peer::connect(port).await, "localhost", "", &ping()).await.status == 200).await;
     assert_eq!(closed(&mut held[0]).await, "");
+}
+
+/// Begins a head on each connection, and gives the server time to read it.
+async fn begin_heads(streams: &mut [TcpStream]) {
+    for stream in streams {
+        stream.write_all(b"G").await.expect("writable");
+    }
+    sleep(Duration::from_millis(50)).await;
+}
+
+#[tokio::test]
+async fn s10_begun_heads_on_all_connections_do_not_keep_an_ordinary_client_out() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let port = fixture::listen(&with(limits), Options::default()).await;
+    let mut held = Vec::new();
+    for _ in 0..2 {
+        let mut stream = peer::connect(port).await;
+        assert_eq!(ask_on(&mut stream).await, "HTTP/1.1 200 OK");
+        held.push(stream);
+    }
+    begin_heads(&mut held).await;
+    assert_eq!(ask(peer::connect(port).await, "localhost", "", &ping()).await.status, 200);
+}
+
+#[tokio::test]
+async fn s10_begun_heads_in_the_reserve_do_not_keep_probes_and_authenticated_callers_out() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let (gate, server) = gated(limits);
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&server, options).await;
+    fill(port, &gate, 2, TOKEN).await;
+    let begin_more_than_the_reserve_has = async || {
+        let mut begun = Vec::new();
+        for _ in 0..12 {
+            begun.push(peer::connect(port).await);
+        }
+        begin_heads(&mut begun).await;
+        begun
+    };
+    let mut held = Vec::new();
+    for _ in 0..3 {
+        held.push(begin_more_than_the_reserve_has().await);
+        assert_eq!(peer::http(port, "GET", "/live", &[], "").await.status, 200);
+        held.push(begin_more_than_the_reserve_has().await);
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+    gate.open();
+    gate.open();
 }
