@@ -108,6 +108,8 @@ pub struct Open {
 
 /// How long a store may take to hear that nobody goes on with what is not done.
 const HANDING_BACK: Duration = Duration::from_secs(5);
+/// Maximum duration of the checkpoint at the end of the program.
+const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(3);
 /// How often is looked for tasks that others have cancelled, and after how many looks for what has changed unheard, and for
 /// what nobody needs any more.
 const LOOK: Duration = Duration::from_secs(1);
@@ -387,7 +389,15 @@ impl Knowledge {
         match handed_back.unwrap_or_else(|_| Err(store::Error::Away("it does not answer".to_owned()))) {
             Ok(0) => {}
             Ok(tasks) => tracing::info!(tasks, in_time, "documents that are not added yet wait for the next start"),
-            Err(error) => tracing::warn!(%error, "unfinished tasks could not be handed back"),
+            Err(error) => {
+                tracing::warn!(%error, "unfinished tasks could not be handed back");
+                return;
+            }
+        }
+        // The runtime may end the process before the store is dropped.
+        let checkpointed = tokio::time::timeout(CHECKPOINT_TIMEOUT, open.store.checkpoint()).await;
+        if !matches!(checkpointed, Ok(Ok(()))) {
+            tracing::warn!("the write-ahead log was not written back; the next start does it");
         }
     }
 

@@ -81,7 +81,9 @@ impl Machine {
 
     /// Starts an instance that requires tokens. The operator's token prevents it from refusing to start.
     fn start_guarded(&self) -> Corbie {
+        // Tokens are polled for more often than an address may try otherwise.
         let setup = self.setup("serve --stdio --port 0").variable("CORBIE_SERVER__AUTH", "bearer");
+        let setup = setup.variable("CORBIE_SERVER__RATE_LIMIT__PER_SECOND", 100_000);
         Corbie::on(&self.database, setup.variable("MCP_API_KEY", "a4d26868017c0ccffe2efe50944ef4211834660c"))
     }
 

@@ -68,4 +68,12 @@ impl Store {
     pub async fn look_after(&self) -> Result<(), Error> {
         each!(self, store => store.look_after().await)
     }
+
+    /// Checkpoints the write-ahead log of a file at the end of the program. No-op for a database server.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        match self {
+            Store::Embedded(store) => store.checkpoint().await,
+            Store::Shared(_) => Ok(()),
+        }
+    }
 }

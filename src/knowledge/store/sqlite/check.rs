@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rusqlite::{Connection, ErrorCode};
+use rusqlite::{Connection, ErrorCode, Transaction};
 
 use super::files::Files;
-use super::{Store, checksum, connection, schema, vectors};
+use super::{Store, checksum, connection, schema, vectors, wal};
 use crate::knowledge::store::{Error, Report};
 
 /// Result of a quick check that found no problem.
@@ -29,14 +29,28 @@ type Look = fn(&Connection, &mut Report) -> Result<(), Error>;
 impl Store {
     /// Reads the whole file and reports problems. Other processes may use the store concurrently.
     pub async fn check(&self) -> Result<Report, Error> {
-        self.read(|transaction| Ok(check(transaction))).await
+        let (database, log_damage) = (self.0.files.database.clone(), self.0.log_damage);
+        let work = move |transaction: &Transaction<'_>| {
+            let mut report = check(transaction);
+            if let Some(damage) = log_damage.or_else(|| wal::damage(&database)) {
+                report.problems.insert(0, format!("{damage}; restore a backup, or add the files again"));
+                report.problems.truncate(PROBLEMS);
+            }
+            Ok(report)
+        };
+        self.read(work).await
     }
 }
 
 /// Quick check: whether the database of a folder can be opened and its pages are consistent. Changes nothing, is
 /// faster than [`Store::check`], and blocks on disk I/O. SQLite stops when `limit` is reached.
 pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
-    let mut connection = connection::reader(&Files::of(folder).database, PATIENCE)?;
+    let database = Files::of(folder).database;
+    // Before SQLite opens the file: closing the last connection removes the WAL.
+    if let Some(damage) = wal::damage(&database) {
+        return Err(Error::Corrupt(damage.to_string()));
+    }
+    let mut connection = connection::reader(&database, PATIENCE)?;
     schema::version(&connection)?;
     let until = Instant::now() + limit;
     connection.progress_handler(STEPS, Some(move || Instant::now() >= until))?;

@@ -92,8 +92,12 @@ fn clear(transaction: &Transaction<'_>, pen: &Pen, base: &BaseName) -> Result<Cl
 /// Frees unused pages after a removal. The removal is already committed; on failure, later writes reuse the space.
 pub(super) fn give_back(connection: &Connection, patience: Duration) {
     vacuum(connection);
-    // Removed data stays in the WAL until it is truncated. If a reader prevents it, a later removal or closing does
-    // it.
+    // Removed data stays in the WAL until it is truncated.
+    try_shrink_log(connection, patience);
+}
+
+/// Checkpoints and truncates the WAL without waiting. If a reader prevents it, a later call or closing does it.
+pub(super) fn try_shrink_log(connection: &Connection, patience: Duration) {
     let _ = connection.busy_timeout(Duration::ZERO);
     let _ = checkpoint(connection, "TRUNCATE");
     let _ = connection.busy_timeout(patience);

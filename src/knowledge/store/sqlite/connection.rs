@@ -11,7 +11,7 @@ use crate::knowledge::store::Error;
 /// Application ID of our files: "corb".
 pub(super) const APPLICATION: i32 = 0x636f_7262;
 /// Page size. Rows of two kilobytes waste less space than with SQLite's default of 4 KiB.
-const PAGE: u32 = 8192;
+pub(super) const PAGE: u32 = 8192;
 /// The WAL is truncated to this size after a checkpoint.
 const LOG: u32 = 4 << 20;
 

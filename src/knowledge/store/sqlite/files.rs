@@ -1,7 +1,7 @@
 //! Files of a store and their permissions.
 //!
 //! While a store is open, this process never opens SQLite's files by other means: closing such a handle would release
-//! SQLite's POSIX locks. It only reads their metadata by name.
+//! SQLite's POSIX locks. It only reads their metadata by name, and the content of the WAL, which SQLite does not lock.
 
 use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
@@ -51,8 +51,12 @@ impl Files {
 
     /// Size of the database on disk in bytes, including the WAL.
     pub(super) fn size(&self) -> u64 {
-        let log = Files::beside(&self.database, "-wal");
-        [&self.database, &log].into_iter().filter_map(|path| fs::metadata(path).ok()).map(|found| found.len()).sum()
+        length(&self.database) + self.log_size()
+    }
+
+    /// Size of the WAL in bytes.
+    pub(super) fn log_size(&self) -> u64 {
+        length(&Files::beside(&self.database, "-wal"))
     }
 
     /// Lock file: shared while the store is open, exclusive while its file is replaced.
@@ -74,6 +78,11 @@ impl Files {
             Err(fs::TryLockError::Error(error)) => Err(Error::io(&self.folder)(error)),
         }
     }
+}
+
+/// Length of a file; 0 if it does not exist.
+fn length(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |found| found.len())
 }
 
 /// Creates an empty file that only the user can read. Fails if the file exists.

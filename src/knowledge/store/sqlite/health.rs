@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use super::{Store, checksum};
+use rusqlite::Connection;
+
+use super::{Store, checksum, clear};
 use crate::knowledge::store::{Error, Health, Trouble};
 
 /// Identity of a file (device and inode), independent of its name. A deleted file still answers while it is open, but
@@ -22,7 +24,7 @@ impl Store {
 
     /// Accesses the disk for some microseconds.
     pub fn known_health(&self) -> Health {
-        let answers = |connection: &rusqlite::Connection| {
+        let answers = |connection: &Connection| {
             connection.query_row("SELECT count(*) FROM bases", [], |row| row.get::<_, i64>(0)).is_ok()
         };
         let same = Identity::of(&self.0.files.database) == self.0.file;
@@ -36,9 +38,30 @@ impl Store {
         Health { connected, accessible: accessible(&self.0.files.folder) }
     }
 
-    /// Records the checksums of rows from older versions, for a short time.
+    /// Records the checksums of rows from older versions, for a short time, and checkpoints the WAL once no writes
+    /// have extended it since the previous call: damage in the WAL loses more than damage in the database.
     pub async fn look_after(&self) -> Result<(), Error> {
-        self.record_checksums().await.map(drop)
+        let recorded = self.record_checksums().await.map(drop);
+        let size = self.0.files.log_size();
+        if self.0.log_size.swap(size, Ordering::Relaxed) == size && size > 0 {
+            let patience = self.0.options.busy_timeout;
+            let checkpoint = move |connection: &mut Connection| {
+                clear::try_shrink_log(connection, patience);
+                Ok(())
+            };
+            self.0.writer.run(checkpoint).await?;
+        }
+        recorded
+    }
+
+    /// Checkpoints and truncates the WAL. A reader delays it for a second at most.
+    pub async fn checkpoint(&self) -> Result<(), Error> {
+        let patience = self.0.options.busy_timeout;
+        let checkpoint = move |connection: &mut Connection| {
+            clear::shrink_log(connection, patience);
+            Ok(())
+        };
+        self.0.writer.run(checkpoint).await
     }
 
     /// Records the checksums of rows that have none, for a short time. Returns whether all rows have one.

@@ -38,12 +38,13 @@ mod tasks;
 mod text;
 mod uploads;
 mod vectors;
+mod wal;
 mod watched;
 mod writer;
 
 use std::fs::{File, TryLockError};
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
@@ -85,6 +86,10 @@ struct Shared {
     file: health::Identity,
     /// All rows have a checksum.
     checksums_complete: AtomicBool,
+    /// Damage of the WAL before SQLite opened it. SQLite may have overwritten the damaged part since.
+    log_damage: Option<wal::Damage>,
+    /// Size of the WAL at the last periodic maintenance.
+    log_size: AtomicU64,
     _in_use: Arc<File>,
 }
 
@@ -105,6 +110,10 @@ impl Store {
         setting_up.lock().map_err(Error::io(&files.folder))?;
         must_not_be_missing(&files, options.index.as_deref())?;
         files.make_database()?;
+        let log_damage = wal::damage(&files.database);
+        if let Some(damage) = log_damage {
+            tracing::error!("{damage}; restore a backup, or add the files again");
+        }
         let mut connection = connection::writer(&files.database, options.busy_timeout)?;
         if let (0, Some(index)) = (schema::version(&connection)?, &options.index) {
             return Err(Error::Missing { index: index.clone() });
@@ -127,6 +136,8 @@ impl Store {
             file: health::Identity::of(&files.database),
             watch: Mutex::new(watch),
             checksums_complete,
+            log_damage,
+            log_size: AtomicU64::new(0),
             _in_use: in_use,
             history,
             readers,
