@@ -12,18 +12,24 @@ pub(crate) const MODEL: &str = "marks";
 /// Compatible servers sign nothing, except for models whose names begin with this.
 pub(crate) const SIGNING: &str = "signing-";
 
-/// How the signatures of all models begin.
-const SIGNED: &str = "signature of ";
+/// What Google takes in the place of a signature.
+const UNSIGNED: &str = "skip_thought_signature_validator";
+
+/// The flag with which signatures of recorded conversations are accepted, which no model of this program made.
+const ACCEPT_RECORDED: &str = "--accept-recorded-signatures";
+
+/// Whether a signature is accepted although no model of this program made it.
+fn is_recorded(signature: &Value) -> bool {
+    let is_ours = || {
+        let bytes = signature.as_str().and_then(|text| STANDARD.decode(text).ok());
+        bytes.is_some_and(|bytes| bytes.starts_with(b"signature of "))
+    };
+    std::env::args().any(|argument| argument == ACCEPT_RECORDED) && !is_ours()
+}
 
 /// What a model signs its thinking with. No other model takes it.
 pub(crate) fn signature(model: &str) -> String {
-    STANDARD.encode(format!("{SIGNED}{model}"))
-}
-
-/// Whether a model of this program made a signature. Others are of recorded conversations.
-fn is_ours(signature: &Value) -> bool {
-    let bytes = signature.as_str().and_then(|text| STANDARD.decode(text).ok());
-    bytes.is_some_and(|bytes| bytes.starts_with(SIGNED.as_bytes()))
+    STANDARD.encode(format!("signature of {model}"))
 }
 
 pub(crate) fn counted(body: &Value) -> String {
@@ -38,7 +44,8 @@ pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
     let expected = signature(model);
     let is_foreign = |name: &str, value: &Value| {
         let signs = matches!(name, "signature" | "thoughtSignature" | "thought_signature" | "data");
-        signs && is_ours(value) && *value != expected
+        let of_google = api == Api::Google && value == UNSIGNED;
+        signs && value.is_string() && !of_google && *value != expected && !is_recorded(value)
     };
     let turns = match api {
         Api::OpenAi | Api::Anthropic => &body["messages"],
