@@ -100,11 +100,12 @@ fn completed(result: Value) -> Value {
 }
 
 /// Reduces absolute paths in a result, and in the results of its files, to file names.
-fn hide_folders(members: &mut Map<String, Value>) {
+pub(super) fn hide_folders(members: &mut Map<String, Value>) {
     for (name, value) in members {
         match (name.as_str(), value) {
             ("file_path", Value::String(path)) => *path = file_name(path).to_owned(),
             ("message" | "warning", Value::String(text)) => *text = without_folders(text),
+            ("result", Value::Object(result)) => hide_folders(result),
             ("files", Value::Array(files)) => {
                 files.iter_mut().filter_map(Value::as_object_mut).for_each(hide_folders);
             }

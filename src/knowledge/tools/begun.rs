@@ -5,7 +5,7 @@ use std::sync::Arc;
 use corbie_mcp::{CallResult, Context, Outcome, ToolError, TrustLevel};
 use serde_json::{Map, Value};
 
-use super::task_status::hide_folders;
+use crate::knowledge::tasks_view::hide_folders;
 use crate::knowledge::work::{Job, Work};
 use crate::knowledge::{Error, Knowledge, follow, task};
 

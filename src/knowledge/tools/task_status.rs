@@ -5,8 +5,8 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, dialect, joined};
-use crate::harmless::{file_name, without_folders};
 use crate::knowledge::task::{Outcome, Task, TaskId, TaskState};
+use crate::knowledge::tasks_view::hide_folders;
 use crate::knowledge::work::Job;
 use crate::knowledge::{Error, Knowledge, date, far};
 
@@ -107,21 +107,6 @@ pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>, tr
         hide_folders(&mut members);
     }
     members
-}
-
-/// Reduces paths in messages and in the results of files to file names.
-pub(super) fn hide_folders(members: &mut Map<String, Value>) {
-    if let Some(Value::String(path)) = members.get_mut("file_path") {
-        *path = file_name(path).to_owned();
-    }
-    if let Some(Value::String(message)) = members.get_mut("message") {
-        *message = without_folders(message);
-    }
-    if let Some(Value::Object(result)) = members.get_mut("result") {
-        hide_folders(result);
-    }
-    let files = members.get_mut("files").and_then(Value::as_array_mut);
-    files.into_iter().flatten().filter_map(Value::as_object_mut).for_each(hide_folders);
 }
 
 fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
