@@ -1,7 +1,7 @@
-//! From a file to a document that can be found: read, cut, embed, store.
+//! Ingestion pipeline: extracts a file's text, splits it into chunks, embeds them and stores the document.
 //!
-//! Nothing is written before the end, and then everything in one transaction, so a document is whole or not there.
-//! Dropping the future at any moment leaves nothing behind.
+//! All writes happen at the end in one transaction, so a document is stored completely or not at all. The future can be
+//! dropped at any point without leaving partial data.
 
 mod added;
 mod copies;
@@ -32,25 +32,26 @@ use crate::describe::Describer;
 use crate::inference::Inference;
 use crate::workers::{self, Ocr, Pool, Read, Tenant};
 
-/// What it takes to read documents.
+/// Dependencies and settings of the ingestion pipeline.
 #[derive(Debug, Clone)]
 pub struct Reader {
     pub pool: Pool,
     pub inference: Inference,
     pub describer: Option<Describer>,
     pub chunks: chunk::Settings,
-    /// Whether pictures are looked at where there is no text.
+    /// Whether OCR runs on pages and images without text.
     pub looks: bool,
     pub rules: Rules,
-    /// What may be listed: uploads are for those who know where theirs is.
+    /// Rules for directory listing. They exclude the upload folder: an upload is accessible only by its full path.
     pub folders: Rules,
 }
 
-/// A file that somebody wants to have in a base. It is kept with its task, so that it can be read again after a restart.
+/// Request to add a file to a base. It is stored with its task so that the file can be read again after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wish {
     pub file_path: PathBuf,
-    /// The folder it was found in, links followed: it must still be in it when it is opened.
+    /// Canonical path of the folder in which the file was discovered. The file must still be inside it when it is
+    /// opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<PathBuf>,
     #[serde(default)]
@@ -60,30 +61,30 @@ pub struct Wish {
     pub origin: Origin,
 }
 
-/// Where a document goes.
+/// Where the document is stored, and for which task.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'t> {
     pub store: &'t Store,
     pub finder: &'t Finder,
     pub base: &'t BaseName,
-    /// Who wants it there.
+    /// The caller who requested it.
     pub caller: &'t str,
-    /// The id it gets if it is new.
+    /// ID of the document if it is new.
     pub id: DocumentId,
     pub task: TaskId,
-    /// Whether the task is done with it.
+    /// Whether the task completes with this document.
     pub ends: bool,
-    /// Writes wait for a store that others keep busy.
+    /// Retry policy for writes while the store is busy or unavailable.
     pub patience: Patience<'t>,
 }
 
-/// How many windows are embedded before the next progress is told.
+/// Number of windows embedded between two progress updates.
 const TOGETHER: usize = 16;
-/// A file may be changed by others while it is added; after so many tries we give up.
+/// Maximum attempts to store a file that other requests change concurrently.
 const TRIES: usize = 4;
 
 impl Reader {
-    /// Adds a file. `tell` hears how far it is.
+    /// Adds a file and reports progress to `tell`.
     pub async fn add(&self, wish: &Wish, target: Target<'_>, tell: impl Fn(Far) + Send + Sync) -> Result<Added, Error> {
         let began = Instant::now();
         let (rules, path) = (self.rules.clone().within(wish.within.as_deref()), wish.file_path.clone());
@@ -107,7 +108,7 @@ impl Reader {
         self.store(made, wish, &source, sha256, target, began).await
     }
 
-    /// Reads, cuts and embeds a file.
+    /// Extracts, chunks and embeds a file.
     async fn make(
         &self,
         wish: &Wish,
@@ -143,7 +144,7 @@ impl Reader {
         let (settings, tokenizer) = (self.chunks, loaded.tokenizer);
         let (document, chunks, windows) = blocking(move || cut(document, settings, &tokenizer)).await??;
         if chunks.is_empty() {
-            // Why nothing was read is the better reason.
+            // The cause of the incomplete extraction is more specific than `NoText`.
             return Err(partial.map_or_else(|| corbie_extract::Error::NoText.into(), Error::from));
         }
         progress.cut(windows.len());
@@ -174,7 +175,7 @@ impl Reader {
         })
     }
 
-    /// Writes what was made. Another call may have written the same file meanwhile.
+    /// Stores the prepared document. A concurrent call may have stored the same file in the meantime.
     async fn store(
         &self,
         made: Made,
@@ -214,7 +215,7 @@ impl Reader {
                     return Ok(added);
                 }
                 Ok(Put::Same(id)) => match target.store.document_by_content(target.base, sha256).await? {
-                    // Looked at more closely than the one that is there, which it replaces.
+                    // This request extracts more than the stored document has, so it replaces that document.
                     Some(same) if wish.wants_more(&same, &new.model) => new.replaces = Some(id),
                     Some(same) => {
                         if let Some(added) = self.describe(&same, wish, source, target, began).await? {
@@ -223,9 +224,9 @@ impl Reader {
                     }
                     None => {}
                 },
-                // Somebody else has added the file meanwhile, which the next look finds.
+                // A concurrent request added the file. The next attempt finds its document.
                 Ok(Put::PathTaken(_)) => new.replaces = None,
-                // What it was to replace is gone.
+                // The document to be replaced was removed in the meantime.
                 Err(super::store::Error::DocumentGone) => new.replaces = None,
                 Err(error) => return Err(error.into()),
             }
@@ -233,7 +234,8 @@ impl Reader {
         Err(Error::Internal("a document was changed by others again and again".into()))
     }
 
-    /// The content is there already: only what is said about it changes. None if it is gone by then.
+    /// Updates path and metadata of a document with identical content. Returns `None` if the document was removed in
+    /// the meantime.
     async fn describe(
         &self,
         same: &Document,
@@ -248,16 +250,16 @@ impl Reader {
             && before.id != same.id
         {
             if wish.origin == Origin::Watched && before.origin != Origin::Watched {
-                // What a user said of the file stays: his document says the same as another from now on.
+                // Metadata that a user set for the file has precedence. Both documents now have the same content.
                 return Ok(None);
             }
             if !self.hand_on(&before, path, target).await? {
-                // What the file said before is said nowhere any more (K-43).
+                // No other file has the previous content (K-43).
                 target.patience.persistently(|| target.store.remove_document(target.base, before.id)).await?;
             }
         }
         let claims = wish.claims(same);
-        // A file that was moved takes its document along. An upload stands nowhere, and is nobody's next version.
+        // A moved file keeps its document. An upload has no path, so a watched file does not become its next version.
         let moves = match same.path.clone() {
             Some(path) => blocking(move || !Path::new(&path).exists()).await?,
             None => wish.origin != Origin::Watched,
@@ -308,9 +310,9 @@ impl Reader {
 }
 
 impl Wish {
-    /// Whether what is there was read with less care than is wanted now.
+    /// Whether this request extracts more than the stored document has.
     fn wants_more(&self, there: &Document, model: &str) -> bool {
-        // A watched folder takes nothing from a user.
+        // The watcher does not replace documents that a user added.
         if self.origin == Origin::Watched && there.origin != Origin::Watched {
             return false;
         }
@@ -318,24 +320,25 @@ impl Wish {
         there.model != model || is_looked_at || there.status == Status::Partial
     }
 
-    /// Whether a user wants what only a watched folder has brought so far.
+    /// Whether a user adds a file that so far only the watcher has added.
     fn claims(&self, there: &Document) -> bool {
         self.origin != Origin::Watched && there.origin == Origin::Watched
     }
 
-    /// Uploads are temporary, so their place means nothing.
+    /// Uploads are temporary files, so their path is not stored.
     fn kept_path(&self, source: &Source) -> Option<String> {
         (self.origin != Origin::Uploaded).then(|| source.path.to_string_lossy().into_owned())
     }
 }
 
-/// Whether files of a format are nothing but text, in which there is nothing to look at.
+/// Whether a format is plain text, which has no images for OCR.
 fn is_plain(format: &str) -> bool {
     matches!(Format::of_extension(format), Some(Format::Text | Format::Markdown | Format::Csv))
 }
 
 impl Target<'_> {
-    /// Lets what was stored be found. If that fails it is stored all the same, and every search tries again.
+    /// Makes the stored document searchable. On failure the document stays stored, and every search tries to catch up
+    /// again.
     async fn show(&self) {
         if let Err(error) = self.finder.catch_up().await {
             tracing::warn!(%error, "the index could not follow the store; the next search tries again");

@@ -1,11 +1,11 @@
-//! What adding a file came to, as it is told (K-26, K-112).
+//! Result of adding a file, as reported to the caller (K-26, K-112).
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::knowledge::document::DocumentId;
 
-/// A document that is there.
+/// A stored document and how it got there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Added {
     pub document_id: DocumentId,
@@ -17,19 +17,19 @@ pub struct Added {
     pub seconds: f64,
 }
 
-/// What adding a file came to.
+/// Effect of adding a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Became {
     Added,
-    /// The same file was there with other content, which is gone (K-43).
+    /// The path had a document with different content, which was replaced (K-43).
     Updated,
-    /// The same content was there (K-36).
+    /// A document with the same content existed (K-36).
     Unchanged,
 }
 
 impl Added {
-    /// The result of its task (K-112), and all that a caller who waited is told (K-26).
+    /// Result of the task (K-112), and the response to a caller who waited (K-26).
     pub fn result(&self) -> Value {
         let mut result = json!({
             "document_id": self.document_id,

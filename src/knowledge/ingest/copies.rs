@@ -1,4 +1,5 @@
-//! Files that say the same have one document. When one of them says something else, the others keep it.
+//! Deduplication: files with identical content share one document. When one of them changes, the document passes to
+//! another file with that content.
 
 use std::path::{Path, PathBuf};
 
@@ -10,7 +11,7 @@ use crate::knowledge::task::Work;
 use crate::knowledge::{Error, blocking};
 
 impl Reader {
-    /// The document of a file, which is to give way to what the file says now.
+    /// The document that a file's new content replaces. `None` if another file keeps that document.
     pub(super) async fn giving_way(
         &self,
         path: &str,
@@ -22,8 +23,8 @@ impl Reader {
         Ok((!handed_on).then_some(before))
     }
 
-    /// Hands a document on to another file that still says the same, or to nobody where it was uploaded too: all of them
-    /// were acknowledged. Whether there is such a one.
+    /// Reassigns a document to another file with the same content, or makes it an upload if the content was also
+    /// uploaded: each of these additions was acknowledged. Returns whether such a file exists.
     pub(super) async fn hand_on(&self, before: &Document, path: &str, target: Target<'_>) -> Result<bool, Error> {
         let copies = target.store.copies(before.id).await?;
         for copy in copies.into_iter().filter(|copy| copy.as_deref() != Some(path)) {
@@ -45,7 +46,7 @@ impl Reader {
         Ok(false)
     }
 
-    /// Whether a file says this, byte for byte. One that cannot be read says nothing.
+    /// Whether a file has exactly this content. False for an unreadable file.
     async fn says(&self, path: &str, sha256: [u8; 32]) -> Result<bool, Error> {
         let (rules, path) = (self.rules.clone(), PathBuf::from(path));
         blocking(move || {

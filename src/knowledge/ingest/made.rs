@@ -1,4 +1,4 @@
-//! A document between being read and being stored: its chunks, and all that is kept of it.
+//! Prepared document: extracted, chunked and embedded, not stored yet.
 
 use corbie_extract::chunk::{self, Chunk, Text};
 use corbie_extract::{Document as Extracted, Format, Metadata};
@@ -11,14 +11,14 @@ use crate::knowledge::Error;
 use crate::knowledge::document::{NewChunk, NewDocument, Page, Status};
 use crate::knowledge::source::Source;
 
-/// A document that was read and is not stored.
+/// A document that is ready to be stored.
 pub(super) struct Made {
     pub(super) document: Extracted,
     pub(super) chunks: Vec<Chunk>,
-    /// Of each chunk, of each of its windows.
+    /// One vector per window, for each chunk.
     pub(super) vectors: Vec<Vec<Vec<f32>>>,
     pub(super) model: String,
-    /// Why not all of it was read.
+    /// Why extraction is incomplete.
     pub(super) partial: Option<String>,
 }
 
@@ -67,12 +67,12 @@ impl Made {
     }
 }
 
-/// Pages, slides and sheets are what people know by number; other files are one long page (K-34).
+/// Pages, slides and sheets have numbers that users know. Other formats are treated as one page (K-34).
 fn has_pages(format: Format) -> bool {
     matches!(format, Format::Pdf | Format::Pptx | Format::Xlsx)
 }
 
-/// What a file says of itself that is worth to be found by. Callers may say better.
+/// Metadata embedded in the file. Values from the caller override it.
 fn said(metadata: &Metadata) -> Map<String, Value> {
     let Metadata { title, author, subject, language, created, modified, .. } = metadata;
     let members = [
@@ -86,7 +86,7 @@ fn said(metadata: &Metadata) -> Map<String, Value> {
     members.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?.into()))).collect()
 }
 
-/// The chunks of a document, and the windows of each that will be embedded.
+/// Splits a document into chunks, and each chunk into the windows to embed.
 #[expect(clippy::type_complexity, reason = "three lists that belong together for one call")]
 pub(super) fn cut(
     document: Extracted,

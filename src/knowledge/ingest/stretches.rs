@@ -1,4 +1,4 @@
-//! Where chunks stand on their pages, in characters: that is how callers count.
+//! Character offsets of chunks within their pages. The API counts in characters, not bytes.
 
 use std::collections::HashMap;
 
@@ -6,13 +6,13 @@ use corbie_extract::chunk::{Chunk, Role};
 
 use crate::knowledge::document::{Page, Stretch};
 
-/// Counts the characters of pages.
+/// Converts byte offsets to character offsets, per page.
 pub(super) struct Counted<'a>(HashMap<u32, Characters<'a>>);
 
-/// So many bytes are counted at a time.
+/// Distance in bytes between two checkpoints.
 const STEP: usize = 4096;
 
-/// The characters of a text before each of its steps, so that no place is counted from the beginning.
+/// Number of characters before each checkpoint, so that no lookup counts from the beginning of the text.
 struct Characters<'a> {
     text: &'a str,
     before: Vec<usize>,
@@ -23,7 +23,7 @@ impl<'a> Counted<'a> {
         Counted(pages.iter().map(|page| (page.number, Characters::of(&page.text))).collect())
     }
 
-    /// One for each page. The header that a table's second chunk begins with stands elsewhere, and is none of it.
+    /// One span per page. Excludes the repeated table header of a continuation chunk, which appears elsewhere in the text.
     pub(super) fn stretches(&self, chunk: &Chunk) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
         for span in chunk.spans.iter().filter(|span| span.role != Role::Header) {
@@ -47,7 +47,7 @@ impl<'a> Characters<'a> {
         Characters { text, before }
     }
 
-    /// How many stand before this byte.
+    /// Number of characters before this byte.
     fn at(&self, byte: usize) -> u32 {
         let byte = byte.min(self.text.len());
         let step = byte / STEP;
@@ -56,7 +56,7 @@ impl<'a> Characters<'a> {
     }
 }
 
-/// The characters that begin in these bytes.
+/// Number of characters that start in these bytes.
 fn count(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0xc0 != 0x80).count()
 }
