@@ -1,4 +1,4 @@
-//! What the tasks of a process have to do with other processes: some are cancelled elsewhere, some were left behind there.
+//! Adoption of orphaned tasks, and cancellation requested by other processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,16 +12,16 @@ use crate::knowledge::task::{TaskEnd, TaskId};
 use crate::knowledge::{Error, source};
 use crate::locked::locked;
 
-/// A task whose process ended so often while it ran is not begun again.
+/// A task is not restarted after its process has died this many times while running it.
 const ATTEMPTS: u32 = 3;
-/// How far a task is that takes longer is noted for other processes.
+/// Progress is stored for other processes once a task has run this long.
 const NOTED: Duration = Duration::from_secs(1);
-/// How often is looked for what others have left behind.
+/// Interval between two scans for orphaned tasks.
 const ADOPT: Duration = Duration::from_secs(5);
 
 impl Work {
-    /// Looks whether others have cancelled tasks of this process, and lets them know how far those are. However many wait,
-    /// it is one question.
+    /// Applies cancellations by other processes to this process's tasks, and stores the progress of the remaining
+    /// tasks. It takes one query, regardless of the number of tasks.
     pub async fn look_after(&self) -> Result<(), Error> {
         let ids: Vec<TaskId> = locked(&self.0.queue).jobs.keys().copied().collect();
         if ids.is_empty() {
@@ -32,7 +32,8 @@ impl Work {
             let Some(job) = self.job(id) else { continue };
             match whose.get(&id) {
                 None | Some(Whose::Cancelled) => self.drop_task(id),
-                // One that is stored as completed is still being made findable, which is not to be cut off.
+                // The task is stored as completed, but its document may still be entering the index. Cancelling now
+                // would interrupt that.
                 Some(Whose::Ended) => {}
                 Some(Whose::Others) => self.let_go(&job),
                 Some(Whose::Ours) => self.note(&job).await?,
@@ -41,7 +42,7 @@ impl Work {
         Ok(())
     }
 
-    /// Tells how far a task is that has begun a while ago.
+    /// Stores the progress of a task that has been running for a while.
     async fn note(&self, job: &Job) -> Result<(), Error> {
         let is_telling = job.began().is_some_and(|began| began.elapsed() > NOTED);
         if let Some(progress) = is_telling.then(|| job.news()).flatten() {
@@ -50,8 +51,8 @@ impl Work {
         Ok(())
     }
 
-    /// Goes on with what others leave behind, for as long as this process takes up work. Aside from everything else that is
-    /// looked after: whatever takes long or fails there, nobody's task waits for it.
+    /// Adopts orphaned tasks until shutdown. Runs separately from the other maintenance so that a slow or failing
+    /// adoption delays no other task.
     pub async fn keep_adopting(self) {
         loop {
             tokio::select! {
@@ -64,9 +65,9 @@ impl Work {
         }
     }
 
-    /// Goes on with what other processes have left behind, when they ended without finishing it.
+    /// Resumes tasks of processes that ended without finishing them.
     pub async fn adopt(&self) -> Result<(), Error> {
-        // A store may give some at a time.
+        // A store may return them in batches.
         loop {
             let orphans = self.0.store.orphaned_tasks().await?;
             if orphans.is_empty() {

@@ -1,4 +1,4 @@
-//! How tasks end: by themselves, because they are cancelled, or because somebody else has them.
+//! Completion of tasks: success, failure, cancellation, and takeover by another process.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use crate::knowledge::task::{Outcome, TaskEnd, TaskId, TaskState};
 use crate::knowledge::{Error, blocking, upload};
 use crate::locked::locked;
 
-/// How long to wait before the end of a task is written once more.
+/// Delay before the outcome of a task is written again.
 const AGAIN: Duration = Duration::from_secs(2);
 
 impl Work {
-    /// Stops the work on a task whose row says that it is cancelled, or is gone. Its upload goes with it.
+    /// Stops a task whose row is cancelled or deleted, and removes its upload.
     pub fn drop_task(&self, id: TaskId) {
         if let Some(job) = self.job(id) {
             self.stop_work(&job, Outcome::Cancelled);
@@ -22,7 +22,7 @@ impl Work {
         }
     }
 
-    /// Cancels a task whose caller never heard of it. Whether it is cancelled, or has ended.
+    /// Cancels a task whose ID the caller never received. Returns whether it is cancelled or has ended.
     pub(super) async fn give_back(&self, id: TaskId) -> bool {
         match self.0.store.cancel_task(id).await {
             Ok(_) => {
@@ -36,8 +36,7 @@ impl Work {
         }
     }
 
-    /// Removes the upload of a task, where it has one, once the store knows how the task ended (K-38). One that another
-    /// task waits for stays.
+    /// Removes the upload of a task after the outcome is stored (K-38), unless another task references the upload.
     pub(super) fn discard_upload(&self, job: &Job) {
         let Some(path) = job.request.upload().map(Path::to_owned) else { return };
         let (store, folder) = (self.0.store.clone(), self.0.storage.clone());
@@ -47,14 +46,14 @@ impl Work {
                 upload::shared::forget(&store, &path, &named).await?;
                 blocking(move || upload::discard(&folder, &path, &named)).await
             };
-            // Whoever looks for uploads that are left over finds it later.
+            // The periodic cleanup of unreferenced uploads removes it later.
             if let Err(error) = discarded.await {
                 tracing::debug!(%error, "an upload could not be removed yet");
             }
         });
     }
 
-    /// Stops the work on a task that another process goes on with, or the next start.
+    /// Stops a task that another process, or the next start, continues.
     pub(super) fn let_go(&self, job: &Job) {
         let message = format!(
             "Another process goes on with this task; knowledge-task-status tells how far it is (task {})",
@@ -69,7 +68,7 @@ impl Work {
         job.end(told);
     }
 
-    /// Sees why the store writes nothing for a task any more, and does what follows.
+    /// Determines why the store rejected a write for this task, and stops the task accordingly.
     pub(super) async fn refused(&self, job: &Arc<Job>) {
         match self.0.store.task(job.id).await {
             Ok(None) => self.drop_task(job.id),
@@ -86,7 +85,8 @@ impl Work {
         }
     }
 
-    /// Writes how a task ended, however often it takes: a full disk may be emptied. Whether it is written.
+    /// Stores the outcome of a task, with unlimited retries because a full disk may be freed. Returns whether it was
+    /// stored.
     pub(super) async fn end(&self, job: &Arc<Job>, outcome: Outcome) -> bool {
         locked(&self.0.queue).stop_waiting(job);
         let end = TaskEnd { task: job.id, outcome: outcome.clone() };
@@ -95,7 +95,8 @@ impl Work {
             self.refused(job).await;
             return false;
         }
-        // Whoever hears of the end finds it in the store, unless that cannot be written.
+        // The outcome is announced after it is stored, so that a waiting caller finds it there, unless the write
+        // failed.
         job.end(outcome);
         let is_written = match written {
             Ok(_) => true,
@@ -108,7 +109,7 @@ impl Work {
         is_written
     }
 
-    /// Ends a task that is not begun here.
+    /// Ends a task that was not started in this process.
     pub(super) fn give_up(&self, end: TaskEnd) {
         let work = self.clone();
         self.0.going.spawn(async move {
@@ -119,7 +120,7 @@ impl Work {
         });
     }
 
-    /// Tries again and again until the end of a task is written, or the process ends. Whether it is written.
+    /// Retries until the outcome is stored or the process shuts down. Returns whether it was stored.
     async fn write_end(&self, end: TaskEnd) -> bool {
         loop {
             tokio::select! {

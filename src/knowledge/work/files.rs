@@ -1,4 +1,4 @@
-//! The files of a task: which wait, which are being added, and what became of the others.
+//! Progress of a task's files: waiting, in progress, and results.
 
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -14,20 +14,19 @@ use crate::knowledge::folder::FoundFile;
 use crate::knowledge::ingest::{Added, Became};
 use crate::knowledge::skipped::Skipped;
 
-/// The files of a job.
 #[derive(Debug)]
 pub(super) struct Files {
-    /// How long all of them may take; better known once they are listed.
+    /// Estimated duration of all files. Refined when they are listed.
     pub(super) guess: Guess,
     pub(super) began: Option<Instant>,
-    /// The paths it names have been looked at.
+    /// Whether the paths of the request have been expanded into files.
     pub(super) listed: bool,
     pub(super) waiting: VecDeque<FoundFile>,
     pub(super) going: HashMap<PathBuf, Far>,
     pub(super) count: usize,
-    /// What became of documents that the same import stored before its process ended.
+    /// Documents that the same import stored before its process ended.
     pub(super) brought: HashMap<DocumentId, Became>,
-    /// Files of its folders that are no documents.
+    /// Files in the imported folders that are not documents.
     pub(super) skipped: Skipped,
     results: Vec<Value>,
     tally: Tally,
@@ -41,7 +40,7 @@ struct Tally {
     failed: usize,
 }
 
-/// How many files of an import are told of one by one. The first mistakes are worth more than the last.
+/// Maximum number of per-file results of an import. The first failures are the most useful.
 const MOST_RESULTS: usize = 10_000;
 
 impl Files {
@@ -105,7 +104,7 @@ impl Files {
         }
     }
 
-    /// What is told of an import that is done.
+    /// Result of a completed import.
     pub(super) fn summary(&self) -> Value {
         let Tally { added, updated, unchanged, failed } = self.tally;
         json!({

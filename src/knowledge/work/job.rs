@@ -1,4 +1,4 @@
-//! A task of this process: what it is to do, how far it is, and the way to cancel it.
+//! A job: request, progress and cancellation of one task in this process.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -18,7 +18,7 @@ use crate::knowledge::ingest::Wish;
 use crate::knowledge::task::{Outcome, Progress, Task, TaskId, TaskKind};
 use crate::locked::locked;
 
-/// A task of this process that has not ended, or whose end is not stored yet.
+/// A task of this process that has not ended, or whose outcome is not stored yet.
 #[derive(Debug)]
 pub struct Job {
     pub id: TaskId,
@@ -30,13 +30,13 @@ pub struct Job {
     pub(super) far: watch::Sender<Far>,
     pub(super) ended: watch::Sender<Option<Outcome>>,
     pub(super) files: Mutex<Files>,
-    /// What other processes were told last of how far it is.
+    /// Progress that was last stored for other processes.
     told: Mutex<Progress>,
-    /// Another process has begun it, or may have.
+    /// Whether another process may have started it.
     pub(super) resumed: bool,
 }
 
-/// What is to be done; kept with the task.
+/// The request. Stored with the task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Request {
@@ -48,7 +48,7 @@ pub enum Request {
         metadata: Map<String, Value>,
         #[serde(default)]
         force_ocr: bool,
-        /// Also links that leave the folders that are named.
+        /// Also follow symbolic links that leave the named folders.
         #[serde(default)]
         follow_links: bool,
     },
@@ -62,7 +62,7 @@ impl Request {
         }
     }
 
-    /// What is imported, for people: the first path, and how many more there are.
+    /// Display name of an import: the first path and the number of further paths.
     pub(super) fn imported(&self) -> Option<String> {
         match self {
             Request::Import { paths, .. } => match paths.as_slice() {
@@ -74,7 +74,7 @@ impl Request {
         }
     }
 
-    /// The file that goes with the task.
+    /// The uploaded file of the task.
     pub(super) fn upload(&self) -> Option<&Path> {
         match self {
             Request::Add(wish) if wish.origin == Origin::Uploaded => Some(&wish.file_path),
@@ -82,7 +82,7 @@ impl Request {
         }
     }
 
-    /// What is wanted of one of its files, and whether the task is done with it.
+    /// The ingest request for one file, and whether the task completes with this file.
     pub(super) fn wish(&self, file: &FoundFile) -> (Wish, bool) {
         match self {
             Request::Add(wish) => (wish.clone(), true),
@@ -130,7 +130,7 @@ impl Job {
         }
     }
 
-    /// A task that was begun elsewhere.
+    /// Restores a task that was started elsewhere. Returns `None` if its request cannot be parsed.
     pub(super) fn of(task: Task, guess: Guess) -> Option<Job> {
         let request = serde_json::from_value(task.request).ok()?;
         let document = task.document.unwrap_or_else(DocumentId::random);
@@ -138,34 +138,34 @@ impl Job {
         Some(Job { resumed: true, ..job })
     }
 
-    /// How far it is, and each time it gets further.
+    /// Subscribes to progress.
     pub fn far(&self) -> watch::Receiver<Far> {
         self.far.subscribe()
     }
 
-    /// How it ended, once it has.
+    /// Subscribes to the outcome.
     pub fn ended(&self) -> watch::Receiver<Option<Outcome>> {
         self.ended.subscribe()
     }
 
-    /// How long it may take, if nothing else is going on.
+    /// Estimated duration if no other job runs.
     pub fn guess(&self) -> Duration {
         locked(&self.files).guess.time()
     }
 
-    /// How long the rest of it may take, one file after the other.
+    /// Estimated duration of the remaining work, one file at a time.
     pub(super) fn rest(&self) -> Duration {
         let share = self.far.borrow().share;
         locked(&self.files).guess.alone.mul_f64(1.0 - share.clamp(0.0, 1.0))
     }
 
-    /// When its first file was begun.
+    /// When its first file was started.
     pub fn began(&self) -> Option<Instant> {
         locked(&self.files).began
     }
 
-    /// How far it is, for other processes. None where nothing is done for it and they know already: of many that take turns,
-    /// only those are written.
+    /// Progress to store for other processes. Returns `None` if the job is idle and its progress is unchanged: of many
+    /// jobs in the rotation, only the active ones cause a write.
     pub(super) fn news(&self) -> Option<Progress> {
         let Far { step, completed, total, share } = self.far.borrow().clone();
         let progress = Progress { step, done: completed, total, share: (share.clamp(0.0, 1.0) * 1000.0) as u32 };
@@ -177,7 +177,7 @@ impl Job {
         Some(progress).filter(|progress| !is_waiting || *progress != before)
     }
 
-    /// Marks it as begun; whether it was already.
+    /// Marks it as started. Returns whether it was started before.
     pub(super) fn begin(&self) -> bool {
         let mut files = locked(&self.files);
         let before = files.began.is_some();

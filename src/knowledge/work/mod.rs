@@ -1,8 +1,8 @@
-//! Tasks that wait and run: at most so many documents at a time, and every caller in turn.
+//! Job scheduler: bounded concurrency and a fair queue per caller.
 //!
-//! The store knows of each task before its caller does, and how it ended; what only a living process has stands here:
-//! how far it is, and the way to cancel it. A task is a list of files, mostly of one; files are what takes turns, so
-//! somebody's ten thousand files do not keep another's one waiting.
+//! A task is in the store before its caller receives the ID, and so is its outcome. This module holds the state that
+//! exists only in a running process: progress and cancellation. A task is a list of files, usually of one. The unit of
+//! scheduling is a file, so one caller's ten thousand files do not delay another caller's single file.
 
 mod care;
 mod end;
@@ -33,7 +33,7 @@ use super::task::{NewTask, TaskId};
 use super::{Error, blocking, source};
 use crate::locked::locked;
 
-/// All work of one process. Cheap to clone; all clones are the same.
+/// The scheduler of this process. Clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Work(Arc<Shared>);
 
@@ -42,13 +42,13 @@ struct Shared {
     reader: Reader,
     store: Store,
     finder: Finder,
-    /// Where uploads lie.
+    /// Folder of uploads.
     storage: PathBuf,
     queue: Mutex<Queue>,
-    /// There is something new in the queue.
+    /// Notified when a job is enqueued.
     news: Notify,
     room: Arc<Semaphore>,
-    /// How many documents are processed at a time.
+    /// Maximum number of documents processed concurrently.
     together: usize,
     going: TaskTracker,
     stop: CancellationToken,
@@ -72,7 +72,7 @@ impl Work {
         }))
     }
 
-    /// Takes a task: once this returns, the store has it.
+    /// Submits a task. When this returns, the store has it.
     pub async fn submit(
         &self,
         base: BaseName,
@@ -96,7 +96,8 @@ impl Work {
             format: facts.map(|facts| facts.format.to_string()),
             size_bytes: facts.map(|facts| facts.size),
         };
-        // Spawned, as a write goes on when its caller is gone: a task that nobody here knew of would wait for ever.
+        // Spawned because the write continues when the caller disconnects. Otherwise the store would have a task that
+        // no process runs.
         let (answer, answered) = oneshot::channel();
         let (work, taken) = (self.clone(), job.clone());
         self.0.going.spawn(async move {
@@ -105,8 +106,8 @@ impl Work {
             if is_added && is_wanted {
                 work.enqueue(taken.clone());
             }
-            // Whoever was to hear of it has given it up. What cannot be given back is done: nobody else takes up a task
-            // of a process that lives.
+            // The caller disconnected. A task that cannot be cancelled runs: other processes do not adopt tasks of a
+            // live process.
             if answer.send(added).is_err() && is_added && !work.give_back(taken.id).await && !is_wanted {
                 work.enqueue(taken);
             }
@@ -115,7 +116,7 @@ impl Work {
         Ok(job)
     }
 
-    /// How long it may take until a job is done, with what waits before it.
+    /// Estimated time until a job completes, including the jobs ahead of it.
     pub fn estimate(&self, job: &Job) -> Duration {
         let queue = locked(&self.0.queue);
         let others: Duration = queue.jobs.values().filter(|other| other.id != job.id).map(|other| other.rest()).sum();
@@ -123,7 +124,7 @@ impl Work {
         job.guess() + others / together
     }
 
-    /// How long so many files may take, as far as they are known.
+    /// Estimated duration of these files, as far as their sizes can be read.
     async fn guess<P: AsRef<Path> + Send + 'static>(&self, paths: Vec<P>) -> Result<Guess, Error> {
         let work = self.clone();
         blocking(move || work.0.estimates.guess_all(&paths, work.0.together, &work.0.reader.folders)).await
@@ -134,7 +135,7 @@ impl Work {
         self.0.news.notify_one();
     }
 
-    /// How many jobs of this process wait, and how many it is at.
+    /// Number of waiting and of running jobs in this process.
     pub fn open(&self) -> (usize, usize) {
         let queue = locked(&self.0.queue);
         let running = queue.jobs.values().filter(|job| job.began().is_some()).count();
@@ -146,12 +147,12 @@ impl Work {
         locked(&self.0.queue).jobs.get(&id).cloned()
     }
 
-    /// All of them.
+    /// All jobs of this process that have not ended.
     pub fn jobs(&self) -> HashMap<TaskId, Arc<Job>> {
         locked(&self.0.queue).jobs.clone()
     }
 
-    /// Works until it is stopped. What is begun by then goes on until [`Work::finished`] or the end of the process.
+    /// Runs until shutdown. Work in progress continues until [`Work::finished`] or the end of the process.
     pub async fn run(self) {
         loop {
             let room = tokio::select! {
@@ -177,7 +178,7 @@ impl Work {
         }
     }
 
-    /// Waits for what is going on.
+    /// Waits for the work in progress.
     pub async fn finished(&self) {
         self.0.going.close();
         self.0.going.wait().await;

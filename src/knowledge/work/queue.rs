@@ -1,4 +1,4 @@
-//! Whose turn it is: every caller in turn, and of each caller every task.
+//! Fair queue: round-robin over callers, and over the tasks of each caller.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,17 +11,17 @@ use crate::locked::locked;
 
 #[derive(Debug, Default)]
 pub(super) struct Queue {
-    /// All jobs by id.
+    /// All jobs by ID.
     pub(super) jobs: HashMap<TaskId, Arc<Job>>,
-    /// Those with files that wait, by owner.
+    /// Jobs with waiting files, by owner.
     waiting: HashMap<Arc<str>, VecDeque<Arc<Job>>>,
-    /// Whose turn is next.
+    /// Round-robin order of the owners.
     turns: VecDeque<Arc<str>>,
 }
 
-/// What is done at a time.
+/// One unit of scheduled work.
 pub(super) enum Unit {
-    /// See which files a job has.
+    /// Expand the paths of an import into files.
     List,
     File(FoundFile),
 }
@@ -32,7 +32,7 @@ impl Queue {
         self.wait(job);
     }
 
-    /// Lets a job wait for its owner's next turn.
+    /// Puts a job at the end of its owner's queue.
     pub(super) fn wait(&mut self, job: Arc<Job>) {
         if !self.jobs.contains_key(&job.id) {
             return;
@@ -45,7 +45,7 @@ impl Queue {
         waiting.push_back(job);
     }
 
-    /// The next file of whoever's turn it is.
+    /// The next unit of work of the next owner.
     pub(super) fn next(&mut self) -> Option<(Arc<Job>, Unit)> {
         let owner = self.turns.pop_front()?;
         let waiting = self.waiting.get_mut(&owner)?;

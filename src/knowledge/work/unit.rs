@@ -1,4 +1,4 @@
-//! What is done at a time: the files of an import are looked for, or one file is added.
+//! Execution of one work item: listing the files of an import, or adding one file.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -20,15 +20,15 @@ use crate::knowledge::task::Outcome;
 use crate::knowledge::{Error, blocking, folder, source, upload};
 use crate::locked::locked;
 
-/// What follows on a unit.
+/// Consequence of a work item for its task.
 enum After {
-    /// Other units go on with the task, or it is done, or the next start goes on with it.
+    /// Other work items continue the task, or it has ended, or the next start resumes it.
     Nothing,
-    /// The task ends so.
+    /// The task ends with this outcome.
     Ends(Outcome),
-    /// The same, and its document is to blame.
+    /// The task ends with this outcome, and its document is the cause.
     Unreadable(Outcome),
-    /// The store refuses to write for the task: it was cancelled, or somebody else has it.
+    /// The store rejects writes for the task: it was cancelled, or another process has adopted it.
     Refused,
 }
 
@@ -54,7 +54,7 @@ impl Work {
             Ok(After::Nothing) => {}
             Ok(After::Ends(outcome)) => drop(self.end(job, outcome).await),
             Ok(After::Unreadable(outcome)) => {
-                // A task that is not known to have ended is begun again, and looks for its file.
+                // If the outcome is not stored, the task starts again and needs its upload.
                 if self.end(job, outcome).await {
                     self.discard_upload(job);
                 }
@@ -67,7 +67,7 @@ impl Work {
         }
     }
 
-    /// Begins a task in the store. What follows if it cannot be begun.
+    /// Marks a task as started in the store. Returns the consequence if that fails.
     async fn start(&self, job: &Arc<Job>) -> Option<After> {
         match self.patience(job).persistently(|| self.0.store.start_task(job.id)).await.map_err(Error::from) {
             Ok(true) => None,
@@ -77,7 +77,7 @@ impl Work {
         }
     }
 
-    /// Sees which files an import has.
+    /// Expands the paths of an import into files.
     async fn list(&self, job: &Arc<Job>) -> After {
         let Request::Import { paths, recursive, follow_links, .. } = &job.request else { return After::Nothing };
         let options = folder::Options { recursive: *recursive, follow_links: *follow_links };
@@ -120,7 +120,7 @@ impl Work {
         After::Ends(Outcome::Completed(locked(&job.files).summary()))
     }
 
-    /// What an import has stored before its process ended.
+    /// Documents that an import stored before its process ended.
     async fn brought(&self, job: &Job) -> Result<HashMap<DocumentId, Became>, Error> {
         if !job.resumed {
             return Ok(HashMap::new());
@@ -130,7 +130,7 @@ impl Work {
         Ok(imported.into_iter().map(|(document, replaced)| (document, became(replaced))).collect())
     }
 
-    /// Adds one file. The last file of a task ends it.
+    /// Adds one file. The last file of a task completes it.
     async fn file(&self, job: &Arc<Job>, file: FoundFile) -> After {
         let (mut wish, ends) = job.request.wish(&file);
         let path = file.path;
@@ -154,7 +154,8 @@ impl Work {
         let began = Instant::now();
         let added = loop {
             let added = self.0.reader.add(&wish, target, |far| job.tell(&path, far)).await;
-            // What it writes waits by itself. What it reads first comes before anything that takes long.
+            // Writes are retried inside. Reads come before any expensive step, so a transient failure restarts the
+            // whole file.
             if !added.as_ref().is_err_and(Error::passes) {
                 break added;
             }
@@ -164,7 +165,7 @@ impl Work {
         };
         self.learn(&path, &added, began).await;
         match (added, ends) {
-            // The store has the end of the task already, with the document.
+            // The outcome of the task was stored in the same transaction as the document.
             (Ok(added), true) => {
                 locked(&self.0.queue).forget(job);
                 job.end(Outcome::Completed(added.result()));
@@ -190,7 +191,7 @@ impl Work {
         }
     }
 
-    /// Where an upload lies here: it may have come to another instance.
+    /// Local path of an upload. If another instance received it, it is fetched first.
     async fn upload_here(&self, job: &Job, path: &Path) -> Result<PathBuf, Error> {
         let bring = || upload::shared::here(&self.0.store, &self.0.storage, path.to_owned());
         loop {
@@ -201,7 +202,7 @@ impl Work {
         }
     }
 
-    /// Notes how long a file took, for guesses about others.
+    /// Records the duration of a file for estimates.
     async fn learn(&self, path: &Path, added: &Result<Added, Error>, began: Instant) {
         if let (Ok(added), Ok(metadata)) = (added, tokio::fs::metadata(path).await)
             && added.became != Became::Unchanged
