@@ -1,24 +1,24 @@
-//! The forms an answer can be wanted in.
+//! Response modes: buffered, passthrough and streaming.
 
 use crate::providers::Answered;
 use crate::providers::call::{Call, Outcome};
 use crate::providers::chat::Completion;
 use crate::providers::stream::Stream;
 
-/// Asks one provider for an answer in one form.
+/// Calls one provider and reads the response in one mode.
 pub(super) trait Bring {
     type Answer;
 
     fn bring(call: Call<'_>) -> impl Future<Output = Outcome<Self::Answer>> + Send;
 }
 
-/// All of it, read.
+/// Buffered: the complete response, parsed.
 pub(super) struct Whole;
 
-/// All of it, as it came where that can be.
+/// Passthrough: the complete response, forwarded without parsing if the provider's protocol allows it.
 pub(super) struct AsItCame;
 
-/// The beginning, and the rest as it comes.
+/// Streaming: returns after the first event, and the caller reads the rest as it arrives.
 pub(super) struct InPieces;
 
 impl Bring for Whole {

@@ -1,4 +1,4 @@
-//! How much each caller may spend in a day. Pure but for the lock: the day is handed in.
+//! Daily budget per caller. No I/O: the caller passes in the current day.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -8,7 +8,7 @@ use crate::config::router::Budget;
 use crate::locked::locked;
 use crate::providers::chat::Usage;
 
-/// What callers have spent today, and what they may. Forgotten when the program ends.
+/// Spending of each caller today, and the limits. Kept in memory only, so a restart resets it.
 #[derive(Debug)]
 pub struct Budgets {
     settings: Budget,
@@ -28,22 +28,22 @@ struct Amount {
     cost: f64,
 }
 
-/// A moment, as far as budgets go.
+/// The current day and the time until it ends.
 #[derive(Debug, Clone, Copy)]
 pub struct Today {
     pub day: u64,
-    /// Until the next one begins.
+    /// Time until the next day begins.
     pub left: Duration,
 }
 
-/// What a caller has used up.
+/// The budget that is exhausted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsedUp {
     Tokens,
     Cost,
 }
 
-/// Whoever comes after so many others shares one budget with the rest.
+/// Bounds the map. Callers beyond this number share one budget.
 const MOST_CALLERS: usize = 10_000;
 const REST: &str = "";
 const DAY: u64 = 24 * 60 * 60;
@@ -53,7 +53,8 @@ impl Budgets {
         Budgets { settings, spent: Mutex::default() }
     }
 
-    /// Whether a caller may ask. One answer may go beyond what is left: nobody knows before what it will cost.
+    /// Whether a caller may send a request. The last response may exceed the budget, because its cost is unknown in
+    /// advance.
     pub fn check(&self, caller: &str, today: Today) -> Result<(), UsedUp> {
         let spent = locked(&self.spent);
         let amounts = &spent.by_caller;
@@ -66,7 +67,7 @@ impl Budgets {
         }
     }
 
-    /// Counts what an answer cost.
+    /// Adds the tokens and the cost of a response.
     pub fn spend(&self, caller: &Arc<str>, usage: Usage, cost: Option<f64>, today: Today) {
         if self.settings == Budget::default() {
             return;
@@ -84,7 +85,7 @@ impl Budgets {
 }
 
 impl Today {
-    /// Of a moment in seconds since 1970.
+    /// From seconds since the Unix epoch.
     pub fn at(seconds: u64) -> Today {
         Today { day: seconds / DAY, left: Duration::from_secs(DAY - seconds % DAY) }
     }

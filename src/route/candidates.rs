@@ -1,34 +1,35 @@
-//! Who is asked for which model, and in which order (P-12, P-17). Pure.
+//! Failover candidates: which providers are tried for which model, and in which order (P-12, P-17). No I/O.
 
 use super::decide::{Choice, Why};
 use crate::providers::catalog::{self, By, Offer};
 
-/// A provider, one of its keys, and a model in its own words.
+/// A provider, one of its keys, and the model name as the provider spells it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// The place of the provider among the offers.
+    /// Index of the provider among the offers.
     pub provider: usize,
     pub key: usize,
     pub model: String,
     pub why: Why,
-    /// How the provider was found.
+    /// How the provider was selected.
     pub by: By,
 }
 
-/// Those who can be asked, best first, and models that nobody serves.
+/// Candidates, best first, and the models that no provider serves.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Candidates {
     pub asked: Vec<Candidate>,
     pub unserved: Vec<String>,
 }
 
-/// Nobody waits for more than this many failures.
+/// Bounds how many failures a caller waits for.
 const MOST: usize = 16;
 
-/// For each model: its provider with every key, then others that list the same model, unless the provider was named too.
+/// For each model: its provider with every key, then other providers that list the same model, unless the caller also
+/// named the provider.
 ///
-/// `lacks` tells that a provider is known not to have a model. There, what categories advise is not asked for; what
-/// a caller or the operator named is, as lists are often incomplete.
+/// `lacks` returns whether a provider does not have a model. A model that a category recommends is then skipped
+/// . A model that a caller or the operator named is tried anyway, because model lists are often incomplete.
 pub fn candidates(
     models: &[Choice],
     offers: &[Offer<'_>],
@@ -37,7 +38,7 @@ pub fn candidates(
 ) -> Candidates {
     let mut found = Candidates::default();
     for Choice { model, why, advised, stays } in models {
-        // What must stay goes to a provider by its name, and to no guess.
+        // A prompt that must stay goes only to a provider named by prefix, never to a guess.
         let target = catalog::find(model, offers, default_provider).filter(|found| !stays || found.by == By::Prefix);
         let served = target.filter(|target| !advised || !lacks(target.provider, target.model));
         let of = |provider: usize, model: &str, by: By| {
@@ -50,15 +51,15 @@ pub fn candidates(
                 by,
             })
         };
-        // A caller who names the provider too wants no other. One that was found on this machine stands in for no one
-        // far away: it may be anybody.
+        // A caller who also names the provider accepts no other. A detected local server never replaces a remote
+        // provider, because any process on this machine may run it.
         let pinned = *stays || *why == Why::Asked && target.is_some_and(|target| target.by == By::Prefix);
         let far = served.is_some_and(|served| !offers[served.provider].detected);
         let others = (0..offers.len()).filter(|other| {
             !pinned && served.is_none_or(|served| served.provider != *other) && !(far && offers[*other].detected)
         });
-        // A provider before the slash is meant: its name is not looked for elsewhere without it. But what is before a
-        // slash may also be a part of the name.
+        // A prefix before the slash names the provider, so the bare name is not searched elsewhere. But the prefix may
+        // also be part of the model name.
         let elsewhere = others.filter(|other| offers[*other].lists(model)).map(|other| of(other, model, By::List));
         let first = served.map(|served| of(served.provider, served.model, served.by));
         let mut is_served = false;

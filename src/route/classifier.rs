@@ -1,4 +1,4 @@
-//! Who classifies prompts for the router, and what it is told.
+//! Classification of prompts for the router.
 
 use std::time::Instant;
 
@@ -8,7 +8,7 @@ use crate::classify::taxonomy::Category;
 use crate::classify::{self, Classification};
 use crate::upstream::{RemoteClassifier, RemoteVerdict};
 
-/// What the router is told of a prompt.
+/// Result of classifying a prompt.
 #[derive(Debug, Clone)]
 pub struct Looked {
     pub seen: Seen,
@@ -20,18 +20,18 @@ pub struct Looked {
     pub took: std::time::Duration,
 }
 
-/// Who classifies: a server elsewhere if there is one, and corbie itself where that cannot (C-64).
+/// The external classifier if one is configured, with the built-in classifier as fallback (C-64).
 #[derive(Debug, Clone)]
 pub struct Classifier {
     external: Option<RemoteClassifier>,
     own: Option<Classification>,
-    /// The category of prompts that nobody is sure of.
+    /// The category of prompts below the confidence threshold.
     fallback: String,
 }
 
-/// How many categories are told.
+/// Number of categories in the result.
 const TOP: usize = 5;
-/// How many characters of a prompt a server elsewhere is sent.
+/// Number of characters of a prompt that the external classifier receives.
 const LONGEST: usize = 32_768;
 
 impl Classifier {
@@ -43,23 +43,24 @@ impl Classifier {
         self.external.as_ref()
     }
 
-    /// Classifies a prompt. One that cannot be, such as one without words, is not.
+    /// Classifies a prompt. Returns `None` if that is impossible, for example because the prompt contains no words.
     pub async fn look(&self, prompt: &str) -> Option<Looked> {
         let started = Instant::now();
         if let Some(external) = &self.external {
-            // Its servers take no longer texts than ours.
+            // External classifiers have the same limit as the built-in one.
             match external.classify(clip(prompt, LONGEST)).await {
                 Ok(verdict) => return Some(self.told(&verdict, started)),
-                // The server's own state is told when it changes.
+                // The external classifier logs its own state changes.
                 Err(error) => tracing::debug!(%error, "the external classifier did not answer"),
             }
         }
         let own = self.own.as_ref()?;
-        // A long prompt says in its first pages what it is about.
+        // The first pages of a long prompt determine its category.
         self.found(own, clip(prompt, own.settings().max_text_length), started).await
     }
 
-    /// What a server elsewhere said. Its advice on the model holds for a doubtful category too: it knows of the doubt.
+    /// Result of the external classifier. Its recommended model also applies to a category below the threshold: the
+    /// server knew its confidence when it recommended the model.
     fn told(&self, verdict: &RemoteVerdict, started: Instant) -> Looked {
         let categories = &verdict.categories;
         let advise = |category: &str| Advice {
@@ -90,7 +91,7 @@ impl Classifier {
         }
     }
 
-    /// What corbie itself finds.
+    /// Result of the built-in classifier.
     async fn found(&self, own: &Classification, text: &str, started: Instant) -> Option<Looked> {
         let classify::Classified { text, published, verdict } = own.classify(text).await.ok()?;
         let taxonomy = &published.taxonomy;
@@ -121,7 +122,7 @@ impl Classifier {
     }
 }
 
-/// The first so many characters.
+/// The first `most` characters.
 fn clip(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most) {
         Some((end, _)) => &text[..end],

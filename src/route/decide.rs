@@ -1,22 +1,21 @@
-//! Decides which model answers a prompt.
+//! Routing decision: which models may answer a prompt, in which order.
 //!
-//! Pure: takes what the caller asked for, what the classifier said and what the operator configured, and returns a
-//! [`Decision`]. All waiting happens elsewhere.
+//! Does no I/O: takes the requested model, the classification and the settings, and returns a [`Decision`].
 
 use super::ground::Verdict;
 use crate::config::router as config;
 
-/// What a classifier said of a prompt.
+/// Output of a classifier for a prompt.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seen {
     pub advice: Advice,
-    /// How sure it is.
+    /// Probability of the category.
     pub confidence: f32,
-    /// The advice for the fallback category, where there is one.
+    /// Recommendation for the fallback category, if there is one.
     pub fallback: Option<Advice>,
 }
 
-/// What a category stands for.
+/// Recommendation for a category.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Advice {
     pub category: String,
@@ -27,38 +26,38 @@ pub struct Advice {
     pub rule: Option<String>,
 }
 
-/// What the operator configured.
+/// Configuration of the decision.
 #[derive(Debug, Clone)]
 pub struct Policy<'a> {
-    /// Below this confidence the fallback category counts.
+    /// Minimum confidence. Below it, the fallback category applies.
     pub threshold: f32,
     pub settings: &'a config::Router,
-    /// Used where nothing else names a model.
+    /// Used if no model is named or recommended.
     pub default_model: Option<String>,
-    /// What the documents know of the prompt, where they have a say.
+    /// How well the knowledge base covers the prompt, if grounding is enabled.
     pub grounds: Option<Verdict>,
 }
 
-/// What the router chose, and why. The reason is logged and told to the caller.
+/// The selected models, and why. The reason is logged and returned to the caller.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
-    /// Models in the order they should be asked. Empty where nobody names one: then there is nothing to ask.
+    /// Models in the order in which they are tried. Empty if no model is named or recommended.
     pub models: Vec<Choice>,
     pub use_reasoning: bool,
     pub category: Option<String>,
     pub system_prompt: Option<String>,
-    /// The classifier was not sure enough of its category.
+    /// The confidence was below the threshold.
     pub fell_back: bool,
 }
 
-/// A model, and who chose it.
+/// A model, and why it was selected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Choice {
     pub model: String,
     pub why: Why,
-    /// It is a recommendation: neither the caller nor the operator has named it.
+    /// A recommendation: neither the caller nor the operator has named the model.
     pub advised: bool,
-    /// Only the provider that is named with it may be asked.
+    /// Only the provider named with the model may be called.
     pub stays: bool,
 }
 
@@ -70,7 +69,7 @@ pub enum Why {
     Rule(String),
     /// The category's own model.
     Category,
-    /// The documents answer the prompt, or know nothing about it.
+    /// The knowledge base answers the prompt, or contains nothing about it.
     Documents,
     /// One of the category's fallback models.
     Fallback,
@@ -79,8 +78,8 @@ pub enum Why {
     Default,
 }
 
-/// A model that the caller names is not replaced unless the operator says so; a prompt that was not classified gets the
-/// default (P-11).
+/// Returns the models for a prompt. A model that the caller names is not replaced unless the operator allows it. A
+/// prompt that was not classified gets the default model (P-11).
 pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> Decision {
     let settings = policy.settings;
     let sure = seen.is_some_and(|seen| seen.confidence >= policy.threshold);
@@ -117,14 +116,14 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> 
         models,
         use_reasoning: advice.is_some_and(|advice| advice.use_reasoning),
         category: advice.map(|advice| advice.category.clone()),
-        // A wrong expert's prompt is worse than none.
+        // The system prompt of a wrong category is worse than none.
         system_prompt: advice.filter(|_| sure || fell_back).and_then(|advice| advice.system_prompt.clone()),
         fell_back,
     }
 }
 
 impl Decision {
-    /// Whether the prompt may go nowhere but where its category says.
+    /// Whether the prompt may only go to the models configured for its category.
     pub fn stays(&self) -> bool {
         self.models.iter().any(|choice| choice.stays)
     }
@@ -147,7 +146,7 @@ impl Why {
 mod tests {
     use super::*;
 
-    /// What is decided with some settings more.
+    /// The decision with modified settings.
     fn decided(asked: Option<&str>, seen: Option<&Seen>, more: impl FnOnce(&mut config::Router)) -> Decision {
         let mut settings = settings();
         more(&mut settings);

@@ -1,7 +1,7 @@
-//! What became of the last prompts, as resources.
+//! Decision records of recent prompts as MCP resources.
 //!
-//! Where instances share a database, each tells what all of them were asked; while that does not answer, what it was asked
-//! itself.
+//! With a shared database, each instance shows the records of all instances. While the database does not respond, an
+//! instance shows only its own.
 
 use std::time::Duration;
 
@@ -21,12 +21,12 @@ use crate::knowledge::store::postgres;
 
 /// The newest decisions, newest first.
 const DECISIONS: &str = "corbie://decisions";
-/// How many of them one reading shows.
+/// Number of decisions in one response.
 const SHOWN: usize = 100;
-/// How long a database is waited for.
+/// Timeout for the database.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// A record as it is shown.
+/// A serialized record.
 #[derive(Debug)]
 struct Told {
     id: u64,
@@ -75,7 +75,7 @@ async fn newest_for(router: &Router, caller: &Caller) -> Vec<Told> {
     let may_see = |record: &Record| may_see(caller, record);
     let most = SHOWN.min(records.most());
     if let Some((store, whose)) = shared(router, caller) {
-        // Before the others are asked for: what is written meanwhile is among one of both, or both.
+        // Read before the database: a record written in between is then in one of the lists, or in both.
         let own = records.newest_unwritten(most, may_see);
         if let Some(kept) = in_time(store.newest_decisions(whose, most)).await {
             return merged(own.iter().map(Told::of), kept.into_iter().filter_map(Told::kept), most);
@@ -92,13 +92,13 @@ async fn one_for(router: &Router, caller: &Caller, id: u64) -> Option<Told> {
     in_time(store.decision(id, whose)).await.flatten().and_then(Told::kept)
 }
 
-/// What others asked for is for the operator, and whoever is trusted as far.
+/// Records of other callers are visible to the operator and to trusted callers.
 fn may_see(caller: &Caller, record: &Record) -> bool {
     caller.trust == TrustLevel::Trusted || record.caller.as_deref() == Some(&*caller.identity)
 }
 
-/// The same for what other instances were asked. Who has no token is whoever connects on one machine; by the same name,
-/// another machine knows somebody else.
+/// The same for records of other instances. A caller without a token has a generic identity, which belongs to a
+/// different caller on another machine.
 fn may_see_of_others(caller: &Caller) -> Option<Whose<'_>> {
     match caller.trust {
         TrustLevel::Trusted => Some(Whose::Everybodys),
@@ -106,7 +106,7 @@ fn may_see_of_others(caller: &Caller) -> Option<Whose<'_>> {
     }
 }
 
-/// Where the decisions of all instances are, and which of them a caller may see.
+/// The store with the decisions of all instances, and which of them a caller may see.
 fn shared<'a>(router: &'a Router, caller: &'a Caller) -> Option<(&'a postgres::Store, Whose<'a>)> {
     let store = router.knowledge()?.shared_store().filter(|_| router.records().most() > 0)?;
     Some((store, may_see_of_others(caller)?))
@@ -126,7 +126,7 @@ async fn in_time<T>(asked: impl Future<Output = Result<T, store::Error>>) -> Opt
     }
 }
 
-/// The newest of two lists, each once.
+/// The newest of two lists, without duplicates.
 fn merged(own: impl Iterator<Item = Told>, kept: impl Iterator<Item = Told>, most: usize) -> Vec<Told> {
     let mut told: Vec<Told> = own.chain(kept).collect();
     told.sort_by_key(|told| std::cmp::Reverse((told.at_ms, told.id)));
@@ -141,7 +141,7 @@ impl Told {
         Told { id: record.id, at_ms: record.at_ms, json }
     }
 
-    /// None where somebody has written there what is no JSON.
+    /// `None` if the stored text is not JSON.
     fn kept(decision: Decision) -> Option<Told> {
         let Decision { id, at_ms, record, .. } = decision;
         Some(Told { id, at_ms, json: RawValue::from_string(record).ok()? })

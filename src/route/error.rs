@@ -1,4 +1,4 @@
-//! Why a prompt got no answer, and how that is put to MCP callers (P-13, P-16).
+//! Routing errors, and how MCP callers receive them (P-13, P-16).
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::budget::UsedUp;
 use crate::providers;
 
-/// Why there is no answer.
+/// Why a request was not answered.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -24,21 +24,21 @@ pub enum Error {
     NoModel { advised: Vec<String>, stays: bool },
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
-    /// A request that came as it is and has to be read.
+    /// A passthrough request that had to be parsed and could not be.
     #[error("{}", unread(.0))]
     Unread(providers::Error),
     #[error("{}", over_budget(*.used_up))]
     OverBudget { used_up: UsedUp, left: Duration },
     #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
     Timeout,
-    /// Of those who were asked, the one whose failure tells the most.
+    /// The most informative failure of all candidates.
     #[error("{provider}, model `{model}`: {error}")]
     Provider { provider: String, model: String, error: providers::Error, asked: usize },
 }
 
 impl Error {
-    /// The failure that tells more: that one did not have the model, or was not asked at all, says little beside why
-    /// another did not answer.
+    /// The more informative of two failures. A missing model and an open circuit breaker explain less than the error of
+    /// a provider that was called.
     pub(super) fn unless(self, before: Option<Error>) -> Error {
         let says_little = |error: &Error| {
             matches!(error, Error::Provider { error: providers::Error::ModelNotFound | providers::Error::Resting, .. })
@@ -49,7 +49,7 @@ impl Error {
         }
     }
 
-    /// Which of the contract's codes it is.
+    /// The error code of the specification.
     pub fn code(&self) -> Code {
         use providers::Error as Provider;
         match self {
@@ -70,7 +70,7 @@ impl Error {
         }
     }
 
-    /// A word that stays the same, for programs.
+    /// A stable name for programs.
     pub fn error_type(&self) -> &'static str {
         match self.code() {
             Code::Authentication => "AuthenticationError",
@@ -84,7 +84,7 @@ impl Error {
         }
     }
 
-    /// A finer word: the provider's own for a request it did not take, ours for everything else.
+    /// A finer name: the provider's own for a request it rejected, ours for every other error.
     pub fn kind(&self) -> &str {
         match self {
             Error::NoProvider => "no_provider",
@@ -99,7 +99,7 @@ impl Error {
         }
     }
 
-    /// The parameter that is wrong.
+    /// The invalid parameter.
     pub fn parameter(&self) -> Option<&str> {
         match self {
             Error::UnknownModel { .. } => Some("model"),
@@ -109,7 +109,7 @@ impl Error {
         }
     }
 
-    /// How long to wait before it is worth trying again.
+    /// Delay before a retry can succeed.
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
             Error::OverBudget { left, .. } => Some(*left),
@@ -118,7 +118,7 @@ impl Error {
         }
     }
 
-    /// What a program needs to act on it.
+    /// Structured data with which a program can react.
     fn details(&self) -> Option<Value> {
         match self {
             Error::UnknownModel { model, near, .. } => Some(json!({ "model": model, "near": near })),

@@ -1,4 +1,4 @@
-//! Keeps what the router knows of others up to date while a server runs: their models (P-06), their categories (C-62).
+//! Background refresh of model lists (P-06) and of the external classifier's categories (C-62).
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::router::Router;
 use super::shared_models;
 use crate::providers::pool::FRESH;
 
-/// Looks for local servers now, and from then on asks for models again whenever what is known has become old. Providers
-/// elsewhere are not asked before somebody wanted to know their models. Clients are told of changes, and other instances.
+/// Detects local servers, then refreshes model lists when they expire. Lists of remote providers are not fetched until
+/// a request needs them. Clients and other instances are notified of changes.
 pub async fn follow(router: Router, server: Server) {
     let pool = router.pool();
     let mut changes = pool.changes();
@@ -26,7 +26,7 @@ pub async fn follow(router: Router, server: Server) {
         }
         loop {
             tokio::time::sleep(LOOK_AGAIN).await;
-            // Also while the lists are fresh: who was just started is in none of them.
+            // Also while the lists are fresh: a server that was just started is in none of them.
             pool.detect().await;
             if pool.was_listed().await {
                 pool.list(FRESH).await;
@@ -47,5 +47,5 @@ pub async fn follow(router: Router, server: Server) {
     tokio::join!(keep, tell, look_after, shared_models::share(&router));
 }
 
-/// How soon a local server that was just started is found.
+/// How soon a newly started local server is detected.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);

@@ -1,4 +1,4 @@
-//! What the documents know of a prompt, where the operator wants them to be asked (`router.grounding`).
+//! Grounding: passages of the knowledge base for a prompt (`router.grounding`).
 
 use std::time::Duration;
 
@@ -9,56 +9,56 @@ use crate::knowledge::grounding::Fence;
 use crate::knowledge::search::{Passage, Question};
 use crate::knowledge::{Error, Knowledge};
 
-/// What was found.
+/// Search results for a prompt.
 #[derive(Debug, Clone, Default)]
 pub struct Grounds {
-    /// Of the best passage; 0 where there is none.
+    /// Relevance of the best passage, or 0 if there is none.
     pub relevance: f32,
     pub passages: Vec<Passage>,
 }
 
-/// What that means.
+/// How well the knowledge base covers a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The documents answer the prompt.
     Known,
-    /// They may.
+    /// The documents may answer it.
     Unsure,
-    /// They say nothing about it.
+    /// The documents contain nothing about it.
     Unknown,
 }
 
-/// What the documents of the knowledge base may say about a prompt.
+/// How the knowledge base is used for a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Documents {
     #[default]
     Asked,
-    /// It already comes with passages, and so relevant are they.
+    /// The prompt already contains passages with this relevance.
     Brought(f32),
-    /// Whoever asks may not see them.
+    /// The caller has no access to them.
     Hidden,
 }
 
-/// What came of it.
+/// Effect of grounding on a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Say {
     pub verdict: Verdict,
-    /// The model that would be asked first if there were no documents.
+    /// The model that would be tried first without grounding.
     pub otherwise: Option<String>,
 }
 
-/// Nobody waits longer for documents before a model is asked.
+/// Timeout for the search.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// As much of a prompt is looked for.
+/// Number of characters of a prompt used as the query.
 const LONGEST: usize = 500;
 
-/// Looks for passages. What goes wrong costs the passages and not the answer.
+/// Searches for passages. On failure the prompt is answered without them.
 pub(super) async fn look(knowledge: &Knowledge, settings: &config::Grounding, prompt: &str) -> Option<Grounds> {
     let query: String = prompt.chars().take(LONGEST).collect();
     if !settings.enabled || query.trim().is_empty() {
         return None;
     }
-    // A database that is known to be away is not waited for with every prompt.
+    // While the database is unavailable, prompts do not wait for it.
     if knowledge.cannot_search() {
         tracing::debug!("a prompt was routed without asking the knowledge base, which is away");
         return None;
@@ -105,7 +105,7 @@ impl Verdict {
 }
 
 impl Grounds {
-    /// What a model is told of them; nothing where there are none.
+    /// The passages as a message for the model. `None` if there are none.
     pub(super) fn prompt(&self) -> Option<String> {
         let fence = Fence::new();
         (!self.passages.is_empty()).then(|| format!("{}\n\n{}", fence.hints(), fence.passages(&self.passages)))

@@ -1,4 +1,4 @@
-//! A prompt on its way, and its record when it has arrived.
+//! A routed request and its decision record.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,7 +17,8 @@ use crate::providers::chat::Usage;
 use crate::providers::provider::Provider;
 use crate::telemetry::FOR_COLLECTORS;
 
-/// One prompt's way. Whatever becomes of it, there is one record of it: dropped before its end, it was cancelled.
+/// A request being routed. Writes exactly one record, also on drop: if dropped before it finished, the request counts
+/// as cancelled.
 #[derive(Debug)]
 pub(super) struct Journey {
     router: Arc<Shared>,
@@ -25,7 +26,7 @@ pub(super) struct Journey {
     caller: Option<Arc<str>>,
     started: Instant,
     ended: bool,
-    /// Around everything that happens on the way; for collectors.
+    /// Covers the whole request; exported to collectors.
     span: Span,
 }
 
@@ -43,7 +44,7 @@ impl Journey {
         Journey { router, record, caller, started: Instant::now(), ended: false, span }
     }
 
-    /// What is done for it is done within this span.
+    /// The span to use for all work on the request.
     pub(super) fn span(&self) -> Span {
         self.span.clone()
     }
@@ -100,14 +101,14 @@ impl Journey {
         });
     }
 
-    /// Somebody has begun to answer.
+    /// A provider has started to respond.
     pub(super) fn chosen(&mut self, provider: &Provider, candidate: &Candidate) {
         self.record.provider = Some(provider.name.clone());
         self.record.model = Some(candidate.model.clone());
         self.record.chosen_by(&candidate.why);
     }
 
-    /// It ended well; gives its record.
+    /// The request succeeded. Returns its record.
     pub(super) fn answered(&mut self, usage: Usage, price: Option<Price>) -> Record {
         self.record.outcome = Outcome::Answered;
         self.spend(usage, price);
@@ -115,7 +116,7 @@ impl Journey {
         self.record.clone()
     }
 
-    /// Records what an answer, or a part of one, used, and charges its caller for it.
+    /// Records the usage of a complete or partial response and charges the caller.
     pub(super) fn spend(&mut self, usage: Usage, price: Option<Price>) {
         self.record.usage = Some(Tokens::from(usage));
         self.record.cost = price.map(|price| cost(usage, price));
@@ -124,7 +125,7 @@ impl Journey {
         }
     }
 
-    /// It was answered before, and costs nothing.
+    /// The response came from the cache and costs nothing.
     pub(super) fn given_again(mut self, provider: &str, model: &str) -> Record {
         let record = &mut self.record;
         record.outcome = Outcome::Answered;
@@ -134,7 +135,7 @@ impl Journey {
         self.record.clone()
     }
 
-    /// It failed; gives back why.
+    /// The request failed. Returns the error.
     pub(super) fn failed(&mut self, error: Error) -> Error {
         self.record.outcome = Outcome::Failed;
         self.record.error = Some(error.kind().to_owned());

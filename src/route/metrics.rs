@@ -1,4 +1,4 @@
-//! What the router did, for operators: whom it asked, how that went, what it cost.
+//! Metrics of the router: attempts, latency, retries, decisions, tokens and cost.
 
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -59,7 +59,7 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A provider was asked, with so many requests.
+    /// Counts one attempt, which may have sent several requests.
     pub(super) fn attempted(&self, provider: &str, result: &'static str, requests: usize, took: Duration) {
         let provider = provider.to_owned();
         let attempted = Attempted { provider: provider.clone(), result };

@@ -1,4 +1,4 @@
-//! Sends each prompt to the model that suits it.
+//! Routing of prompts to models and providers.
 
 mod bring;
 pub mod budget;

@@ -1,15 +1,15 @@
-//! Names of models that are like one that nobody serves. Pure.
+//! Suggestions for an unknown model name. No I/O.
 
-/// Names that are less alike are no suggestion.
+/// Minimum similarity of a suggestion.
 const LIKE: f64 = 0.85;
 const MOST: usize = 3;
 
-/// The most alike, best first.
+/// The most similar names, best first.
 pub(super) fn near<'a>(wanted: &str, known: impl Iterator<Item = &'a str>) -> Vec<String> {
     let wanted = wanted.to_lowercase();
     let score = |id: &str| {
         let id = id.to_lowercase();
-        // A part of a name is how people say it.
+        // Users often type a part of the name.
         let part = if id.contains(&wanted) || wanted.contains(&id) { 0.3 } else { 0.0 };
         strsim::jaro_winkler(&id, &wanted) + part
     };

@@ -1,11 +1,11 @@
-//! What a chat says once it was routed: the category's system prompt, and how much to think (C-63). Pure.
+//! Changes a routed chat: the category's system prompt and the reasoning effort (C-63). No I/O.
 
 use super::decide::Decision;
 use crate::config::router::SystemPrompt;
 use crate::providers::Chat;
 use crate::providers::chat::{Effort, Message, Part, Reasoning, Role};
 
-/// Puts the category's prompt where the operator wants it.
+/// Inserts the category's system prompt as configured.
 pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPrompt) {
     let has_own = chat.messages.iter().any(|message| message.role == Role::System);
     let Some(prompt) = decision.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) else { return };
@@ -14,21 +14,21 @@ pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPromp
     }
 }
 
-/// Puts passages of documents before what the person said last. They come from anywhere, so they have no more say than the
-/// person, and what they ask for is told not to be done.
+/// Inserts passages before the last user message. They are untrusted content. They get the role `user`, and the message
+/// instructs the model not to follow instructions in them.
 pub fn with_passages(chat: &mut Chat, passages: &str) {
     let last = chat.messages.iter().rposition(|message| message.role == Role::User);
     chat.messages.insert(last.unwrap_or(chat.messages.len()), Message::text(Role::User, passages));
 }
 
-/// How much a routed model thinks. What the caller asked for stays; a model of which nothing is known is told nothing,
-/// as it may refuse the word.
+/// Reasoning effort for a routed model. An effort set by the caller is kept. A model with unknown capabilities gets
+/// none, because it may reject the parameter.
 pub fn reasoning(asked: Option<Reasoning>, use_reasoning: bool, can_think: bool, effort: Effort) -> Option<Reasoning> {
     let wanted = if use_reasoning { Reasoning::Effort(effort) } else { Reasoning::Off };
     asked.or(can_think.then_some(wanted))
 }
 
-/// What is classified: the last thing the person said.
+/// The text to classify: the last user message.
 pub fn question(chat: &Chat) -> String {
     let last = chat.messages.iter().rev().filter(|message| message.role == Role::User);
     let texts = |message: &Message| {
@@ -41,7 +41,7 @@ pub fn question(chat: &Chat) -> String {
     last.map(texts).find(|text| !text.trim().is_empty()).unwrap_or_default()
 }
 
-/// Whether the person shows anything that is no text: a picture, or what a tool gave.
+/// Whether a user message contains anything but text, such as an image or a tool result.
 pub fn shows_something(chat: &Chat) -> bool {
     let says = |part: &Part| !matches!(part, Part::Text { .. } | Part::CacheMark { .. });
     chat.messages.iter().any(|message| message.role == Role::User && message.parts.iter().any(says))

@@ -1,6 +1,6 @@
-//! What became of a prompt: one record for each, for people who ask why.
+//! Decision record: how one prompt was routed and what came of it.
 //!
-//! A record never holds the prompt or the answer.
+//! A record never contains the prompt or the response.
 
 use std::sync::Arc;
 
@@ -116,7 +116,7 @@ pub struct Tokens {
 }
 
 impl Record {
-    /// The provider and the model that answered; empty where nobody has.
+    /// The provider and the model that answered; empty if none has.
     pub fn answered_by(&self) -> (&str, &str) {
         (self.provider.as_deref().unwrap_or_default(), self.model.as_deref().unwrap_or_default())
     }
@@ -137,14 +137,14 @@ impl From<Usage> for Tokens {
     }
 }
 
-/// What an answer cost.
+/// Cost of a response.
 pub fn cost(usage: Usage, price: Price) -> f64 {
     let cached = usage.cached.min(usage.prompt);
     let million = |tokens: u64, price: f64| tokens as f64 * price / 1e6;
     let cost = million(usage.prompt - cached, price.input)
         + million(cached, price.cached.unwrap_or(price.input))
         + million(usage.completion, price.output);
-    // Sums of such fractions have a tail that nobody wants to read.
+    // Rounds off floating-point noise.
     (cost * 1e12).round() / 1e12
 }
 

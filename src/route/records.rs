@@ -1,8 +1,7 @@
-//! The last records, in memory, and which of them others have not been given yet.
+//! Decision log in memory, which also is the queue of records to write to a shared database.
 //!
-//! Where instances share a database, what waits to be written there is the end of what is kept here: there is no other
-//! queue. What is dropped to make room is dropped unwritten, and would have been forgotten there as well, as the same
-//! bound holds for both.
+//! There is no separate queue: the records waiting to be written are the tail of the log. A record evicted from the log
+//! is evicted unwritten. The same bound applies to both, so the database would have pruned it as well.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,16 +12,16 @@ use tokio::sync::Notify;
 use super::record::Record;
 use crate::locked::locked;
 
-/// The last records.
+/// The most recent records.
 #[derive(Debug)]
 pub struct Records {
     most: usize,
-    /// Prompts so far.
+    /// Number of prompts so far.
     count: AtomicU64,
-    /// Of this process, among all that share a database; once it is known.
+    /// Number of this process among all that share the database, once assigned.
     number: OnceLock<u32>,
     kept: Mutex<Kept>,
-    /// That one more is there to be written.
+    /// Notified when a record is added.
     more: Notify,
 }
 
@@ -30,22 +29,22 @@ pub struct Records {
 struct Kept {
     /// Oldest first.
     records: VecDeque<Record>,
-    /// How many were kept before the first of them, and are gone.
+    /// Number of records evicted so far.
     gone: u64,
-    /// How many, gone ones among them, need not be written any more.
+    /// Number of records, evicted ones included, that need no write any more.
     written: u64,
 }
 
-/// Records to be written.
+/// A batch of records to write.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unwritten {
     pub(super) records: Vec<Record>,
-    /// How many need not be written any more once these are.
+    /// The value of `written` after this batch.
     up_to: u64,
 }
 
-/// Bits of an id that count the prompts of one process; its number stands above them. All are fewer than 53, as many
-/// readers of JSON know no more.
+/// Bits of an id that count the prompts of one process; the number of the process is above them. Ids stay below 53
+/// bits, because many JSON parsers represent numbers as doubles.
 const COUNT: u32 = 32;
 
 impl Records {
@@ -53,12 +52,12 @@ impl Records {
         Records { most, count: AtomicU64::new(0), number: OnceLock::new(), kept: Mutex::default(), more: Notify::new() }
     }
 
-    /// How many are kept.
+    /// Capacity.
     pub(super) fn most(&self) -> usize {
         self.most
     }
 
-    /// The id of the next prompt. After more than four thousand million a process uses its first ones anew.
+    /// The id of the next prompt. The count wraps after 2^32 prompts of a process.
     pub(super) fn next_id(&self) -> u64 {
         let count = self.count.fetch_add(1, Ordering::Relaxed) + 1;
         match self.number.get() {
@@ -67,12 +66,12 @@ impl Records {
         }
     }
 
-    /// Whether the number of this process is known.
+    /// Whether the number of this process is assigned.
     pub(super) fn is_numbered(&self) -> bool {
         self.number.get().is_some()
     }
 
-    /// From here on ids are this process's own among all that share a database.
+    /// Sets the number of this process; from then on ids are unique among all instances.
     pub(super) fn number(&self, number: u32) {
         let _ = self.number.set(number);
     }
@@ -91,17 +90,17 @@ impl Records {
         self.more.notify_one();
     }
 
-    /// The newest, newest first.
+    /// The newest records, newest first.
     pub fn newest(&self, most: usize) -> Vec<Record> {
         self.newest_seen(most, |_| true)
     }
 
-    /// The newest that somebody may see.
+    /// The newest records that pass the filter.
     pub(super) fn newest_seen(&self, most: usize, may_see: impl Fn(&Record) -> bool) -> Vec<Record> {
         locked(&self.kept).records.iter().rev().filter(|record| may_see(record)).take(most).cloned().collect()
     }
 
-    /// Of those, what is not written, or never will be.
+    /// The newest records that pass the filter and are not in the database, or never will be.
     pub(super) fn newest_unwritten(&self, most: usize, may_see: impl Fn(&Record) -> bool) -> Vec<Record> {
         let kept = locked(&self.kept);
         let from = kept.first_unwritten();
@@ -114,25 +113,25 @@ impl Records {
         locked(&self.kept).records.iter().find(|record| record.id == id).cloned()
     }
 
-    /// Waits until there is something to be written.
+    /// Waits until there is a record to write.
     pub(super) async fn more(&self) {
         while self.unwritten(1).is_none() {
             self.more.notified().await;
         }
     }
 
-    /// The oldest that are to be written; none where all are.
+    /// The oldest records to write, or `None`.
     pub(super) fn unwritten(&self, most: usize) -> Option<Unwritten> {
         let kept = locked(&self.kept);
         let from = kept.first_unwritten();
         let records: Vec<&Record> = kept.records.iter().skip(from).take(most).collect();
         let up_to = kept.gone + (from + records.len()) as u64;
-        // Ids from before the number was known are others' too.
+        // Ids assigned before the process had its number are not unique among instances.
         let shared = records.iter().filter(|record| is_shared(record.id));
         (!records.is_empty()).then(|| Unwritten { records: shared.map(|record| (*record).clone()).collect(), up_to })
     }
 
-    /// They need not be written any more.
+    /// Marks a batch as written.
     pub(super) fn written(&self, unwritten: &Unwritten) {
         let mut kept = locked(&self.kept);
         kept.written = kept.written.max(unwritten.up_to);
@@ -145,7 +144,7 @@ impl Kept {
     }
 }
 
-/// Whether an id is of one process alone, of all that share a database.
+/// Whether an id is unique among all instances that share a database.
 pub(super) fn is_shared(id: u64) -> bool {
     id >> COUNT > 0
 }
@@ -211,7 +210,7 @@ mod tests {
         kept(&records, OURS + 1..=OURS + 2);
         let early = records.unwritten(9).unwrap();
         kept(&records, OURS + 3..=OURS + 5);
-        // Those that came while the first were being written.
+        // Records added while the first batch was being written.
         records.written(&early);
         assert_eq!(ids(&records.unwritten(9).unwrap().records), [OURS + 3, OURS + 4, OURS + 5]);
         kept(&records, OURS + 6..=OURS + 9);

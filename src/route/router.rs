@@ -1,4 +1,4 @@
-//! Takes a prompt to the model that suits it, and to the next one if that fails.
+//! Router: selects a model for each prompt and fails over to the next candidate.
 
 mod answer;
 mod embed;
@@ -34,7 +34,7 @@ use crate::upstream::RemoteClassifier;
 pub use embed::RoutedVectors;
 pub use plan::{Contender, Plan};
 
-/// The router of one program. Cheap to clone; all clones are the same.
+/// The router of this process. Cheap to clone; all clones share their state.
 #[derive(Debug, Clone)]
 pub struct Router(Arc<Shared>);
 
@@ -48,32 +48,32 @@ pub(super) struct Shared {
     pub(super) metrics: Metrics,
     pub(super) budgets: Budgets,
     policies: BTreeMap<String, Named>,
-    /// Models that were advised and that nobody serves, as far as the operator was told.
+    /// Recommended models without a provider that were already logged.
     unserved: Mutex<Vec<String>>,
-    /// The documents, where they have a say; and the database that instances share.
+    /// The knowledge base, for grounding and as the database that instances share.
     knowledge: OnceLock<Knowledge>,
 }
 
-/// What the router is asked.
+/// A request to the router.
 #[derive(Debug, Clone, Default)]
 pub struct Ask {
     pub question: Question,
-    /// The model the caller names, with or without a provider before it.
+    /// The model the caller names, with or without a provider prefix.
     pub model: Option<String>,
-    /// Who asks, and pays; nobody does on the command line.
+    /// The caller who is charged. `None` on the command line.
     pub caller: Option<Arc<str>>,
-    /// What documents may say about it.
+    /// How the knowledge base is used for the prompt.
     pub documents: Documents,
 }
 
-/// An answer, and how it came about.
+/// A response with its decision record.
 #[derive(Debug, Clone)]
 pub struct Routed {
     pub completion: Completion,
     pub record: Record,
 }
 
-/// How many unserved models the operator is told of.
+/// Bounds the list of logged models.
 const MOST_TOLD: usize = 64;
 
 impl Router {
@@ -100,7 +100,7 @@ impl Router {
         &self.0.pool
     }
 
-    /// The server elsewhere that classifies prompts, if there is one.
+    /// The external classifier, if one is configured.
     pub fn external_classifier(&self) -> Option<&RemoteClassifier> {
         self.0.classifier.external()
     }
@@ -113,12 +113,12 @@ impl Router {
         &self.0.settings
     }
 
-    /// The knowledge base, if there is one.
+    /// The knowledge base, if it is enabled.
     pub(super) fn knowledge(&self) -> Option<&Knowledge> {
         self.0.knowledge.get()
     }
 
-    /// The names that have a model chosen.
+    /// The names that select a model automatically: `auto` and `auto:POLICY`.
     pub fn autos(&self) -> impl Iterator<Item = String> {
         std::iter::once(AUTO.to_owned()).chain(self.0.policies.keys().map(|name| format!("{AUTO}:{name}")))
     }
@@ -128,7 +128,7 @@ impl Router {
         providers::metrics::register(&self.0.pool, registry);
     }
 
-    /// Brings a whole answer.
+    /// Returns a buffered response.
     pub async fn ask(&self, mut ask: Ask) -> Result<Routed, Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(false);
@@ -142,7 +142,7 @@ impl Router {
         }
     }
 
-    /// Brings a whole answer to a caller who speaks OpenAI's protocol, as it came if it came in that.
+    /// Returns a buffered response in OpenAI's format, passed through if the provider uses that format.
     pub async fn pass_on(&self, ask: Ask) -> Result<(Answered, Record), Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         let span = journey.span();
@@ -155,11 +155,11 @@ impl Router {
         }
     }
 
-    /// Brings an answer in pieces. Once the first has come, a failure is told in the stream.
+    /// Returns a streaming response. After the first event, a failure is reported in the stream.
     pub async fn stream(&self, mut ask: Ask) -> Result<Answering, Error> {
         let mut journey = self.begin(ask.model.as_deref(), ask.caller.clone());
         ask.question.wants_pieces(true);
-        // A token has about four letters.
+        // A token has about four characters.
         let read = ask.question.size() as u64 / 4;
         let span = journey.span();
         match self.answer::<InPieces>(ask, &mut journey).instrument(span).await {
@@ -170,7 +170,7 @@ impl Router {
         }
     }
 
-    /// Notes that an answer was given again which a model had given before.
+    /// Records a response from the cache.
     pub fn given_again(&self, asked: Option<&str>, caller: Arc<str>, provider: &str, model: &str) -> Record {
         self.begin(asked, Some(caller)).given_again(provider, model)
     }
@@ -187,7 +187,7 @@ impl Router {
         Journey::begin(self.0.clone(), record, caller)
     }
 
-    /// Whether a caller may spend more today.
+    /// Whether a caller is within budget.
     fn check_budget(&self, caller: &str) -> Result<(), Error> {
         let today = today();
         self.0.budgets.check(caller, today).map_err(|used_up| Error::OverBudget { used_up, left: today.left })
@@ -195,7 +195,7 @@ impl Router {
 }
 
 impl Shared {
-    /// Says that nobody serves a model that was advised: the first time to the operator, then to those who look closer.
+    /// Logs that no provider serves a recommended model: the first time as a warning, later at debug level.
     pub(super) fn warn_once(&self, model: &str, instead: Option<&String>) {
         let mut told = locked(&self.unserved);
         let known = told.iter().any(|known| known == model);
@@ -208,12 +208,12 @@ impl Shared {
     }
 }
 
-/// The day it is.
+/// The current day.
 pub(super) fn today() -> Today {
     Today::at(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs())
 }
 
-/// A caller's word in our message, bounded.
+/// Truncates caller input for an error message.
 fn clip(text: &str) -> String {
     text.chars().take(128).collect()
 }

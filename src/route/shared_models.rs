@@ -1,15 +1,15 @@
-//! Has instances that share a database hear of models that one of them has found. What there is, each asks for itself:
-//! what an instance can reach is its own matter.
+//! Notifies other instances when the model list changes. Each instance fetches lists itself, because providers
+//! reachable from one instance may not be reachable from another.
 
 use std::time::Duration;
 
 use super::router::Router;
 
-/// Tells others of models that have become others here, and looks anew when somebody else tells so. A notice that is lost
-/// is made up for by the look that every instance takes now and then.
+/// Publishes changes of the model list, and refreshes the list when another instance publishes one. The periodic
+/// refresh compensates for lost notifications.
 pub(super) async fn share(router: &Router) {
     let Some(knowledge) = router.knowledge() else { return };
-    // It may be long before a database is there.
+    // The database may become available much later.
     if knowledge.when_open().await.is_none() {
         return;
     }
@@ -33,7 +33,7 @@ pub(super) async fn share(router: &Router) {
             true => pool.list(Duration::ZERO).await,
             false => pool.detect().await,
         }
-        // What came of it is known to whoever told of it.
+        // The instance that sent the notification already knows these changes.
         changes.mark_unchanged();
     }
 }

@@ -1,6 +1,6 @@
-//! Writes what became of prompts where all instances read it, if they share a database.
+//! Writes decision records to the shared database, in the background.
 //!
-//! Aside from the prompts: none waits for it. What cannot be written waits in memory, as long as there is room.
+//! Prompts never wait for it. Records that cannot be written stay in memory, up to the capacity of the log.
 
 use std::time::Duration;
 
@@ -14,16 +14,16 @@ use crate::knowledge::decisions::Decision;
 use crate::knowledge::store::Error;
 use crate::supervised::Name;
 
-/// From the end of a prompt until it is written, with all that ended meanwhile.
+/// Delay between the end of a prompt and the write, to batch records.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How long is waited at most until a database that was away is tried again.
+/// Maximum delay between retries while the database is unavailable.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// How many are written by one statement.
+/// Maximum number of records per statement.
 const AT_ONCE: usize = 500;
-/// How long the end of the program may be held up by what is not written yet.
+/// Maximum delay of shutdown for unwritten records.
 const LAST: Duration = Duration::from_secs(2);
 
-/// Has records written for as long as the program runs, if others could read them.
+/// Writes records until shutdown, if the instance shares a database.
 pub fn share(router: &Router, knowledge: &Knowledge) {
     if knowledge.settings().store.is_none() || router.records().most() == 0 {
         return;
@@ -34,7 +34,7 @@ pub fn share(router: &Router, knowledge: &Knowledge) {
 
 async fn run(router: Router, knowledge: Knowledge) {
     let records = router.records();
-    // Whoever started before may have been allowed more.
+    // An earlier process may have had a higher limit, so the first write prunes.
     let mut unpruned = records.most();
     tokio::select! {
         () = write_until_dropped(records, &knowledge, &mut unpruned) => {}
@@ -75,7 +75,7 @@ async fn take_number(records: &Records, knowledge: &Knowledge) -> Result<(), Err
     Ok(())
 }
 
-/// Writes all that is to be written, and has what is too much forgotten now and then.
+/// Writes all pending records, and prunes the table from time to time.
 async fn write(records: &Records, knowledge: &Knowledge, unpruned: &mut usize) -> Result<(), Error> {
     let Some(store) = knowledge.shared_store() else { return Ok(()) };
     while let Some(unwritten) = records.unwritten(AT_ONCE) {

@@ -1,4 +1,4 @@
-//! A routed answer that comes in pieces, and its record when it has come.
+//! A routed streaming response and its decision record.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use crate::providers::chat::Usage;
 use crate::providers::stream::{Piece, Stream};
 use crate::providers::{self, Delta};
 
-/// An answer that is coming. Dropped before its end, it counts as cancelled, and the provider stops.
+/// A streaming response. If dropped early, it counts as cancelled and the connection to the provider is closed.
 #[derive(Debug)]
 pub struct Answering {
     stream: Stream,
     journey: Journey,
     price: Option<Price>,
     usage: Usage,
-    /// About what it costs, for whoever leaves before it is told.
+    /// Estimated usage, charged if the stream is dropped before the provider reports it.
     estimate: Usage,
     ended: bool,
 }
 
 impl Answering {
-    /// `read` is about how many tokens the model was given; `limit` is how long the rest may take.
+    /// `read` is the estimated number of prompt tokens; `limit` bounds the duration of the stream.
     pub(super) fn new(
         mut stream: Stream,
         journey: Journey,
@@ -38,27 +38,28 @@ impl Answering {
         Answering { stream, journey, price, usage: Usage::default(), estimate, ended: false }
     }
 
-    /// How it was routed; whole once the stream has ended.
+    /// The decision record; complete once the stream has ended.
     pub fn record(&self) -> &Record {
         self.journey.record()
     }
 
-    /// From here on, events of OpenAI's protocol are handed on as they came.
+    /// From here on, events in OpenAI's format are passed through.
     pub fn pass_on(&mut self) {
         self.stream.pass_on();
     }
 
-    /// Whether the next piece is there already.
+    /// Whether the next event is buffered.
     pub fn is_ready(&self) -> bool {
         self.stream.is_ready()
     }
 
-    /// Looks whether more has come; does not wait for it.
+    /// Reads available data without waiting. Returns whether there was any.
     pub fn read_ready(&mut self) -> bool {
         !self.ended && self.stream.read_ready()
     }
 
-    /// What comes next, bit by bit; none at the end. A failure is the last that comes, and is never taken for an end.
+    /// The next delta, or `None` at the end. A failure is the last item: a broken stream never looks like a complete
+    /// one.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         if self.ended {
             return None;
@@ -68,7 +69,7 @@ impl Answering {
         self.seen(next, std::slice::from_ref)
     }
 
-    /// What comes next, event by event.
+    /// The next event.
     pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
         if self.ended {
             return None;
@@ -78,7 +79,7 @@ impl Answering {
         self.seen(next, Piece::deltas)
     }
 
-    /// Counts the tokens of what came, and notes the end.
+    /// Counts tokens, and finalizes the record at the end.
     fn seen<T>(
         &mut self,
         next: Option<Result<T, providers::Error>>,
@@ -107,7 +108,7 @@ impl Answering {
         }
     }
 
-    /// What was written until now costs its caller, whether or not there is more.
+    /// Charges the caller for the tokens received so far, also if the stream is incomplete.
     fn pay(&mut self) {
         let told = Some(self.usage).filter(|usage| usage.total() > 0);
         self.journey.spend(told.unwrap_or(self.estimate), self.price);

@@ -1,29 +1,29 @@
-//! What a caller wants: a model by its name, or to have one chosen, in one of the ways the operator allows.
+//! Model selector: an explicit model name, `auto`, or `auto:POLICY`.
 
 use crate::config::policy::Policy;
 use crate::config::router as config;
 
-/// The model that means: choose one.
+/// Selects automatic routing.
 pub const AUTO: &str = "auto";
 
-/// Who chooses the model, and how.
+/// The requested model, or the settings with which one is selected.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Wish<'a> {
     /// The model the caller names.
     pub(super) model: Option<&'a str>,
     pub(super) settings: &'a config::Router,
-    /// Instead of everybody's default.
+    /// Overrides the global default model.
     pub(super) default_model: Option<&'a str>,
 }
 
-/// A policy, together with what it leaves as it is.
+/// A policy merged with the settings it does not override.
 #[derive(Debug)]
 pub(super) struct Named {
     settings: config::Router,
     default_model: Option<String>,
 }
 
-/// A policy that nobody has configured.
+/// No policy of this name is configured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoPolicy;
 
@@ -34,7 +34,7 @@ impl Named {
 }
 
 impl<'a> Wish<'a> {
-    /// What `auto`, `auto:NAME`, no name at all and every other name mean.
+    /// Parses `auto`, `auto:NAME`, a missing name and every other name.
     pub(super) fn of(
         model: Option<&'a str>,
         settings: &'a config::Router,

@@ -1,5 +1,5 @@
-//! `completion/complete` with a prompt: an answer of a model (P-07, P-08). Its other form, `ref` with `argument`, is the
-//! protocol's own.
+//! `completion/complete` with a prompt: a model's response (P-07, P-08). Its other form, `ref` with `argument`, is that
+//! of the MCP specification.
 
 use corbie_mcp::message::Params;
 use corbie_mcp::{Context, Error};

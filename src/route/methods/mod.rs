@@ -1,4 +1,4 @@
-//! The methods of spec 002: `models/list`, and `completion/complete` with a prompt.
+//! MCP methods of the router: `models/list`, and `completion/complete` with a prompt.
 
 mod completion_complete;
 pub(super) mod models_list;
@@ -13,7 +13,7 @@ pub(crate) use models_list::listing;
 use super::router::Router;
 use crate::providers::chat;
 
-/// Where a result carries how it was routed.
+/// Key in `_meta` of a result under which the decision record is returned.
 pub const META: &str = "corbie/decision";
 
 pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder {
@@ -25,7 +25,7 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
             let router = models.clone();
             async move { Ok(models_list::list(&router).await) }
         })
-        // It costs money.
+        // Calls cost money.
         .gated_method("completion/complete", "chat_completion", Effect::Changes, move |context, params| {
             completion_complete::complete(completions.clone(), context, params)
         })

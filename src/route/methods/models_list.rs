@@ -1,4 +1,4 @@
-//! `models/list`: the models of all providers, live (P-05).
+//! `models/list`: the current models of all providers (P-05).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -9,16 +9,16 @@ use crate::providers::Capabilities;
 use crate::providers::pool::{FRESH, Listing, Offered, Pool};
 use crate::route::router::Router;
 
-/// A model, as callers see it.
+/// A model in the response.
 #[derive(Debug, Serialize)]
 struct Listed<'a> {
     id: &'a str,
     provider: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<&'a str>,
-    /// What it is asked for by, whoever else has one of its name.
+    /// Provider and model, unambiguous if several providers have a model of this name.
     full_id: String,
-    /// Whether its provider answers.
+    /// Whether the provider is available.
     status: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<u64>,
@@ -38,14 +38,14 @@ struct Failed {
     kind: &'static str,
 }
 
-/// Everybody is asked, unless they were not long ago; one that fails does not fail the list.
+/// Refreshes expired model lists. The failure of one provider does not fail the list.
 pub(in crate::route) async fn list(router: &Router) -> Value {
     let pool = router.pool();
     pool.list(FRESH).await;
     listing(pool)
 }
 
-/// The models as far as they are known.
+/// The models from the lists fetched so far.
 pub(crate) fn listing(pool: &Pool) -> Value {
     let Listing { models, failed } = pool.known();
     let listed: Vec<_> = models.iter().map(listed).collect();

@@ -1,4 +1,4 @@
-//! Takes a prompt from one model to the next until somebody answers.
+//! Calls one candidate after the other until one responds.
 
 use std::time::Instant as Clock;
 
@@ -17,7 +17,7 @@ use crate::route::journey::Journey;
 use crate::route::prompt;
 
 impl Router {
-    /// Asks one after the other until somebody answers.
+    /// Calls candidates in order until one responds.
     pub(super) async fn answer<B: Bring>(
         &self,
         ask: Ask,
@@ -29,13 +29,13 @@ impl Router {
             self.check_budget(&caller)?;
         }
         let wish = self.wish(model.as_deref())?;
-        // Whoever names a model says nothing that we have to read.
+        // A request that names its model needs no parsing.
         let prompt = match (wish.model, &question) {
             (Some(_), Question::AsItCame { .. }) => String::new(),
             _ => {
                 let chat = question.read().map_err(Error::Unread)?;
                 let prompt = prompt::question(&chat);
-                // What came as it is may have content that only its provider understands.
+                // A passthrough request may have content that only its provider understands.
                 if prompt.is_empty() && chat.raw.is_none() && !prompt::shows_something(&chat) {
                     return Err(Error::NoPrompt);
                 }
@@ -73,7 +73,7 @@ impl Router {
             }
         }
         let error = walk.failed();
-        // Nobody named that model but the categories: what is missing is a model, and the operator can name one.
+        // The model was only recommended. The error reports a missing model, which the operator can configure.
         match &error {
             Error::Provider { provider, model: missing, error: providers::Error::ModelNotFound, .. }
                 if wish.model.is_none() =>
@@ -86,7 +86,7 @@ impl Router {
     }
 }
 
-/// Whether a model is known to think. What it takes of how much, its adapter knows.
+/// Whether reasoning is among the known capabilities of a model. Its adapter knows which parameters it accepts.
 fn can_think(provider: &Provider, model: &str) -> bool {
     provider.known(model).capabilities.reasoning == Some(true)
 }

@@ -1,6 +1,6 @@
-//! Takes texts to the provider that makes vectors of them with the model the caller named.
+//! Embedding requests: sends texts to a provider of the model that the caller named.
 //!
-//! Vectors of two models mean nothing to each other, so no other model ever stands in, whatever the settings say.
+//! Vectors of different models are not comparable, so no other model is used, regardless of the settings.
 
 use std::sync::Arc;
 use std::time::Instant as Clock;
@@ -21,7 +21,7 @@ use crate::route::journey::Journey;
 use crate::route::record::Record;
 use crate::route::wish::Wish;
 
-/// Vectors, and how they came about.
+/// Vectors with their decision record.
 #[derive(Debug, Clone)]
 pub struct RoutedVectors {
     pub embedded: Embedded,
@@ -29,7 +29,7 @@ pub struct RoutedVectors {
 }
 
 impl Router {
-    /// Brings vectors. The model of the wish is as the caller names it, with or without a provider before it.
+    /// Embeds texts. The model is as the caller names it, with or without a provider prefix.
     pub async fn embed(&self, embed: Embed, caller: Arc<str>) -> Result<RoutedVectors, Error> {
         let mut journey = self.begin(Some(&embed.model), Some(caller.clone()));
         let span = journey.span();
@@ -42,7 +42,7 @@ impl Router {
         }
     }
 
-    /// Asks one after the other until somebody answers.
+    /// Calls candidates in order until one responds.
     async fn vectors(
         &self,
         mut embed: Embed,
@@ -66,7 +66,7 @@ impl Router {
         Err(walk.failed())
     }
 
-    /// A plan with at least one to ask who makes vectors.
+    /// A plan with at least one candidate that supports embeddings.
     async fn embedding(&self, model: &str, deadline: Instant) -> Result<Plan, Error> {
         let wish = Wish { model: Some(model), settings: &self.0.settings, default_model: None };
         let mut plan = self.resolve("", wish, Documents::Hidden, deadline).await?;

@@ -1,4 +1,4 @@
-//! Who would be asked, in which order, and why nobody can be.
+//! Routing plan: the candidates of a prompt in order, or the reason why there is none.
 
 use std::sync::Arc;
 use std::time::Instant as Clock;
@@ -18,21 +18,21 @@ use crate::route::ground::{Documents, Grounds, Say, Verdict};
 use crate::route::near::near;
 use crate::route::wish::{AUTO, Wish};
 
-/// What would be done with a prompt.
+/// How a prompt would be routed.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     pub looked: Option<Looked>,
-    /// What the documents know, where they have a say.
+    /// Search results, if grounding is enabled.
     pub grounds: Option<Grounds>,
-    /// What that changes.
+    /// Effect of grounding.
     pub say: Option<Say>,
     pub decision: Decision,
-    /// Who would be asked, in order.
+    /// Candidates in the order in which they would be called.
     pub candidates: Vec<Contender>,
     pub unserved: Vec<String>,
 }
 
-/// Somebody who can be asked.
+/// A candidate with its provider and price.
 #[derive(Debug, Clone)]
 pub struct Contender {
     pub provider: Arc<Provider>,
@@ -40,11 +40,11 @@ pub struct Contender {
     pub price: Option<Price>,
 }
 
-/// No model has a longer name.
+/// Bounds a model name.
 const LONGEST_NAME: usize = 256;
 
 impl Router {
-    /// Says what would be done with a prompt, without asking any model.
+    /// Plans a prompt without calling a model.
     pub async fn plan(&self, prompt: &str, model: Option<&str>, documents: Documents) -> Plan {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let Ok(wish) = self.wish(model) else { return Plan::unserved(model) };
@@ -52,7 +52,7 @@ impl Router {
         self.plan_for(seen, wish)
     }
 
-    /// The same, after asking for lists of models where asking the prompt would; and why nobody can be asked, if so.
+    /// The same, but fetches model lists as a real request would. Also returns why there is no candidate.
     pub async fn explain(&self, prompt: &str, model: Option<&str>, documents: Documents) -> (Plan, Option<Error>) {
         let deadline = Instant::now() + self.0.settings.timeout.get();
         let wish = match self.wish(model) {
@@ -67,7 +67,7 @@ impl Router {
         (plan, nobody)
     }
 
-    /// What a caller wants who names this model.
+    /// Parses the requested model.
     pub(super) fn wish<'a>(&'a self, model: Option<&'a str>) -> Result<Wish<'a>, Error> {
         let policies = &self.0.policies;
         Wish::of(model, &self.0.settings, |name| policies.get(name)).map_err(|_| Error::UnknownModel {
@@ -77,7 +77,7 @@ impl Router {
         })
     }
 
-    /// A plan with at least one to ask.
+    /// A plan with at least one candidate.
     pub(super) async fn resolve(
         &self,
         question: &str,
@@ -92,7 +92,8 @@ impl Router {
         if plan.candidates.is_empty() { Err(self.nobody(plan, wish.model)) } else { Ok(plan) }
     }
 
-    /// The plan once it is certain. Where nobody is surely known to serve a model, everybody is asked for theirs.
+    /// The final plan. If no provider is certain to serve the model, the model lists of all providers are refreshed
+    /// first.
     async fn settle(
         &self,
         question: &str,
@@ -110,7 +111,7 @@ impl Router {
         Ok(self.plan_for((plan.looked, plan.grounds), wish))
     }
 
-    /// Why a plan has nobody to ask.
+    /// Why a plan has no candidate.
     pub(super) fn nobody(&self, plan: Plan, model: Option<&str>) -> Error {
         match model {
             _ if self.0.pool.providers().is_empty() => Error::NoProvider,
@@ -124,7 +125,7 @@ impl Router {
         }
     }
 
-    /// Whether asking for more lists could change nothing: a list that is not known yet may have the model too.
+    /// Whether refreshing model lists cannot change the plan. A list that was never fetched may contain the model.
     fn is_certain(&self, plan: &Plan) -> bool {
         let Some(first) = plan.candidates.first() else { return false };
         let sure = match first.candidate.by {
@@ -140,7 +141,7 @@ impl Router {
         (sure && plan.unserved.is_empty()) || providers.iter().all(is_known)
     }
 
-    /// Somebody may just have been given a model that nobody had.
+    /// Maximum age of model lists. Lower if there is no candidate, because a provider may have just got the model.
     fn freshness(&self, plan: &Plan) -> std::time::Duration {
         if plan.candidates.is_empty() { FRESH / 20 } else { FRESH }
     }
@@ -177,7 +178,7 @@ impl Router {
 }
 
 impl Plan {
-    /// For a name that nobody has.
+    /// The plan for an unknown name.
     fn unserved(model: Option<&str>) -> Plan {
         Plan { unserved: model.map(clip).into_iter().collect(), ..Plan::default() }
     }

@@ -1,4 +1,4 @@
-//! What is known of a prompt before anybody is asked: what the classifier says, and what the documents know.
+//! Routing signals of a prompt: its classification and the passages of the knowledge base.
 
 use corbie_mcp::Caller;
 use tokio::time::{Instant, timeout_at};
@@ -10,12 +10,12 @@ use crate::route::ground::{self, Documents, Grounds};
 use crate::route::wish::Wish;
 
 impl Router {
-    /// Lets documents have a say, as far as the settings want it.
+    /// Sets the knowledge base for grounding.
     pub fn ground(&self, knowledge: Knowledge) {
         let _ = self.0.knowledge.set(knowledge);
     }
 
-    /// What documents may say about the prompts of a caller: its token may keep it from the base they are in.
+    /// How the knowledge base is used for a caller, whose token may not permit access to it.
     pub fn documents_for(&self, caller: &Caller) -> Documents {
         match caller.may_use("knowledge-search") && caller.may_see(&self.0.settings.grounding.knowledge_base) {
             true => Documents::Asked,
@@ -23,10 +23,10 @@ impl Router {
         }
     }
 
-    /// What the classifier says, where it has a say. It may take half of the time there is.
+    /// Classifies the prompt if the settings require it, within half of the remaining time.
     ///
-    /// A policy that does not classify still keeps what must stay: its prompts are looked at, and those of other
-    /// categories are then treated as if they were not.
+    /// A policy without classification still honours `stay`: its prompts are classified, and the result is dropped
+    /// unless the category must stay.
     async fn look(&self, prompt: &str, wish: Wish<'_>, deadline: Instant) -> Option<Looked> {
         let (enabled, stay) = (wish.settings.enabled, &wish.settings.stay);
         let guards = self.0.settings.enabled && !stay.is_empty();
@@ -39,7 +39,7 @@ impl Router {
         (enabled || stays()).then_some(looked)
     }
 
-    /// What the classifier says, and what the documents know.
+    /// The classification and the grounding of a prompt.
     pub(super) async fn see(
         &self,
         prompt: &str,
@@ -51,7 +51,7 @@ impl Router {
         let settings = &self.0.settings.grounding;
         let stays = || self.decide(looked.as_ref(), None, wish).stays();
         let grounds = match (self.0.knowledge.get(), documents) {
-            // What must stay where it is takes no documents along, nor another way.
+            // A prompt that must stay gets no passages, because they could change its model.
             _ if wish.model.is_some() || !settings.enabled || stays() => None,
             (_, Documents::Brought(relevance)) => Some(Grounds { relevance, passages: Vec::new() }),
             (Some(knowledge), Documents::Asked) => ground::look(knowledge, settings, prompt).await,

@@ -1,4 +1,4 @@
-//! The way from one candidate to the next, until somebody answers or nobody is left who might.
+//! Failover: iterates over the candidates until one responds or none is left.
 
 use std::time::Instant as Clock;
 
@@ -12,13 +12,13 @@ use crate::route::decide::Why;
 use crate::route::error::Error;
 use crate::route::journey::Journey;
 
-/// Who is asked, one after the other.
+/// Iterator over the candidates of a request.
 pub(super) struct Walk<'a> {
     candidates: &'a [Contender],
     failover: bool,
     deadline: Instant,
     asked: usize,
-    /// Whether asking one more would be of no use.
+    /// Whether trying another candidate is pointless.
     is_over: bool,
     worst: Option<Error>,
 }
@@ -28,7 +28,7 @@ impl<'a> Walk<'a> {
         Walk { candidates, failover, deadline, asked: 0, is_over: false, worst: None }
     }
 
-    /// Who is asked now, and what is left to hope for if that fails.
+    /// The next candidate, and which alternatives remain if it fails.
     pub(super) fn step(&mut self) -> Option<(&'a Contender, Hope)> {
         let contender = self.candidates.get(self.asked).filter(|_| !self.is_over)?;
         self.asked += 1;
@@ -36,7 +36,7 @@ impl<'a> Walk<'a> {
         Some((contender, hope(self.failover, &contender.candidate, next)))
     }
 
-    /// Notes what came of asking one. Gives the answer, if that is it.
+    /// Records the outcome of a call. Returns the response if it succeeded.
     pub(super) fn attempted<T>(
         &mut self,
         contender: &Contender,
@@ -60,13 +60,14 @@ impl<'a> Walk<'a> {
         None
     }
 
-    /// Why nobody answered.
+    /// Why no candidate responded.
     pub(super) fn failed(self) -> Error {
         self.worst.expect("a plan that was resolved has somebody to ask")
     }
 }
 
-/// Whether the next is asked. A model that was only advised and is not there is passed over in any case.
+/// Whether to try the next candidate. A missing model that was only recommended is skipped even without failover
+///
 fn goes_on(failover: bool, error: &providers::Error, candidate: &Candidate) -> bool {
     let missing = *error == providers::Error::ModelNotFound && candidate.why != Why::Asked;
     error.another_may_help() && (missing || failover)

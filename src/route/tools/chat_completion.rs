@@ -1,4 +1,4 @@
-//! `chat_completion`: an answer of a model, chosen by the prompt where none is named (P-19).
+//! `chat_completion`: a model's response. The prompt determines the model if none is named (P-19).
 
 use std::borrow::Cow;
 
@@ -80,7 +80,7 @@ struct ToolCall {
     arguments: String,
 }
 
-/// A word, or an object that says more.
+/// A string or an object, as in OpenAI's API.
 #[derive(Debug)]
 struct WordOrObject;
 
@@ -99,13 +99,13 @@ impl JsonSchema for WordOrObject {
 }
 
 pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
-    // The router has its own deadline, and says more about why it ended.
+    // The router has its own deadline, and its error is more specific.
     let limit = router.settings().timeout.get() + std::time::Duration::from_secs(1);
     Tool::builder("chat_completion")
         .title("Ask a model")
         .description(DESCRIPTION)
         .module("corbie::route")
-        // It costs money.
+        // Calls cost money.
         .effect(Effect::Changes)
         .timeout(limit)
         .input::<Input>()
@@ -121,7 +121,7 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         })
 }
 
-/// The arguments as a body of chat completions, which is what they are.
+/// Parses the arguments as the body of a chat completion.
 fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     let mut body: Map<String, Value> = arguments.parse()?;
     body.retain(|_, value| !value.is_null());
@@ -140,7 +140,7 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     if model.as_ref().is_some_and(|model| model.trim().is_empty()) {
         return Err(wrong("`model` is empty; leave it out to have one chosen"));
     }
-    // Which one it will be is not known yet.
+    // The model is selected later.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
     let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
     Ok(Ask { question: chat.into(), model, ..Ask::default() })

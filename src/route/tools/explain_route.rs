@@ -1,4 +1,4 @@
-//! `explain_route`: what would be done with a prompt, without asking anybody.
+//! `explain_route`: how a prompt would be routed, without calling a model.
 
 use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;

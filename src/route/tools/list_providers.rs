@@ -1,4 +1,4 @@
-//! `list_providers`: who can be asked, and how they are doing (P-19).
+//! `list_providers`: configured and detected providers and their health (P-19).
 
 use corbie_mcp::{Json, RegistrationError, Tool};
 use schemars::JsonSchema;

@@ -1,4 +1,4 @@
-//! The router as tools of a server, one file each; and all that it adds to one.
+//! MCP tools of the router, one file each, and the registration of everything the router adds to a server.
 
 mod chat_completion;
 mod explain_route;
@@ -13,7 +13,7 @@ pub use list_providers::Listed;
 use super::router::Router;
 use super::{decisions, methods};
 
-/// Adds everything the router has to a server.
+/// Registers the router's methods, tools and resources.
 pub fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder {
     methods::register(builder, router)
         .tool(chat_completion::tool(router.clone()))
