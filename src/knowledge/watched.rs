@@ -1,10 +1,10 @@
-//! Folders that are followed: what appears, changes or goes in them does so in the knowledge base.
+//! Watcher: mirrors added, changed and deleted files of watched folders in the knowledge base.
 //!
-//! They are looked at every few seconds, like all files that corbie watches: that works on every file system, and what
-//! changed while nobody looked is seen as well. A file is taken up once it has stayed the same for one look, so that one
-//! that is still being written is left alone. How it looked then is kept in the store: it is taken up again when it looks
-//! different, and not before, so that what a user removed stays away. A document goes with its file where that is gone for
-//! sure, and with nothing less.
+//! Folders are scanned every few seconds. Polling works on every file system and also finds changes made while corbie
+//! was not running. A file is picked up once it is unchanged between two scans, so files that are still being written
+//! are skipped. The state of a file is stored when it is picked up. The file is picked up again only when its state
+//! differs, so a document that a user removed is not added again. A document is removed only if the deletion of its
+//! file is certain.
 
 mod devices;
 mod followed;
@@ -26,15 +26,16 @@ use super::{Error, Knowledge, Open, Whence, blocking};
 use followed::{Folder, Followed};
 use look::{File, Listing, Unlisted};
 
-/// Whom tasks of watched folders belong to.
+/// Owner of the watcher's tasks.
 const OWNER: &str = "watch";
-/// So many files of one base are added at a time; the others wait for the next look.
+/// Maximum number of files of one base in progress. The rest wait for the next scan.
 const TOGETHER: usize = 64;
-/// So many rows are changed in one transaction; others who write come between.
+/// Maximum number of rows changed in one transaction, so that other writers are not blocked for long.
 const AT_ONCE: usize = 1000;
 
-/// Why a task failed by what is in its file, and would fail again; all of them are of the document in the words of
-/// [`Error::is_of_the_document`], too. Whatever else fails may pass: other settings, another start, or room in the storage.
+/// Error codes of tasks that failed because of the file's content and would fail again. All of them satisfy
+/// [`Error::is_of_the_document`]. Any other failure may be transient: it depends on settings, on a restart or on free
+/// disk space.
 const OF_THE_FILE: [&str; 9] = [
     "corrupted_file",
     "empty_file",
@@ -50,7 +51,7 @@ const OF_THE_FILE: [&str; 9] = [
 type Files = HashMap<String, File>;
 
 impl Knowledge {
-    /// Follows the folders of the settings for as long as the process lives.
+    /// Watches the configured folders until the process ends.
     pub async fn follow_folders(self) {
         let settings = self.settings().clone();
         let mut all = Followed::all(settings.watch);
@@ -76,7 +77,7 @@ impl Knowledge {
     }
 
     async fn follow(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
-        // Whatever fails from here on, the next look asks the store.
+        // If any step below fails, the next scan reads the rows from the store again.
         if !std::mem::replace(&mut followed.is_current, false) {
             let rows = open.store.watched(&followed.base).await?;
             followed.rows = rows.into_iter().map(|row| (row.path.clone(), row)).collect();
@@ -92,7 +93,7 @@ impl Knowledge {
         Ok(())
     }
 
-    /// The files of all folders of a base.
+    /// Scans all folders of a base.
     async fn look_into(&self, open: &Open, followed: &mut Followed) -> Result<Files, Error> {
         let mut files = HashMap::new();
         let rows = &followed.rows;
@@ -116,14 +117,14 @@ impl Knowledge {
                     }
                     files.extend(listing.files);
                 }
-                // A link in its place may lead to files that are not meant.
+                // A symlink that replaced the folder may lead to unrelated files.
                 Err(Unlisted::Moved(to)) => {
                     folder.vouches = false;
                     if !std::mem::replace(&mut folder.is_moved, true) {
                         tracing::warn!(folder = %folder.watch.path.display(), resolves_to = ?to, "a watched folder resolves to another path than before and is skipped; its documents are kept; restart corbie if the move is intended");
                     }
                 }
-                // A disk that is not mounted must not cost all its documents.
+                // An unmounted disk must not remove all its documents.
                 Err(Unlisted::Failed(error)) => {
                     folder.vouches = false;
                     if !std::mem::replace(&mut folder.told, true) {
@@ -135,7 +136,7 @@ impl Knowledge {
         Ok(files)
     }
 
-    /// Asks what became of files that were being added, by this process or another.
+    /// Reads the outcome of tasks that were adding files, in this process or elsewhere.
     async fn hear(&self, open: &Open, followed: &mut Followed) -> Result<(), Error> {
         let (mut turns, mut attempts) = (Vec::new(), Vec::new());
         for (row, task) in followed.all_going() {
@@ -181,7 +182,7 @@ impl Knowledge {
         turn(open, followed, turns).await
     }
 
-    /// Adds what waits.
+    /// Submits tasks for the waiting files.
     async fn take_up(&self, open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
         let room = TOGETHER.saturating_sub(followed.all_going().len());
         for path in followed.due(files, Instant::now()).into_iter().take(room) {
@@ -189,7 +190,7 @@ impl Knowledge {
             let rules = self.rules(Whence::Here).within(Some(&within));
             let facts = match self.check(rules, found.clone()).await {
                 Ok(facts) => facts,
-                // It is not the file that has to change for this to pass.
+                // Retried with backoff, because the cause is not the file's content.
                 Err(error @ (Error::FileNotReadable { .. } | Error::FileNotFound(_))) => {
                     if followed.put_off(&path, look, Instant::now()) {
                         tracing::warn!(file = path, %error, "a file of a watched folder cannot be read; it is tried again");
@@ -213,7 +214,7 @@ impl Knowledge {
                 open.work.submit(followed.base.clone(), Arc::from(OWNER), Request::Add(wish), Some(&facts)).await;
             let job = match submitted {
                 Ok(job) => job,
-                // All of it waits for the next look.
+                // All remaining files wait for the next scan.
                 Err(error) => {
                     if !std::mem::replace(&mut followed.is_full, true) {
                         tracing::warn!(%error, "files of watched folders wait to be added");
@@ -226,15 +227,15 @@ impl Knowledge {
             let after = Watched { standing: Standing::Going(job.id), ..before.clone() };
             turn(open, followed, vec![Turn { before: Some(before), after }]).await?;
             if followed.rows[&path].standing != Standing::Going(job.id) {
-                // Another process has taken it, or the user does not want it.
+                // Another process has picked up the file, or the user has removed it.
                 self.take_back(open, &followed.base, &path, job.id).await?;
             }
         }
         Ok(())
     }
 
-    /// Ends a task that no row waits for. If it was done before that, the document it made goes, unless another process has
-    /// taken the file up, and may have found it there already.
+    /// Cancels a task that no row references. If it completed first, its document is removed, unless another process
+    /// has picked up the file and may reference that document.
     async fn take_back(&self, open: &Open, base: &BaseName, path: &str, task: TaskId) -> Result<(), Error> {
         if self.cancel(task).await? {
             return Ok(());
@@ -251,7 +252,7 @@ impl Knowledge {
         }
     }
 
-    /// Removes what is gone.
+    /// Removes the documents of deleted files.
     async fn let_go(&self, open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
         let missing = followed.missing(files, Instant::now());
         if missing.is_empty() {
@@ -264,7 +265,7 @@ impl Knowledge {
             let document = open.store.document_by_path(&followed.base, &row.path).await?;
             if let Some(document) = document.filter(|document| document.origin == Origin::Watched) {
                 if let Some(copy) = followed.copy_of(document.id, files).cloned() {
-                    // Now the copy is wanted, and takes the document over.
+                    // A copy of the file exists. It takes over the document.
                     let after = Watched { standing: Standing::Waiting, ..copy.clone() };
                     turn(open, followed, vec![Turn { before: Some(copy), after }]).await?;
                     continue;
@@ -280,7 +281,7 @@ impl Knowledge {
     }
 }
 
-/// Tells whether a folder is the one it was: what it does not show is gone only then.
+/// Determines whether a folder is the same as before. Only then does a missing entry mean that the file was deleted.
 async fn recognise(open: &Open, folder: &mut Folder, listing: &Listing) -> Result<(), Error> {
     if folder.root != listing.root {
         (folder.root, folder.recorded) = (listing.root.clone(), None);
@@ -299,9 +300,9 @@ async fn recognise(open: &Open, folder: &mut Folder, listing: &Listing) -> Resul
     Ok(())
 }
 
-/// Remembers files of documents that nobody remembers: those that are gone must take their documents along.
+/// Creates rows for documents without a row, so that these documents are removed when their files are deleted.
 async fn place_strays(open: &Open, followed: &mut Followed, files: &Files) -> Result<(), Error> {
-    // If the rest fails, the next look asks again.
+    // If a later step fails, the next scan reads them from the store again.
     let strays = match followed.strays.take() {
         Some(strays) => strays,
         None => open.store.unremembered(&followed.base).await?,
@@ -312,7 +313,7 @@ async fn place_strays(open: &Open, followed: &mut Followed, files: &Files) -> Re
     Ok(())
 }
 
-/// Changes what is remembered, where nobody else has changed it meanwhile.
+/// Updates rows by compare-and-swap. Rows that were changed concurrently are left unchanged.
 async fn turn(open: &Open, followed: &mut Followed, turns: Vec<Turn>) -> Result<(), Error> {
     for some in turns.chunks(AT_ONCE) {
         let made = open.store.turn_watched(&followed.base, some.to_vec()).await?;

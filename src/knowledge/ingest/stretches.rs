@@ -23,7 +23,7 @@ impl<'a> Counted<'a> {
         Counted(pages.iter().map(|page| (page.number, Characters::of(&page.text))).collect())
     }
 
-    /// One span per page. Excludes the repeated table header of a continuation chunk, which appears elsewhere in the text.
+    /// One span per page. Excludes the table header that a continuation chunk repeats from elsewhere in the text.
     pub(super) fn stretches(&self, chunk: &Chunk) -> Vec<Stretch> {
         let mut stretches: Vec<Stretch> = Vec::new();
         for span in chunk.spans.iter().filter(|span| span.role != Role::Header) {

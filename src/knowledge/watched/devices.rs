@@ -1,4 +1,4 @@
-//! On which devices files were that are not there. Only what is known of others tells; nothing here waits.
+//! Device numbers of missing files, inferred from other files. No I/O.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -8,8 +8,9 @@ use super::look::File;
 use crate::knowledge::store::{Turn, Watched};
 
 impl Followed {
-    /// Devices may have other numbers after a start. Files that are the same as ever tell which is which, also for those
-    /// that are not there. A copy tells nothing: a disk that is being restored is another one, and has not all files yet.
+    /// Device numbers may change at a restart. Unchanged files reveal the new number of their device, which then also
+    /// applies to missing files of that device. A copy reveals nothing: a disk that is being restored is a different
+    /// one, and does not have all files yet.
     pub(super) fn renumbered(&self, files: &HashMap<String, File>) -> Vec<Turn> {
         let present: HashSet<u64> = files.values().map(|file| file.device).collect();
         let number = |(path, file): (&String, &File)| {
@@ -25,8 +26,8 @@ impl Followed {
         self.rows.values().filter(|row| !files.contains_key(&row.path)).filter_map(renumber).collect()
     }
 
-    /// What is to be remembered of files of which only the documents are known, and those that are left. A file that is not
-    /// there is remembered once its folder is there for sure, which is so if that shows other files or is the watched one.
+    /// Rows to create for documents without a row, and the documents that remain. A missing file gets a row once its
+    /// folder is certainly mounted: the folder contains other files, or it is the watched folder itself.
     pub(super) fn placed(&self, strays: Vec<Watched>, files: &HashMap<String, File>) -> (Vec<Turn>, Vec<Watched>) {
         let (mut turns, mut left) = (Vec::new(), Vec::new());
         if strays.is_empty() {
@@ -39,7 +40,7 @@ impl Followed {
         for (path, file) in files {
             devices.extend(Path::new(path).parent().map(|folder| (folder, file.device)));
         }
-        // A file that is there is looked at anew, and remembered by that.
+        // An existing file gets its row from the regular scan.
         for stray in strays.into_iter().filter(|stray| !self.rows.contains_key(&stray.path)) {
             let path = Path::new(&stray.path);
             let is_missing = !files.contains_key(&stray.path) && self.is_vouched(path);
@@ -53,7 +54,7 @@ impl Followed {
     }
 }
 
-/// Whether a file is the one that was taken up. A copy may have its time and size, but is a file that was made later.
+/// Whether a file is identical to the picked-up one. A copy may have the same time and size, but has a later ctime.
 fn is_same(row: &Watched, file: &File) -> bool {
     let is_known = row.inode != 0;
     is_known && row.look == file.look && row.inode == file.inode && row.changed == file.changed
@@ -68,7 +69,7 @@ mod tests {
 
     const LOOK: Look = Look { modified: Some(1), size: 10 };
 
-    /// A folder that shows what there is, and nothing is remembered of.
+    /// A readable folder without rows.
     fn followed() -> Followed {
         let watch = Watch { path: "/w".into(), recursive: true, knowledge_base: "default".into() };
         let mut followed = Followed::all(vec![watch]).remove(0);
@@ -87,7 +88,7 @@ mod tests {
         (path.into(), File { path: path.into(), within, look: LOOK, device, inode: 9, changed: Some(5) })
     }
 
-    /// Files that get another device, by their names.
+    /// Files that get a new device number.
     fn renumbered(followed: &Followed, files: &HashMap<String, File>) -> Vec<(String, u64)> {
         followed.renumbered(files).into_iter().map(|turn| (turn.after.path, turn.after.device)).collect()
     }
@@ -137,7 +138,7 @@ mod tests {
             "/w/gone.txt",
             "/w/there.txt",
             "/w/deep/gone.txt",
-            // A disk may belong there that is not mounted.
+            // May be the mount point of an unmounted disk.
             "/w/disk/gone.txt",
             "/elsewhere/gone.txt",
         ];

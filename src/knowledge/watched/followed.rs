@@ -1,7 +1,7 @@
-//! What is known of the folders of one base between two looks. Nothing here waits.
+//! Watcher state of one base between two scans. No I/O.
 //!
-//! The store has what must outlive the process; here is what it takes to tell that a file has stayed the same for one
-//! look, that it is gone for two, and that something is worth another try.
+//! The store has the state that must survive a restart. This module has the state that detects that a file is unchanged
+//! between two scans, that it is missing in two scans, and that a retry is due.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -15,22 +15,23 @@ use crate::knowledge::document::{BaseName, DocumentId};
 use crate::knowledge::store::{Look, Place, Standing, Turn, Watched};
 use crate::knowledge::task::TaskId;
 
-/// The watched folders of one base. They are looked at together, so that a file in two of them is one file.
+/// The watched folders of one base. They are scanned together, so that a file in two of them counts once.
 #[derive(Debug)]
 pub(super) struct Followed {
     pub(super) base: BaseName,
     pub(super) folders: Vec<Folder>,
-    /// What is remembered of each file, as the store had it when it was last read.
+    /// Row of each file, as last read from the store.
     pub(super) rows: HashMap<String, Watched>,
-    /// Nothing was going on when the store was last read, so nobody has had a reason to change it.
+    /// Whether `rows` is up to date: no task was in progress at the last scan, so no process had a reason to change the
+    /// rows.
     pub(super) is_current: bool,
-    /// The store took no more tasks the last time, which was told.
+    /// Whether the last task could not be submitted. Logged once.
     pub(super) is_full: bool,
-    /// Documents whose files nobody remembers, and that have not been placed yet; none before the store was asked.
+    /// Documents without a row that have no device yet. `None` until the store has been queried.
     pub(super) strays: Option<Vec<Watched>>,
-    /// How files looked the last time.
+    /// Modification time and size of each file in the last scan.
     last: HashMap<String, Look>,
-    /// For how many looks a file has not been there.
+    /// Number of consecutive scans in which a file was missing.
     missed: HashMap<String, u32>,
     again: HashMap<String, Again>,
 }
@@ -38,39 +39,40 @@ pub(super) struct Followed {
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) watch: Watch,
-    /// Links followed, once it was there.
+    /// Canonical path, once the folder exists.
     pub(super) root: PathBuf,
-    /// Whether `root` has its links followed. It stays the same from then on.
+    /// Whether `root` is canonical. It does not change afterwards.
     pub(super) is_resolved: bool,
-    /// Its path resolved to another one than `root` the last time, which was logged.
+    /// Whether the path resolved to something other than `root` in the last scan. Logged once.
     pub(super) is_moved: bool,
-    /// Which folder it was when it last had files.
+    /// Identity of the folder when it last contained files.
     pub(super) recorded: Option<Place>,
-    /// Whether what it does not show is gone. A folder that cannot be read says nothing, nor does an empty one in its place.
+    /// Whether a missing entry means that the file was deleted. False for an unreadable folder, and for an empty folder
+    /// that replaced it.
     pub(super) vouches: bool,
-    /// It could not be followed the last time, which was told.
+    /// Whether the last scan failed. Logged once.
     pub(super) told: bool,
-    /// How many symbolic links led outside the last time, which was told.
+    /// Number of symlinks that led outside in the last scan. Logged once.
     pub(super) leaving: u64,
 }
 
-/// A file that could not be added.
+/// Retry state of a file that could not be added.
 #[derive(Debug, Clone, Copy)]
 struct Again {
     look: Look,
     tries: u32,
-    /// When it is tried again; with the next start, if it is not said.
+    /// Time of the next attempt. `None` means at the next start.
     at: Option<Instant>,
 }
 
-/// So many looks in a row must miss a file before it is gone.
+/// Number of consecutive scans that must miss a file before it counts as deleted.
 const LOOKS: u32 = 2;
-/// How long to wait before the second try, and at most. It doubles with each.
+/// Initial and maximum backoff. It doubles with each attempt.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 impl Followed {
-    /// The folders of the settings by their bases.
+    /// Groups the configured folders by base.
     pub(super) fn all(watches: Vec<Watch>) -> Vec<Followed> {
         let mut all: Vec<Followed> = Vec::new();
         for watch in watches {
@@ -98,12 +100,12 @@ impl Followed {
         }
     }
 
-    /// What is to be remembered of files that have changed, once they stayed the same for one look.
+    /// Row updates for files that have changed and were unchanged between the last two scans.
     pub(super) fn changes(&self, files: &HashMap<String, File>) -> Vec<Turn> {
         let change = |(path, file): (&String, &File)| {
             let before = self.rows.get(path);
             let standing = match before {
-                // What it was is still being added, and must not come after what it is.
+                // The previous version is still being added, and must not overwrite the new one.
                 Some(Watched { standing: Standing::Going(_), .. }) => return None,
                 Some(row) if row.look == file.look && row.device == file.device => return None,
                 Some(row) if row.look == file.look => row.standing,
@@ -117,7 +119,7 @@ impl Followed {
         files.iter().filter_map(change).chain(self.renumbered(files)).collect()
     }
 
-    /// The files that are to be added now, in the order of their names.
+    /// Files to add now, sorted by name.
     pub(super) fn due(&self, files: &HashMap<String, File>, now: Instant) -> Vec<String> {
         let mut due: Vec<String> = files.keys().filter(|path| self.is_due(path, &files[*path], now)).cloned().collect();
         due.sort_unstable();
@@ -130,7 +132,7 @@ impl Followed {
         waits && !self.again.get(path).is_some_and(rests)
     }
 
-    /// The files that are being added, and by which tasks.
+    /// Files that are being added, with their tasks.
     pub(super) fn all_going(&self) -> Vec<(Watched, TaskId)> {
         let going = self.rows.values().filter_map(|row| match row.standing {
             Standing::Going(task) => Some((row.clone(), task)),
@@ -139,7 +141,7 @@ impl Followed {
         going.collect()
     }
 
-    /// Lets a file rest that could not be added for a reason that passes. Whether it is the first time.
+    /// Schedules a retry with backoff after a transient failure. Returns whether it was the first failure.
     pub(super) fn put_off(&mut self, path: &str, look: Look, now: Instant) -> bool {
         let tries = self.again.get(path).filter(|again| again.look == look).map_or(0, |again| again.tries) + 1;
         let pause = FIRST_PAUSE.saturating_mul(1 << (tries - 1).min(16)).min(LONGEST_PAUSE);
@@ -147,13 +149,14 @@ impl Followed {
         tries == 1
     }
 
-    /// Leaves a file alone that the settings do not allow, until it changes or the settings may have.
+    /// Suspends a file that the settings reject until it changes, or until the next start with possibly different
+    /// settings.
     pub(super) fn refuse(&mut self, path: &str, look: Look) {
         self.again.insert(path.to_owned(), Again { look, tries: 0, at: None });
     }
 
-    /// Files that were deleted, as far as the looks tell. One whose content may just have been found under another name is
-    /// left until that is known: a file that is moved keeps its document.
+    /// Files that count as deleted. A file is retained while its content may have just appeared under another name,
+    /// because a moved file keeps its document.
     pub(super) fn missing(&mut self, files: &HashMap<String, File>, now: Instant) -> Vec<Watched> {
         let moving: HashSet<u64> =
             files.iter().filter(|(path, file)| self.is_busy(path, file, now)).map(|(_, file)| file.look.size).collect();
@@ -174,13 +177,13 @@ impl Followed {
         missing
     }
 
-    /// All folders that a file belongs to say that it is not there.
+    /// Whether all folders that cover a file report it as missing.
     pub(super) fn is_vouched(&self, path: &Path) -> bool {
         let mut covering = self.folders.iter().filter(|folder| folder.covers(path)).peekable();
         covering.peek().is_some() && covering.all(|folder| folder.vouches)
     }
 
-    /// Something is about to be done with a file, or is being done.
+    /// Whether a file is waiting to be added or being added.
     fn is_busy(&self, path: &str, file: &File, now: Instant) -> bool {
         match self.rows.get(path) {
             Some(Watched { standing: Standing::Going(_), .. }) => true,
@@ -189,14 +192,14 @@ impl Followed {
         }
     }
 
-    /// Another file that is there and has the same document: it was passed over as the same.
+    /// Another existing file with the same document, which was skipped as a duplicate.
     pub(super) fn copy_of(&self, document: DocumentId, files: &HashMap<String, File>) -> Option<&Watched> {
         let is_copy =
             |row: &&Watched| row.standing == Standing::Settled(Some(document)) && files.contains_key(&row.path);
         self.rows.values().filter(is_copy).min_by(|one, other| one.path.cmp(&other.path))
     }
 
-    /// Ends a look.
+    /// Finishes a scan.
     pub(super) fn looked(&mut self, files: &HashMap<String, File>, now: Instant) {
         let is_busy = files.iter().any(|(path, file)| self.is_busy(path, file, now));
         self.is_current = !is_busy && self.missed.is_empty() && self.all_going().is_empty();
@@ -220,7 +223,7 @@ impl Folder {
         }
     }
 
-    /// Whether a path is one that the folder would show.
+    /// Whether a scan of this folder would list the path.
     pub(super) fn covers(&self, path: &Path) -> bool {
         match self.watch.recursive {
             true => path.starts_with(&self.root),
@@ -240,7 +243,7 @@ mod tests {
         Folder { vouches, ..Folder::new(watch) }
     }
 
-    /// Folders of which one file is remembered.
+    /// Watcher state with one row.
     fn followed(folders: Vec<Folder>, path: &str, standing: Standing) -> Followed {
         let mut followed = Followed::new(BaseName::default(), folders);
         let row = Watched { path: path.into(), look: LOOK, device: 1, inode: 9, changed: Some(1), standing };
@@ -260,7 +263,7 @@ mod tests {
         files.iter().map(|&(path, look)| (path.to_owned(), file(path, look))).collect()
     }
 
-    /// How many are missing in each of some looks that show the same.
+    /// Number of missing files in each of several identical scans.
     fn missing<const N: usize>(followed: &mut Followed, files: &HashMap<String, File>) -> [usize; N] {
         [(); N].map(|()| {
             let missing = followed.missing(files, Instant::now()).len();

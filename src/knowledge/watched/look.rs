@@ -1,4 +1,4 @@
-//! How watched folders and their files look now. Everything here waits for a disk.
+//! Scan of watched folders. Blocking file system access.
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
@@ -15,22 +15,21 @@ use crate::knowledge::source::{Rules, is_visible_in};
 use crate::knowledge::store::{Look, Place};
 use crate::knowledge::{Error, folder};
 
-/// A folder as it is now.
+/// Result of scanning a folder.
 #[derive(Debug)]
 pub(super) struct Listing {
-    /// Links followed.
+    /// Canonical path.
     pub(super) root: PathBuf,
     pub(super) place: Place,
-    /// By their paths with links followed: a file that is found twice is one.
+    /// By canonical path, so that a file found twice counts once.
     pub(super) files: HashMap<String, File>,
-    /// How many symbolic links were skipped as they lead outside, or to hidden files.
+    /// Number of symlinks that were skipped because they lead outside or to hidden files.
     pub(super) leaving: u64,
 }
 
-/// Why a folder was not listed.
 #[derive(Debug)]
 pub(super) enum Unlisted {
-    /// Its path resolves to this one, which is not the one it resolved to at first.
+    /// Its path resolves to this one, which differs from the initial one.
     Moved(PathBuf),
     Failed(Error),
 }
@@ -41,24 +40,24 @@ impl From<Error> for Unlisted {
     }
 }
 
-/// A file as it is now.
+/// State of a file.
 #[derive(Debug, Clone)]
 pub(super) struct File {
-    /// The path it was found by.
+    /// Path under which it was found.
     pub(super) path: PathBuf,
-    /// The watched folder, links followed.
+    /// Canonical path of the watched folder.
     pub(super) within: Arc<Path>,
     pub(super) look: Look,
-    /// The device of the folder it stands in.
+    /// Device of its folder.
     pub(super) device: u64,
-    /// 0 where files have none.
+    /// 0 on platforms without inodes.
     pub(super) inode: u64,
-    /// When anything about it last changed, in nanoseconds since 1970, where the system tells.
+    /// ctime in nanoseconds since 1970, if available.
     pub(super) changed: Option<i64>,
 }
 
-/// The files of a folder. `known` is what its path resolved to at first: a link that took its place since is not followed
-/// (S-11).
+/// Lists the files of a folder. `known` is the path to which the folder resolved initially: a symlink that has replaced
+/// it since is not followed (S-11).
 pub(super) fn list(
     watch: &Watch,
     known: Option<&Path>,
@@ -80,7 +79,7 @@ pub(super) fn list(
     let mut devices: HashMap<PathBuf, u64> = HashMap::new();
     let mut files = HashMap::new();
     for FoundFile { path, .. } in found.files {
-        // What is gone by now, or cannot be looked at, is seen the next time.
+        // A file that was deleted in the meantime, or cannot be read, is handled by the next scan.
         let Ok(followed) = path.canonicalize() else { continue };
         if !is_visible_in(&followed, &root) {
             continue;
@@ -107,8 +106,8 @@ pub(super) fn list(
     Ok(Listing { root, place, files, leaving: found.skipped.leaving() })
 }
 
-/// Whether a file was deleted. One whose disk is not there, or that cannot be asked for, was not: what is left of its
-/// folders must be on the device they were on.
+/// Whether a file was deleted. False if its disk is not mounted or its state cannot be determined: the nearest existing
+/// ancestor must be on the recorded device.
 pub(super) fn is_gone(path: &Path, device: u64) -> bool {
     let is_missing = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
     if !fs::symlink_metadata(path).is_err_and(|error| is_missing(error.kind())) {
@@ -130,7 +129,7 @@ fn place(metadata: &Metadata) -> Place {
     Place { device: metadata.dev(), inode: metadata.ino() }
 }
 
-/// Elsewhere a disk that is not there takes the path of its folders along, and that is noticed.
+/// On other platforms an unmounted disk makes the whole path disappear, which is detected without device numbers.
 #[cfg(not(unix))]
 fn place(_: &Metadata) -> Place {
     Place { device: 0, inode: 0 }
