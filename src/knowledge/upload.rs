@@ -1,9 +1,9 @@
-//! `POST /files`: a file of a caller who has no folder in common with this machine (K-41).
+//! `POST /files`: upload of a file by a caller that shares no file system with this machine (K-41).
 //!
-//! The body goes to a private folder piece by piece, whatever its size, up to the limit for files. What comes back is a
-//! path for `knowledge-add`. The file goes when its document is stored, when it turns out to be unreadable, and when the
-//! task is cancelled, unless another task waits for it; if something else fails it stays, so that it can be added again.
-//! One that is never added goes after a while.
+//! The body is streamed to a private folder, up to the size limit for files. The response contains a path for
+//! `knowledge-add`. The file is deleted when its document is stored, when it turns out to be unreadable, and when the
+//! task is cancelled, unless another task references it. After other failures it is retained so that it can be added
+//! again. An upload that is never added expires.
 
 mod room;
 pub mod shared;
@@ -32,18 +32,18 @@ use super::{Error, Knowledge, UPLOADS, blocking};
 use crate::harmless::without_folders;
 use room::{Quota, Room};
 
-/// Whoever may not use this tool has nothing to send files for.
+/// Callers without permission for this tool may not upload.
 const ADDING: &str = "knowledge-add";
-/// How long the next piece of a body may take.
+/// Idle timeout between two frames of a body.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// A body that comes with fewer bytes a second than this, all in all, is given up: it keeps room from others.
+/// Minimum average throughput of a body in bytes per second. Slower uploads are aborted because they reserve quota.
 const SLOWEST: u64 = 32 << 10;
-/// How the folders of uploads are called, with whose they are and something by chance after it.
+/// Prefix of the folder names of uploads. The owner and a random part follow.
 const PREFIX: &str = "upload-";
-/// The longest name that is kept of a file.
+/// Maximum length of a file name.
 const LONGEST_NAME: usize = 200;
 
-/// The path, to be served behind the server's guard.
+/// The route, for mounting behind the server's middleware.
 pub fn routes(knowledge: Knowledge) -> Routes {
     Routes::new().route("/files", post(receive)).with_state((knowledge, Room::default()))
 }
@@ -102,7 +102,7 @@ async fn keep(
     let (uploads, all) = (open.storage.join(UPLOADS), settings.max_uploads_mb << 20);
     let quota = Quota { all, own: all.min(settings.max_uploads_mb_per_caller << 20) };
     let kept = open.store.kept_uploads().await?;
-    // One that does not say how long it is may become as long as a file may be.
+    // Without a Content-Length, the maximum file size is reserved.
     let (room, bytes) = (room.clone(), length.unwrap_or(most.min(quota.own)));
     let identity = caller.identity.clone();
     let place = blocking(move || room.reserve(&uploads, &kept, &identity, bytes, quota)).await??;
@@ -116,7 +116,7 @@ async fn keep(
     if let Some((folder, _)) = shared::parts(&path) {
         open.store.keep_upload(&folder, &path).await?;
     }
-    // From here on it stays until its task has ended, or it is too old.
+    // From here on it is retained until its task has ended or it expires.
     Ok((place.keep().join(name), size))
 }
 
@@ -140,8 +140,8 @@ async fn receive_into(file: &mut (impl AsyncWrite + Unpin), mut body: Body, most
     Ok(size)
 }
 
-/// Removes what nobody will read: what was uploaded long ago and never added, what tasks are done with, and folders that
-/// nothing is in any more. What a task waits for stays, however old it is.
+/// Deletes uploads that no task will read: expired ones that were never added, those of finished tasks, and empty
+/// folders. An upload that a pending task references is retained regardless of its age.
 pub fn sweep(storage: &Path, keep: Duration, named: &Uploads) {
     let Ok(entries) = std::fs::read_dir(storage.join(UPLOADS)) else { return };
     let folders = |paths: &HashSet<String>| -> HashSet<OsString> {
@@ -153,7 +153,7 @@ pub fn sweep(storage: &Path, keep: Duration, named: &Uploads) {
         let modified = folder.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
         let is_old = age.is_some_and(|age| age > keep);
-        // A folder whose file is on its way is not empty for long.
+        // The folder of an upload in progress is empty only briefly.
         let is_left = age.is_some_and(|age| age > Duration::from_secs(60))
             && std::fs::read_dir(&folder).is_ok_and(|mut files| files.next().is_none());
         if is_old || is_left || done.contains(&entry.file_name()) {
@@ -162,23 +162,24 @@ pub fn sweep(storage: &Path, keep: Duration, named: &Uploads) {
     }
 }
 
-/// Removes an upload with its folder, unless a task waits for it. Whatever the path is, nothing but an upload goes.
+/// Deletes an upload with its folder, unless a pending task references it. A path outside the upload folder has no
+/// effect.
 pub fn discard(storage: &Path, path: &Path, named: &Uploads) {
     let Some(folder) = folder_of(path) else { return };
     let is_wanted = named.wanted.iter().any(|wanted| folder_of(Path::new(wanted)) == Some(folder));
     if !is_wanted {
-        // It may be gone already.
+        // It may already be deleted.
         let _ = std::fs::remove_dir_all(storage.join(UPLOADS).join(folder));
     }
 }
 
-/// The name of the folder that an upload has for itself.
+/// Name of the folder that contains only this upload.
 fn folder_of(path: &Path) -> Option<&OsStr> {
     let folder = path.parent()?.file_name()?;
     folder.to_string_lossy().starts_with(PREFIX).then_some(folder)
 }
 
-/// The name of a file without any way to another folder.
+/// The file name without directory components and control characters.
 fn safe_name(name: &str) -> Result<String, Error> {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default().trim();
     let clean: String = last.chars().filter(|letter| !letter.is_control()).collect();
@@ -220,7 +221,7 @@ fn status(error: &Error) -> StatusCode {
 
 fn refuse(status: StatusCode, error: &Error) -> Response {
     let mut members = error.members();
-    // Callers who are not trusted upload as well.
+    // The caller may be untrusted, so the message must not contain paths of this machine.
     members.insert("message".into(), without_folders(&error.to_string()).into());
     answer(status, &Value::Object(members))
 }
@@ -251,7 +252,7 @@ mod tests {
         };
         sweep(storage.path(), Duration::from_secs(3600), &named);
         assert_eq!([&wanted, &done, &both, &fresh].map(|path| path.exists()), [true, false, true, true]);
-        // Everything is too old now.
+        // With a retention of zero, everything has expired.
         sweep(storage.path(), Duration::ZERO, &named);
         assert_eq!([&wanted, &both, &fresh].map(|path| path.exists()), [true, true, false]);
     }
@@ -283,7 +284,7 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_trickles_is_given_up() {
-        /// A body of so many pieces, each a while after the one before.
+        /// A body of this many frames, with a delay before each.
         fn body(pieces: usize, bytes: usize, every: Duration) -> Body {
             let piece = move |number: usize| async move {
                 if number == pieces {
@@ -298,7 +299,7 @@ mod tests {
         let slow = receive_into(&mut file, body(1000, 1, PATIENCE / 3), u64::MAX).await;
         assert_eq!(slow.unwrap_err().code(), "invalid_parameter");
         assert!(file.len() < 4, "{}", file.len());
-        // It may take its time as long as enough of it comes.
+        // A slow body is accepted if its throughput is sufficient.
         let fair = receive_into(&mut Vec::new(), body(20, 1 << 20, PATIENCE / 2), u64::MAX).await;
         assert_eq!(fair.unwrap(), 20 << 20);
     }

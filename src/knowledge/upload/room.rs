@@ -1,7 +1,7 @@
-//! How much uploads may take: of one caller, and together.
+//! Upload quota per caller and in total.
 //!
-//! Room is reserved before the first byte comes, so that many at once cannot take more than one after the other could.
-//! Whose an upload is stands in the name of its folder, so that it still counts when the program was started again.
+//! Quota is reserved before the first byte arrives, so concurrent uploads cannot exceed it. The folder name of an
+//! upload identifies its owner, so the upload still counts after a restart.
 
 use std::collections::HashMap;
 use std::io;
@@ -17,23 +17,23 @@ use crate::knowledge::store::KeptUpload;
 use crate::locked::locked;
 use crate::private_folder::private_folder;
 
-/// The room of one process. Cheap to clone; all clones are the same. What comes to other processes counts with what is
-/// there of it.
+/// The reservations of one process. Clones share the same state. Uploads of other processes count with their current
+/// size.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Room(Arc<Mutex<Promises>>);
 
-/// How many bytes uploads may take.
+/// Maximum size of uploads in bytes.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quota {
     pub(super) all: u64,
-    /// Of one caller; never more than of all.
+    /// Per caller; at most `all`.
     pub(super) own: u64,
 }
 
-/// The folders of uploads that are on their way, and how much each may take.
+/// Folders of uploads in progress, with their reserved bytes.
 type Promises = HashMap<PathBuf, u64>;
 
-/// A place for one upload. Dropped, it is gone with all that is in it.
+/// A reserved upload folder. Dropping it deletes the folder and releases the reservation.
 #[derive(Debug)]
 pub(super) struct Place {
     pub(super) folder: TempDir,
@@ -47,7 +47,7 @@ struct Promise {
 }
 
 impl Room {
-    /// Reserves room for an upload of so many bytes by this caller, beside those that are in the folder or kept elsewhere.
+    /// Reserves quota for an upload. Files in the folder and uploads stored elsewhere count as used.
     pub(super) fn reserve(
         &self,
         uploads: &Path,
@@ -57,7 +57,7 @@ impl Room {
         quota: Quota,
     ) -> Result<Place, Error> {
         private_folder(uploads).map_err(|error| unwritten(&error))?;
-        // Held while the folder is looked through, or two would find the same room.
+        // Held during the scan; otherwise two requests could reserve the same space.
         let mut promises = locked(&self.0);
         let prefix = prefix_of(caller);
         let Taken { all, own } = taken(uploads, kept, &prefix, &promises);
@@ -77,8 +77,8 @@ impl Room {
                 quota.all >> 20
             )));
         }
-        // Each in a folder of its own, so that it keeps its name.
-        // Whoever knows its name may add it, so that nobody must be able to guess it.
+        // Each upload has a separate folder, so the file keeps its name. Any caller that knows the path may add the
+        // file, so the name must not be guessable.
         let prefix = format!("{prefix}{}-", uuid::Uuid::new_v4().simple());
         let folder = tempfile::Builder::new().prefix(&prefix).tempdir_in(uploads).map_err(|error| unwritten(&error))?;
         let path = folder.path().to_owned();
@@ -88,7 +88,7 @@ impl Room {
 }
 
 impl Place {
-    /// Keeps what is there; from now on it counts with what it takes.
+    /// Retains the upload. From now on it counts with its actual size.
     pub(super) fn keep(self) -> PathBuf {
         self.folder.keep()
     }
@@ -112,19 +112,20 @@ fn no_room(why: &str) -> Error {
     Error::Storage { code: "too_many_uploads", message: format!("there is no room: {why}") }
 }
 
-/// Rounded up: what is taken is never told as nothing.
+/// Rounded up, so that a used quota is never reported as zero.
 fn megabytes(bytes: u64) -> u64 {
     bytes.div_ceil(1 << 20)
 }
 
-/// How the folders of a caller's uploads begin. Names of callers may hold anything, and are nobody else's business.
+/// Folder name prefix of a caller's uploads. The identity is hashed because it may contain any character and is
+/// confidential.
 fn prefix_of(caller: &str) -> String {
     let digest = Sha256::digest(caller.as_bytes());
     let short: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
     format!("{PREFIX}{short}-")
 }
 
-/// What uploads take, or will.
+/// Used and reserved bytes.
 #[derive(Default)]
 struct Taken {
     all: u64,
@@ -138,7 +139,7 @@ fn taken(uploads: &Path, kept: &[KeptUpload], own_prefix: &str, promises: &Promi
         (entry.file_name().to_string_lossy().into_owned(), size)
     });
     let here: HashMap<String, u64> = here.collect();
-    // What lies here too is counted once.
+    // Uploads that are also stored locally count once.
     let elsewhere = kept.iter().filter(|kept| !here.contains_key(&kept.folder)).map(|kept| (&kept.folder, kept.size));
     let mut taken = Taken::default();
     for (folder, size) in here.iter().map(|(folder, size)| (folder, *size)).chain(elsewhere) {
@@ -172,7 +173,7 @@ mod tests {
         assert_eq!(reserve(41).unwrap_err().code(), "too_many_uploads");
         let second = reserve(40).unwrap();
         assert_eq!(reserve(1).unwrap_err().code(), "too_many_uploads");
-        // One that broke off gives its room back, and one that is there counts with what it takes.
+        // An aborted upload releases its reservation. A completed one counts with its actual size.
         drop(second);
         std::fs::write(first.folder.path().join("a.txt"), [0; 10]).unwrap();
         first.keep();
@@ -197,7 +198,7 @@ mod tests {
         drop(other);
         std::fs::File::create(first.folder.path().join("a.txt")).unwrap().set_len(50 << 20).unwrap();
         first.keep();
-        // A program that was started again has made no promises.
+        // After a restart there are no reservations.
         let room = Room::default();
         assert!(reserve(&room, "a", 11).is_err());
         reserve(&room, "a", 10).unwrap();

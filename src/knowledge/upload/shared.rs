@@ -1,8 +1,8 @@
-//! Uploads of a knowledge base that several instances share.
+//! Uploads to a store that several instances share.
 //!
-//! A file is written to the folder of the instance that took it, and then to the database, before its caller hears of it.
-//! The call that adds it may come to another instance, and its task may be taken over by one; each brings itself the file
-//! when it needs it. The name of its folder is by chance, so that nobody has the same, nor guesses it.
+//! The receiving instance writes a file to its local folder and then to the database before it responds. The call that
+//! adds the file may reach another instance, or another instance may adopt the task. Each instance fetches the file
+//! when it needs it. The folder name is random, so it is unique and cannot be guessed.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,13 @@ use crate::knowledge::store::{Store, Uploads};
 use crate::knowledge::{Error, UPLOADS, blocking};
 use crate::private_folder::private_folder;
 
-/// Where an upload lies on this machine, to which it is brought if need be. Any other path stays what it is.
+/// Local path of an upload. Fetches the file from the store if necessary. Other paths are returned unchanged.
 pub async fn here(store: &Store, storage: &Path, path: PathBuf) -> Result<PathBuf, Error> {
     let Some((folder, name)) = parts(&path).filter(|_| matches!(store, Store::Shared(_))) else { return Ok(path) };
     let own = storage.join(UPLOADS).join(&folder);
     let file = own.join(&name);
-    // An instance beside this one may have it at the path that was told; that is its own, and goes when it likes.
+    // The file may exist at the given path if another instance on this machine received it. That copy is not used
+    // because its owner may delete it at any time.
     if is_there(&file).await {
         return Ok(file);
     }
@@ -34,7 +35,7 @@ pub async fn here(store: &Store, storage: &Path, path: PathBuf) -> Result<PathBu
     Ok(file)
 }
 
-/// Forgets an upload in the store, unless a task waits for it.
+/// Deletes an upload from the store, unless a pending task references it.
 pub async fn forget(store: &Store, path: &Path, named: &Uploads) -> Result<(), Error> {
     let Some((folder, _)) = parts(path) else { return Ok(()) };
     let is_wanted = named.wanted.iter().any(|wanted| parts(Path::new(wanted)).is_some_and(|(of, _)| of == folder));
@@ -44,7 +45,7 @@ pub async fn forget(store: &Store, path: &Path, named: &Uploads) -> Result<(), E
     }
 }
 
-/// Forgets what nobody will read, as [`sweep`](super::sweep) does in the folder.
+/// Deletes uploads that no task will read, like [`sweep`](super::sweep) for the local folder.
 pub async fn sweep(store: &Store, keep: Duration, named: &Uploads) -> Result<(), Error> {
     let (wanted, done) = (folders(&named.wanted), folders(&named.done));
     for kept in store.kept_uploads().await? {
@@ -59,7 +60,7 @@ fn folders(paths: &HashSet<String>) -> HashSet<String> {
     paths.iter().filter_map(|path| parts(Path::new(path))).map(|(folder, _)| folder).collect()
 }
 
-/// The folder of an upload and its name, if a path looks like one.
+/// Folder and file name of an upload, if the path has the form of one.
 pub(super) fn parts(path: &Path) -> Option<(String, String)> {
     let folder = folder_of(path)?.to_str()?;
     let is_ours = folder.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_');
