@@ -1,8 +1,9 @@
-//! The indexes of all bases, kept up to date with the store.
+//! Local index: the in-process search indexes of all bases, kept in sync with the SQLite store.
 //!
-//! The store is the truth, and several processes may write to it. Each change has a number there; the library knows up to
-//! which number its indexes are made, and catches up before it answers. What was indexed is kept in files, so that a
-//! start reads it instead of making it anew; they are a convenience, and whatever is wrong with them is made anew.
+//! The store is the source of truth, and several processes may write to it. Each change has a sequence number. The
+//! index records the last sequence number that it contains, and catches up before it answers a search. Segments are
+//! persisted as files so that a start reads them instead of rebuilding them. The files are only a cache: an unusable
+//! file is rebuilt from the store.
 
 pub(super) mod files;
 mod find;
@@ -28,7 +29,7 @@ use super::store::sqlite::{self, ChangeKind, Changes, LoadedDocument, Store};
 use super::{Error, blocking};
 use crate::locked::locked;
 
-/// Cheap to clone; all clones are the same.
+/// Clones share the same indexes.
 #[derive(Debug, Clone)]
 pub struct Library(Arc<Shared>);
 
@@ -36,30 +37,30 @@ pub struct Library(Arc<Shared>);
 struct Shared {
     store: Store,
     folder: PathBuf,
-    /// How many numbers a vector has.
+    /// Vector dimension.
     dimension: usize,
-    /// Vectors of another model are left out: they would not compare.
+    /// Embedding model. Vectors of other models are not indexed because they are not comparable.
     model: String,
     bases: ArcSwap<HashMap<BaseName, Arc<Index>>>,
-    /// Changes up to this one are in the indexes.
+    /// Sequence number of the last change in the indexes.
     sequence: AtomicU64,
-    /// Whoever brings the indexes up to date.
+    /// Held by the task that updates the indexes.
     turn: Mutex<()>,
-    /// Something is in no file yet.
+    /// Whether changes have not been written to segment files yet.
     unsaved: AtomicBool,
-    /// Since when files have words of documents that are removed.
+    /// Since when segment files contain terms of removed documents.
     owed: std::sync::Mutex<Option<Instant>>,
-    /// Documents whose vectors are of another model, and their bases.
+    /// Documents whose vectors are from another model, with their bases.
     foreign: std::sync::Mutex<HashMap<u64, BaseName>>,
 }
 
-/// So many documents are loaded at once.
+/// Number of documents loaded in one batch.
 const BATCH: usize = 32;
-/// How long words of a removed document may stay in a file that is too large to be written anew at once.
+/// How long terms of a removed document may remain in a segment file that is too large to be rewritten immediately.
 const LONGEST_OWED: Duration = Duration::from_secs(300);
 
 impl Library {
-    /// Reads what was kept, and makes what is missing.
+    /// Reads the segment files and indexes the missing documents.
     pub async fn open(store: Store, folder: PathBuf, model: String, dimension: usize) -> Result<Library, Error> {
         let library = Library(Arc::new(Shared {
             store,
@@ -77,20 +78,21 @@ impl Library {
         library.build().await?;
         drop(turn);
         let folder = library.0.folder.clone();
-        // Without a model, what was made with one waits for it.
+        // Without an embedding model, indexes built with a model are kept until that model is available again.
         if dimension > 0 {
             blocking(move || files::sweep_others(&folder)).await?;
         }
         Ok(library)
     }
 
-    /// A base as it is now; none where nothing was ever added to it. What was written before this call is in it, whoever
-    /// did it: another process may already tell of what this one has written and not yet indexed.
+    /// The current snapshot of a base, or `None` if the base never had documents. Contains every change committed
+    /// before this call, by any process: another process may already have reported a change that this process has
+    /// committed but not indexed.
     pub async fn base(&self, name: &BaseName) -> Result<Option<Arc<Snapshot>>, Error> {
         let last = self.0.store.last_change()?;
         if last > self.0.sequence.load(Ordering::Acquire) {
             let _turn = self.0.turn.lock().await;
-            // Whoever had the turn before may have brought it.
+            // The previous holder of the lock may have applied it.
             if last > self.0.sequence.load(Ordering::Acquire) {
                 self.follow().await?;
             }
@@ -98,17 +100,17 @@ impl Library {
         Ok(self.0.bases.load().get(name).map(|index| index.snapshot()))
     }
 
-    /// How many documents of a base have vectors of another model than the one in use.
+    /// Number of documents in a base whose vectors are from a model other than the current one.
     pub async fn foreign(&self, base: &BaseName) -> Result<usize, Error> {
         Ok(locked(&self.0.foreign).values().filter(|of| *of == base).count())
     }
 
-    /// How many documents all bases have together.
+    /// Number of documents in all bases.
     pub fn documents(&self) -> usize {
         self.0.bases.load().values().map(|index| index.snapshot().documents()).sum()
     }
 
-    /// What each base holds, largest first.
+    /// Size of each base, largest first.
     pub fn held(&self) -> Vec<Held> {
         let bases = self.0.bases.load();
         let held = bases.iter().map(|(base, index)| {
@@ -121,7 +123,7 @@ impl Library {
         held
     }
 
-    /// Takes in everything that is in the store by now.
+    /// Applies all changes that are in the store by now.
     pub async fn catch_up(&self) -> Result<(), Error> {
         let _turn = self.0.turn.lock().await;
         self.follow().await
@@ -134,7 +136,7 @@ impl Library {
             Changes::TooOld => return self.build().await,
         };
         let Some(last) = changes.last().map(|change| change.sequence) else { return Ok(()) };
-        // All of a base become visible at once.
+        // All changes of a base become visible together.
         let mut by_base: HashMap<BaseName, Vec<Step>> = HashMap::new();
         for change in changes {
             let steps = by_base.entry(change.base).or_default();
@@ -179,7 +181,7 @@ impl Library {
             }
             Step::Put(key) => match loaded.get(&key) {
                 Some(document) => Change::Put(document.clone()),
-                // Gone again since, which a later change will say.
+                // The document was removed since. A later change reports that.
                 None => Change::Remove { document: key },
             },
             Step::Describe(key) => match loaded.get(&key) {
@@ -193,7 +195,7 @@ impl Library {
         blocking(move || index.apply(changes)).await
     }
 
-    /// Makes all indexes, as far as possible from files.
+    /// Builds all indexes, from segment files where possible.
     async fn build(&self) -> Result<(), Error> {
         let shared = &*self.0;
         let sqlite::Live { sequence, documents } = shared.store.live().await?;
@@ -219,7 +221,7 @@ impl Library {
             })
             .await?;
             for refused in &restored.refused {
-                // Gone, so that the one that is made anew can have its name.
+                // Removed so that the rebuilt segment can use its name.
                 if let Some(file) = files.get(refused.position) {
                     let _ = fs::remove_file(file);
                 }
@@ -244,7 +246,7 @@ impl Library {
                 blocking(move || index.apply(changes)).await?;
             }
         }
-        // What was removed and not saved may still stand in files.
+        // Segment files may still contain documents that were removed but not saved.
         shared.unsaved.store(true, Ordering::Release);
         shared.bases.store(Arc::new(bases));
         shared.sequence.store(sequence, Ordering::Release);
@@ -283,8 +285,8 @@ impl Library {
         self.0.bases.load().get(base).cloned().unwrap_or(index)
     }
 
-    /// Joins small pieces and writes what is in no file. Words of removed documents are then in no small file, and after
-    /// [`LONGEST_OWED`] in none at all. Searches go on meanwhile.
+    /// Merges small segments and writes unsaved ones to files. Afterwards no small file contains terms of removed
+    /// documents, and after [`LONGEST_OWED`] no file does. Searches continue in the meantime.
     pub async fn save(&self) -> io::Result<()> {
         let owed = *locked(&self.0.owed);
         let is_overdue = owed.is_some_and(|since| since.elapsed() >= LONGEST_OWED);
@@ -317,7 +319,7 @@ impl Library {
     }
 }
 
-/// A name may be `..`, which is no folder of ours.
+/// The prefix is needed because a base may be named `..`.
 fn folder_name(base: &BaseName) -> String {
     format!("{}{base}", files::BASE)
 }
@@ -339,7 +341,7 @@ impl Step {
     }
 }
 
-/// A document as the index wants it, and whether its vectors are of another model.
+/// Converts a stored document for the index. The flag is true if its vectors are from another model.
 fn indexed(loaded: LoadedDocument, model: &str) -> (BaseName, Document, bool) {
     let about = loaded.about;
     let is_foreign = about.model != model;

@@ -1,7 +1,7 @@
-//! The files of indexes: a folder for each base, with its segments.
+//! Segment files: one folder per base.
 //!
-//! They have the words of documents in them. So what is of no use any more is taken away, and with it what somebody
-//! wanted to be forgotten: segments of bases that are empty, and all that was made for another store or another model.
+//! The files contain terms of documents. Obsolete files are therefore deleted, so that deleted content does not remain
+//! on disk: segments of empty bases, and all segments of another store or embedding model.
 
 use std::collections::HashSet;
 use std::fs;
@@ -13,18 +13,18 @@ use corbie_index::{Index, SegmentId};
 
 use crate::private_folder::private_folder;
 
-/// What the folder of a base begins with.
+/// Name prefix of the folder of a base.
 pub(super) const BASE: &str = "base-";
-/// Files with this ending are ours.
+/// Extension of segment files.
 const ENDING: &str = "segment";
-/// What a file is called before it is whole.
+/// Name prefix of files that are being written.
 const UNFINISHED: &str = ".new-";
-/// A file that was begun so long ago will never be whole: the program was ended while it wrote.
+/// Age after which an unfinished file is left over from a crash.
 const GIVEN_UP: Duration = Duration::from_secs(3600);
-/// A segment is never larger than this.
+/// Maximum size of a segment file.
 const LARGEST: u64 = 4 << 30;
 
-/// What there is; a file that cannot be read is one that is not there.
+/// Reads all segment files. Skips unreadable ones.
 pub(super) fn read(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() <= LARGEST);
     let segments = names(folder).into_iter().filter(|name| is_segment(name)).map(|name| folder.join(name));
@@ -37,7 +37,7 @@ pub(super) fn read(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
         .collect()
 }
 
-/// Writes what is in no file, and removes what is not in use. Each file is whole or not there, however the program ends.
+/// Writes new segments and deletes unused files. Each file is written atomically, so a crash leaves no partial segment.
 pub(super) fn write(folder: &Path, index: &Index) -> io::Result<()> {
     private_folder(folder)?;
     let name = |id: &SegmentId| format!("{id}.{ENDING}");
@@ -65,22 +65,22 @@ pub(super) fn write(folder: &Path, index: &Index) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether a folder of indexes has segments of any store.
+/// Whether an index folder contains segments of any store.
 pub(in crate::knowledge) fn holds_segments(index: &Path) -> bool {
     let within = |folder: &Path| names(folder).into_iter().map(|name| folder.join(name)).collect::<Vec<_>>();
     let bases = within(index).into_iter().flat_map(|generation| within(&generation));
     bases.into_iter().any(|base| names(&base).iter().any(|name| is_segment(name)))
 }
 
-/// Empties the folders of bases that have no documents.
+/// Deletes the segments of bases without documents.
 pub(super) fn sweep_bases(folder: &Path, used: &HashSet<String>) {
     for name in names(folder).into_iter().filter(|name| name.starts_with(BASE) && !used.contains(name)) {
         empty(&folder.join(name));
     }
 }
 
-/// Empties the folders beside this one, which were made for a store or a model that is not in use. Another process may
-/// have one of them open: it has read it, and writes it anew.
+/// Deletes the sibling folders, which belong to a store or model that is not in use. Another process may have one of
+/// them open: it has already loaded the segments, and writes them again.
 pub(super) fn sweep_others(folder: &Path) {
     let (Some(parent), Some(own)) = (folder.parent(), folder.file_name()) else { return };
     let is_generation = |name: &String| {
@@ -91,12 +91,12 @@ pub(super) fn sweep_others(folder: &Path) {
         for base in names(&other).into_iter().filter(|name| name.starts_with(BASE)) {
             empty(&other.join(base));
         }
-        // Fails where somebody else has put something.
+        // Fails if the folder contains foreign files.
         let _ = fs::remove_dir(other);
     }
 }
 
-/// Removes what we wrote, and the folder if that was all.
+/// Deletes our files, and the folder if it is empty afterwards.
 fn empty(folder: &Path) {
     for name in names(folder).into_iter().filter(|name| is_segment(name) || name.starts_with(UNFINISHED)) {
         let _ = fs::remove_file(folder.join(name));

@@ -1,4 +1,4 @@
-//! Searching an index.
+//! Search in the local index.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,9 +10,9 @@ use crate::knowledge::document::{BaseName, FoundChunk};
 use crate::knowledge::search::{Passage, Question};
 use crate::knowledge::{Error, blocking};
 
-/// So often is looked where chunks change meanwhile.
+/// Maximum attempts when chunks change during a search.
 const LOOKS: usize = 2;
-/// More vectors than this are searched aside, so that nobody else waits.
+/// Larger indexes are searched on a blocking thread so that other requests are not delayed.
 const QUICK: usize = 20_000;
 
 impl Library {
@@ -29,7 +29,7 @@ impl Library {
             let keys: Vec<u64> = found.iter().map(|(key, _)| *key).collect();
             let chunks = self.0.store.chunks(&keys).await?;
             looked += 1;
-            // What is missing was removed meanwhile, or has other keys now, which the index has to hear of.
+            // A missing chunk was removed or re-keyed in the meantime, so the index has to catch up.
             if chunks.len() == keys.len() || looked == LOOKS {
                 let relevances: HashMap<u64, f32> = found.into_iter().collect();
                 let passage = |chunk: FoundChunk| {

@@ -11,7 +11,7 @@ use crate::knowledge::task::Work;
 
 const MODEL: &str = "minilm";
 
-/// A store and a place for its index.
+/// A store and a folder for its index.
 struct Place {
     folder: TempDir,
     store: Store,
@@ -34,7 +34,7 @@ impl Place {
 
     async fn put(&self, base: &str, filename: &str, text: &str, model: &str) -> DocumentId {
         let mut sha256 = [0; 32];
-        // Texts here are shorter than that, so others have another one.
+        // The texts here are shorter than 32 bytes, so different texts have different digests.
         sha256.iter_mut().zip(text.bytes()).for_each(|(into, byte)| *into = byte);
         let chunk = NewChunk {
             text: text.into(),
@@ -69,7 +69,7 @@ impl Place {
         }
     }
 
-    /// Whether a word stands in any file of any index.
+    /// Whether a word occurs in any index file.
     fn is_on_disk(&self, word: &str) -> bool {
         fn any(folder: &Path, word: &str) -> bool {
             fs::read_dir(folder).unwrap().flatten().any(|entry| match entry.path() {
@@ -111,7 +111,7 @@ async fn what_another_process_wrote_is_found_by_everybody_who_asks_afterwards() 
 async fn k74_words_of_a_removed_document_are_gone_from_files_with_the_next_save() {
     let place = Place::new();
     let library = place.library().await;
-    // One of many, so that the rest stays together.
+    // One of many documents, so that the segment survives.
     for number in 0..20 {
         place.put("default", &format!("{number}.txt"), &format!("number {number} of many"), MODEL).await;
     }
@@ -197,7 +197,7 @@ async fn a_document_is_found_by_its_new_name_and_not_by_its_old_one() {
     place.store.describe_document(&base, id, Map::new(), moved, Work::Alone).await.unwrap().unwrap();
     library.catch_up().await.unwrap();
     assert_eq!((finds(&library, "quokka").await, finds(&library, "wombat").await), (0, 1));
-    // Also by who reads the files that were saved before.
+    // The same holds for an index that reads the previously saved files.
     let library = place.library().await;
     assert_eq!((finds(&library, "quokka").await, finds(&library, "wombat").await), (0, 1));
 }
