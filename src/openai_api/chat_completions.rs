@@ -19,9 +19,9 @@ use crate::route::Ask;
 
 const JSON: &str = "application/json";
 const EVENTS: &str = "text/event-stream; charset=utf-8";
-/// `hit` or `miss`, where answers are kept.
+/// `hit` or `miss`, if the cache is enabled.
 const CACHE: HeaderName = HeaderName::from_static("x-corbie-cache");
-/// What found an answer that was given before: `exact` or `semantic`.
+/// Kind of cache hit: `exact` or `semantic`.
 const CACHE_BY: HeaderName = HeaderName::from_static("x-corbie-cache-by");
 
 pub(super) async fn post(
@@ -57,7 +57,7 @@ fn ask(face: &Face, received: Received, caller: Caller) -> Ask {
     Ask { question: received.into(), model, caller: Some(caller.identity), documents }
 }
 
-/// An answer that was given before.
+/// Returns a cached response.
 fn again(face: &Face, received: &Received, caller: &Caller, kept: &Kept, by: By) -> Response {
     let (asked, caller) = (received.model.as_deref(), caller.identity.clone());
     let record = face.router.given_again(asked, caller, &kept.provider, &kept.model);
@@ -79,7 +79,7 @@ async fn whole(face: &Face, received: Received, caller: Caller, place: Option<Pl
     let body = match answered {
         Answered::AsItCame { body, .. } => body,
         Answered::Read(completion) => {
-            // As its provider names it, as in a stream.
+            // The provider's name of the model, as in a stream.
             let model = if completion.model.is_empty() { model } else { &completion.model };
             openai::render(&completion, model, now()).to_string().into()
         }
@@ -95,14 +95,14 @@ async fn whole(face: &Face, received: Received, caller: Caller, place: Option<Pl
     Ok(response)
 }
 
-/// Says that nothing was found, where it was looked for.
+/// Adds the header for a cache miss, if the cache was searched.
 fn missed(response: &mut Response, looked: bool) {
     if looked {
         response.headers_mut().insert(CACHE, HeaderValue::from_static("miss"));
     }
 }
 
-/// The head is sent with the first piece, so that failover works until then.
+/// Sends the headers together with the first event, so that failover is possible until then.
 async fn pieces(
     face: &Face,
     received: Received,
@@ -112,7 +112,7 @@ async fn pieces(
 ) -> Result<Response, Failure> {
     let Received { with_usage, several, .. } = received;
     let mut answering = face.router.stream(ask(face, received, caller)).await?;
-    // Whether several answers are complete is known only to those who read them all.
+    // With several choices, completeness can only be determined by parsing all of them.
     if !several {
         answering.pass_on();
     }
@@ -127,7 +127,7 @@ async fn pieces(
     Ok(response)
 }
 
-/// Nothing between us and the caller may keep a stream, whether it was kept here or not.
+/// Proxies must not cache a stream, whether or not it is in the response cache.
 fn event_headers(headers: &mut HeaderMap) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(EVENTS));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));

@@ -1,14 +1,14 @@
-//! How many tokens a stream took, told once and at its end: some servers tell it with every chunk, and we ask them to
-//! also where the caller did not.
+//! Token usage of a stream, sent once, at the end. Some servers report it with every chunk, and corbie requests it even
+//! if the caller did not.
 
 use serde_json::Value;
 
-/// What a provider of the caller's own protocol says of tokens.
+/// Usage reported by a provider with OpenAI's protocol.
 #[derive(Debug)]
 pub(super) struct Counts {
-    /// The caller wants to be told.
+    /// The caller has requested usage.
     wanted: bool,
-    /// What was said last, as a chunk of its own.
+    /// The last reported usage, as a separate chunk.
     last: Option<Value>,
 }
 
@@ -17,14 +17,14 @@ impl Counts {
         Counts { wanted, last: None }
     }
 
-    /// Takes them out of a chunk; gives what is left of it, if that says anything.
+    /// Removes the usage from a chunk. Returns the remaining chunk unless it is empty.
     pub(super) fn taken_from(&mut self, data: &str) -> Option<String> {
         let mut chunk: Value = serde_json::from_str(data).ok()?;
         self.take(&mut chunk);
         chunk["choices"].as_array().is_some_and(|choices| !choices.is_empty()).then(|| chunk.to_string())
     }
 
-    /// The last chunk before the end, where one is wanted.
+    /// The usage chunk for the end of the stream, if the caller has requested it.
     pub(super) fn told(&mut self) -> Option<String> {
         self.last.take().filter(|_| self.wanted).map(|counts| counts.to_string())
     }

@@ -1,13 +1,13 @@
-//! How an answer was routed, in headers: no SDK stumbles over those.
+//! Routing decision as response headers, which all SDKs tolerate.
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::route::Record;
 
-/// Adds what is known of the decision.
+/// Adds the headers for a decision.
 pub(super) fn add(headers: &mut HeaderMap, record: &Record) {
     let mut put = |name: &'static str, value: &str| {
-        // A name that no header can carry is left out.
+        // Values that are invalid in a header are omitted.
         if let Ok(value) = HeaderValue::try_from(value) {
             headers.insert(HeaderName::from_static(name), value);
         }

@@ -1,4 +1,4 @@
-//! `POST /v1/embeddings`, by the model inside or by a provider.
+//! `POST /v1/embeddings`, by the built-in model or by a provider.
 
 use axum::Extension;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use crate::providers::embeddings::{self, Embed};
 use crate::route::AUTO;
 use crate::{inference, route};
 
-/// As many as OpenAI takes.
+/// OpenAI's limit.
 const MOST_TEXTS: usize = 2048;
 
 pub(super) async fn post(
@@ -42,14 +42,14 @@ pub(super) async fn post(
 }
 
 impl Face {
-    /// Whether a name means the model inside: `auto`, or its own, before it is loaded and after.
+    /// Whether a name selects the built-in model: `auto`, or its id before and after it is loaded.
     fn is_inside(&self, model: &str) -> bool {
         let loaded = || self.inference.loaded().is_some_and(|loaded| loaded.id.to_string() == model);
         model == AUTO || model == self.inference.planned() || loaded()
     }
 }
 
-/// What both take. The numbers of one text's tokens are one text, and mean something to a provider alone.
+/// Validates the input for both. An array of token ids is one text, and only a provider can process it.
 fn check_input(body: &Map<String, Value>) -> Result<(), Failure> {
     let texts = match body.get("input") {
         Some(Value::String(_)) => 1,
@@ -92,7 +92,7 @@ async fn by_provider(face: &Face, embed: Embed, caller: Caller) -> Result<Respon
     Ok(response)
 }
 
-/// Whoever named a model that nobody has is told of the one that is always there.
+/// The error for an unknown model mentions the built-in model.
 fn failure(error: route::Error, face: &Face) -> Failure {
     match &error {
         route::Error::Provider { provider, error, .. } => match error.parameter() {

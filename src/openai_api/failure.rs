@@ -1,4 +1,4 @@
-//! Failures, in OpenAI's shape: SDKs tell their kinds by the status and read `error`.
+//! Errors in OpenAI's format. SDKs distinguish them by status and parse `error`.
 
 use axum::response::{IntoResponse, Response};
 use corbie_mcp::Code;
@@ -9,20 +9,20 @@ use serde_json::{Value, json};
 
 use crate::route;
 
-/// Why there is no answer.
+/// An error response.
 #[derive(Debug)]
 pub(super) struct Failure {
     status: StatusCode,
     message: String,
-    /// OpenAI's word for the kind.
+    /// OpenAI's error type.
     kind: &'static str,
-    /// A finer word.
+    /// A more specific code.
     code: Option<String>,
-    /// The parameter that is wrong.
+    /// The invalid parameter.
     param: Option<String>,
-    /// How long to wait, in whole seconds.
+    /// Value of `Retry-After`, in seconds.
     retry_after: Option<u64>,
-    /// Whether trying again is ours, and has been done.
+    /// corbie has already retried.
     tried: bool,
 }
 
@@ -56,7 +56,7 @@ impl Failure {
         Failure { code, ..Failure::new(StatusCode::NOT_FOUND, "invalid_request_error", message) }
     }
 
-    /// The same for embeddings, where one model is always there.
+    /// The same for embeddings, which also mentions the built-in model.
     pub(super) fn no_embedding_model(why: &route::Error, inside: &str) -> Failure {
         let message = format!("{why}; `{inside}` is served by corbie itself");
         let (code, param) = (Some("model_not_found".to_owned()), Some("model".to_owned()));
@@ -67,7 +67,7 @@ impl Failure {
         Failure::new(StatusCode::INTERNAL_SERVER_ERROR, "server_error", message)
     }
 
-    /// A refusal for now, with the wait that is told.
+    /// A temporary error with its `Retry-After`.
     fn busy(status: StatusCode, kind: &'static str, error: &corbie_mcp::Error) -> Failure {
         Failure { retry_after: error.retry_after_seconds(), ..Failure::new(status, kind, error.to_string()) }
     }
@@ -77,7 +77,7 @@ impl Failure {
         Failure { status, message, kind, code: None, param: None, retry_after: None, tried: false }
     }
 
-    /// The body, also of an event in a stream that has begun.
+    /// The response body, also used for an error event in a stream.
     pub(super) fn body(&self) -> Value {
         let Failure { message, kind, code, param, .. } = self;
         json!({ "error": { "message": message, "type": kind, "param": param, "code": code } })
@@ -105,7 +105,7 @@ impl From<route::Error> for Failure {
     }
 }
 
-/// A body that did not come whole, or that there was no memory for.
+/// An incomplete body, or one for which there was no memory.
 impl From<NotReceived> for Failure {
     fn from(not_received: NotReceived) -> Failure {
         let status = not_received.status();
@@ -116,7 +116,7 @@ impl From<NotReceived> for Failure {
     }
 }
 
-/// No turn came, or would have come too late.
+/// Admission failed: the queue is full, or the wait was too long.
 impl From<corbie_mcp::Error> for Failure {
     fn from(error: corbie_mcp::Error) -> Failure {
         Failure::busy(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", &error)
@@ -130,7 +130,7 @@ impl IntoResponse for Failure {
         if let Some(seconds) = self.retry_after {
             response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
         }
-        // Clients would try everything once more that we have tried already.
+        // Prevents clients from repeating retries that corbie has already made.
         if self.tried {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }
@@ -138,7 +138,7 @@ impl IntoResponse for Failure {
     }
 }
 
-/// How the server's guard refuses on the paths of this API.
+/// Renders errors of the server's middleware on the paths of this API.
 pub fn refuse(path: &str, status: StatusCode, error: &corbie_mcp::Error) -> Option<Response> {
     let kind = match status {
         StatusCode::UNAUTHORIZED => "authentication_error",

@@ -1,6 +1,6 @@
-//! OpenAI's HTTP API over the same router: any program that speaks it gets `model: "auto"` without changing a line.
+//! OpenAI-compatible HTTP API: existing clients use `model: "auto"` without code changes.
 //!
-//! A thin face: bodies are read and written here, everything else happens in [`crate::route`].
+//! A thin layer that parses and renders bodies; the logic is in [`crate::route`].
 
 mod cache;
 mod chat_completions;
@@ -28,24 +28,24 @@ use crate::inference::Inference;
 use crate::route::Router;
 use failure::Failure;
 
-/// What the paths share.
+/// State shared by the routes.
 #[derive(Debug, Clone)]
 struct Face {
     router: Router,
     inference: Inference,
     server: Server,
-    /// None where nothing is kept.
+    /// `None` if caching is disabled.
     cache: Option<Cache>,
 }
 
-/// What a request holds until the last byte of its answer: its place among those worked on, and the memory of its body.
+/// Resources of a request until its response is sent: the admission permit and the memory reserved for its body.
 #[derive(Debug)]
 struct Held {
     _slot: Option<Slot>,
     _reserved: Reserved,
 }
 
-/// The paths of the API, to be served behind the server's guard.
+/// The routes of the API, to be served behind the server's middleware.
 pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
     let cache = Cache::new(&router.settings().cache, &inference);
     Routes::new()
@@ -60,8 +60,9 @@ pub fn routes(server: Server, router: Router, inference: Inference) -> Routes {
 }
 
 impl Face {
-    /// Lets in who may spend money and use the tool that does the same, and takes what they send. A place is asked for when
-    /// the body is there, so that slow senders keep none from others.
+    /// Authorizes the caller, receives the body and waits for admission. The caller needs permission for the equivalent
+    /// tool and a trust level that may spend money. Admission comes after the body, so that slow senders occupy no
+    /// permit.
     async fn admit(
         &self,
         caller: &Caller,

@@ -17,7 +17,7 @@ pub(super) async fn list(State(face): State<Face>, Extension(caller): Extension<
     Ok(reply(&json!({ "object": "list", "data": all(&face).await })))
 }
 
-/// Whoever may not use the tool may not go around it.
+/// Requires permission for the equivalent tool.
 fn may_list(caller: &Caller) -> Result<(), Failure> {
     const TOOL: &str = "list_models";
     if caller.may_use(TOOL) { Ok(()) } else { Err(Failure::not_granted(TOOL)) }
@@ -33,14 +33,14 @@ pub(super) async fn one(
     found.map(|model| reply(&model)).ok_or_else(|| Failure::no_such_model(&id))
 }
 
-/// `auto` and its policies, the embedding model inside, and everything that can be asked for by its name.
+/// `auto` and its policies, the built-in embedding model, and all models of the providers.
 async fn all(face: &Face) -> Vec<Value> {
     face.router.pool().list(FRESH).await;
     let own = face.router.autos().chain([face.inference.planned()]).map(|id| entry(&id, "corbie"));
     let known = face.router.pool().known().models;
     let offered = known.iter().map(|offered| entry(&offered.model.id, &offered.provider.name));
     let mut models: Vec<Value> = own.chain(offered).collect();
-    // The same model of two providers is one name.
+    // A model that two providers offer is listed once.
     let mut seen = std::collections::HashSet::new();
     models.retain(|model| seen.insert(model["id"].to_string()));
     models

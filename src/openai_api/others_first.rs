@@ -1,7 +1,7 @@
-//! Lets every task that is ready have its turn.
+//! Fair yield: waits until every other ready task has run.
 //!
-//! [`tokio::task::yield_now`] is over when it is polled again, and a server that polls a body twice in a row does so
-//! before anybody else had a turn. This one waits to be woken.
+//! [`tokio::task::yield_now`] completes on its second poll, and a server that polls a body twice in a row does so
+//! before any other task has run. This future waits to be woken.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -11,10 +11,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use futures_util::future::poll_fn;
 use futures_util::task::AtomicWaker;
 
-/// Notes that it is our turn again.
+/// Records that the scheduler has woken the task.
 struct Turn {
     came: AtomicBool,
-    /// Whoever polled last.
+    /// The task that polled last.
     task: AtomicWaker,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn others_first() {
             waiting.task.register(context.waker());
             let waker = Waker::from(waiting.clone());
             turn = Some(waiting);
-            // The scheduler wakes us when nobody else is ready.
+            // The scheduler wakes this task after all other ready tasks.
             pin!(tokio::task::yield_now()).poll(&mut Context::from_waker(&waker))
         }
     })
@@ -48,7 +48,7 @@ pub(super) async fn others_first() {
 mod tests {
     use super::*;
 
-    /// Polled as often as can be, it is still not over before another task has run.
+    /// Even if polled repeatedly, the future does not complete before another task has run.
     #[tokio::test]
     async fn it_is_not_over_before_others_had_their_turn() {
         let ran = Arc::new(AtomicBool::new(false));

@@ -1,4 +1,5 @@
-//! An answer in pieces, as events. Dropped with its connection, it takes the call to the provider along.
+//! Streaming response as server-sent events. When the connection closes, the stream is dropped and the provider call
+//! cancelled.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,19 +17,19 @@ use crate::providers::openai::Encoder;
 use crate::providers::stream::Piece;
 use crate::route::{self, Answering};
 
-/// How often a silent stream gets a sign of life, so that nothing between closes it.
+/// Interval of keep-alive comments on an idle stream, so that proxies do not time out.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// How often more is looked for before what is there is written.
+/// Maximum number of reads that are coalesced into one write.
 const MOST_TOGETHER: usize = 64;
 
 struct Writing {
     answering: Answering,
     encoder: Encoder,
     counts: Counts,
-    /// The answer came in the caller's own protocol.
+    /// The response is passed through.
     as_it_came: bool,
-    /// All that was written, where it may be given again.
+    /// The bytes written so far, if the response is to be cached.
     keeping: Option<Keeping>,
     ended: bool,
     _held: Held,
@@ -39,8 +40,8 @@ struct Keeping {
     said: Vec<u8>,
 }
 
-/// The events. What is ready is written together; an answer that breaks ends with an error and without `[DONE]`. The
-/// first are waited for here, so that they go out with the head.
+/// The events. Available events are coalesced. A broken response ends with an error and without `[DONE]`. Waits for the
+/// first events, so that they are sent together with the headers.
 pub(super) async fn events(
     answering: Answering,
     encoder: Encoder,
@@ -62,7 +63,7 @@ pub(super) async fn events(
     })
 }
 
-/// One event. Data of several lines would need the word before each of them; JSON has no need for more than one.
+/// Writes one event. Newlines become spaces, because a data line cannot contain them and JSON does not need them.
 fn put(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
     out.extend(data.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
@@ -76,15 +77,15 @@ impl Writing {
         bytes
     }
 
-    /// Waits for something, and takes with it what has come in the meantime.
+    /// Waits for an event and coalesces all that are available.
     async fn gather(&mut self) -> Bytes {
         let mut out = Vec::new();
         while out.is_empty() && !self.ended {
             let Ok(next) = tokio::time::timeout(KEEP_ALIVE, self.answering.next_piece()).await else {
                 return Bytes::from_static(b": still waiting\n\n");
             };
-            // Whoever reads for us hands over one piece at a time, each when it is asked and has had its turn. One write
-            // for all that it has.
+            // The task that reads the connection passes on one chunk per poll. Yielding to it between reads lets one
+            // write carry all available chunks.
             for _ in 0..MOST_TOGETHER {
                 if !self.answering.read_ready() {
                     others_first().await;
@@ -106,7 +107,7 @@ impl Writing {
         out.into()
     }
 
-    /// Keeps a whole answer. One that broke off is not kept, nor signs of life, nor more than there is room for.
+    /// Caches a complete response. Broken responses, keep-alive comments and oversized responses are excluded.
     fn remember(&mut self, bytes: &Bytes) {
         let Some(keeping) = self.keeping.as_mut().filter(|_| !bytes.starts_with(b":")) else { return };
         keeping.said.extend_from_slice(bytes);
@@ -136,7 +137,7 @@ impl Writing {
         }
     }
 
-    /// An event of the same protocol goes on as it came; others are translated.
+    /// Passes events in OpenAI's format through, and translates all other events.
     fn write(&mut self, piece: Piece, out: &mut Vec<u8>) {
         let (data, counts) = match piece {
             Piece::Plain(events) => {

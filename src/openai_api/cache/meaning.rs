@@ -1,4 +1,4 @@
-//! Questions as points: those that lie close together mean the same.
+//! Semantic cache index: nearest earlier question by embedding similarity.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -9,21 +9,21 @@ use super::Key;
 use super::wording::Wording;
 use crate::locked::locked;
 
-/// What a question means, and in which conversation.
+/// Embedding of a question within its conversation.
 #[derive(Debug, Clone)]
 pub(super) struct Meaning {
-    /// The caller, the model and everything that was said before: all of it must be the same.
+    /// Hash of the caller, the model and all earlier messages, which must be identical.
     scope: Key,
     embedding: Embedding,
-    /// Questions that lie close together may be put so that they mean something else.
+    /// Guards against similar embeddings with different meaning.
     wording: Wording,
 }
 
-/// The questions whose answers were kept last.
+/// The most recently cached questions.
 #[derive(Debug, Default)]
 pub(super) struct Meanings(Mutex<VecDeque<(Meaning, Key)>>);
 
-/// Each takes about 2 kB and a few hundred nanoseconds of a search.
+/// Each entry takes about 2 kB and a few hundred nanoseconds of a search.
 const MOST: usize = 4096;
 
 impl Meaning {
@@ -33,7 +33,7 @@ impl Meaning {
 }
 
 impl Meanings {
-    /// The question nearest to this one, if it is near enough.
+    /// The most similar question above the threshold.
     pub(super) fn nearest(&self, meaning: &Meaning, threshold: f32) -> Option<Key> {
         let kept = locked(&self.0);
         let same = kept.iter().filter(|(other, _)| other.scope == meaning.scope);

@@ -1,7 +1,7 @@
-//! Answers that are given again: to a request that is the same, or to a question that means the same.
+//! Response cache: exact match on the request, or semantic match on the question.
 //!
-//! Off unless the operator asks for it. Nobody gets what another caller was answered, nothing outlives the program, and
-//! answers make way when the room is used up.
+//! Disabled by default. Responses are never shared between callers, exist only in memory, and are evicted when the size
+//! limit is reached.
 
 mod meaning;
 mod question;
@@ -24,7 +24,7 @@ use crate::providers::openai::Received;
 use meaning::{Meaning, Meanings};
 use question::Question;
 
-/// The answers of one program.
+/// The response cache of this process.
 #[derive(Debug, Clone)]
 pub(super) struct Cache(Arc<Shared>);
 
@@ -36,38 +36,38 @@ struct Shared {
     inference: Inference,
 }
 
-/// What an answer is found by: everything its request said, and who said it.
+/// Hash of the caller and the complete request.
 type Key = [u8; 32];
 
-/// An answer as it was given.
+/// A cached response.
 #[derive(Debug)]
 pub(super) struct Kept {
     pub(super) body: Bytes,
-    /// It was given in pieces.
+    /// It was streamed.
     pub(super) stream: bool,
     pub(super) provider: String,
     pub(super) model: String,
     at: Instant,
 }
 
-/// What became of a request here.
+/// Result of a lookup.
 #[derive(Debug)]
 pub(super) enum Found {
     Kept(Arc<Kept>, By),
-    /// Nothing; the answer may be kept in its place.
+    /// Miss. The slot stores the response.
     Nothing(Place),
 }
 
-/// How an answer was found.
+/// Kind of match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// The request is the same.
+    /// The request is identical.
     Exact,
-    /// The question means the same.
+    /// The question has the same meaning.
     Semantic,
 }
 
-/// Where an answer will be kept.
+/// Slot for the response to a request.
 #[derive(Debug, Clone)]
 pub(super) struct Place {
     key: Key,
@@ -76,18 +76,18 @@ pub(super) struct Place {
     stores: bool,
 }
 
-/// What the caller wants of the cache, as HTTP has it.
+/// The caller's `Cache-Control` directives.
 #[derive(Debug, Clone, Copy)]
 struct Wanted {
     read: bool,
     store: bool,
 }
 
-/// A larger answer is not kept.
+/// A larger response is not cached.
 pub(super) const LARGEST: usize = 1 << 20;
 
 impl Cache {
-    /// None where the settings ask for none.
+    /// `None` if both kinds of caching are disabled.
     pub(super) fn new(settings: &config::Cache, inference: &Inference) -> Option<Cache> {
         (settings.exact || settings.semantic).then(|| {
             Cache(Arc::new(Shared {
@@ -99,7 +99,7 @@ impl Cache {
         })
     }
 
-    /// Looks for an answer.
+    /// Looks up a response.
     pub(super) async fn find(&self, received: &Received, caller: &str, headers: &HeaderMap) -> Found {
         let Shared { settings, .. } = &*self.0;
         let wanted = Wanted::of(headers);
@@ -129,25 +129,25 @@ impl Cache {
         Some(kept)
     }
 
-    /// The answer to the nearest question that still has one.
+    /// The response to the most similar question that is still cached.
     fn nearest(&self, meaning: &Meaning) -> Option<Arc<Kept>> {
         let Shared { settings, meanings, .. } = &*self.0;
         loop {
             let key = meanings.nearest(meaning, settings.threshold as f32)?;
             match self.get(&key) {
                 Some(kept) => return Some(kept),
-                // It has made way, and must not hide one that has not.
+                // The response was evicted. Removing its question lets the search reach the next one.
                 None => meanings.forget(&key),
             }
         }
     }
 
-    /// What a request asks, if it is a question that another may be compared with. The vector is the one that a
-    /// classification of the same question takes.
+    /// The embedded question of a request, if the request is suitable for semantic matching. The inference module
+    /// reuses the embedding for the classification of the same question.
     async fn meaning(&self, received: &Received, caller: &str) -> Option<Meaning> {
         let Question { text, before } = Question::of(received)?;
         let embedding = self.0.inference.embed(vec![text.clone()], Purpose::Query).await.ok()?.pop()?;
-        // What the model did not read may be all that is different.
+        // A truncated embedding ignores text that may be the only difference.
         if embedding.truncated {
             return None;
         }
@@ -156,14 +156,14 @@ impl Cache {
 }
 
 impl Place {
-    /// Keeps an answer.
+    /// Stores a response.
     pub(super) fn keep(self, body: Bytes, stream: bool, provider: &str, model: &str) {
         let Place { key, meaning, cache, stores } = self;
         let is_findable = cache.0.settings.exact || meaning.is_some();
         if !stores || !is_findable || body.len() > LARGEST {
             return;
         }
-        // What came may be a part of something larger, or have room to grow; neither is counted.
+        // Copies the bytes, because a slice keeps its whole buffer alive and excess capacity is not counted.
         let body = Bytes::copy_from_slice(&body);
         let kept = Kept { body, stream, provider: provider.into(), model: model.into(), at: Instant::now() };
         cache.0.kept.insert(key, Arc::new(kept));
@@ -193,10 +193,10 @@ impl Wanted {
     }
 }
 
-/// Room for so many bytes, in one piece: split among locks as is usual, none of the parts might be large enough for a
-/// large answer, and the more processors a machine has the smaller they are.
+/// One shard with the given capacity. With the usual number of shards, which grows with the number of processors, a
+/// large response may exceed the capacity of its shard.
 fn store(bytes: usize) -> Store<Key, Arc<Kept>, Weight> {
-    /// An answer of ordinary length.
+    /// Typical size of a response.
     const ORDINARY: usize = 2048;
     let mut options = OptionsBuilder::new();
     options.estimated_items_capacity(bytes / ORDINARY + 1).weight_capacity(bytes as u64).shards(1);
@@ -204,7 +204,7 @@ fn store(bytes: usize) -> Store<Key, Arc<Kept>, Weight> {
     Store::with_options(options, Weight, DefaultHashBuilder::default(), DefaultLifecycle::default())
 }
 
-/// Nobody can find an answer of somebody else's: the caller is a part of what it is found by.
+/// The caller is part of the key, so that responses are never shared between callers.
 fn key(caller: &str, said: &[u8]) -> Key {
     let mut digest = Sha256::new();
     digest.update((caller.len() as u64).to_le_bytes());
@@ -218,7 +218,7 @@ struct Weight;
 
 impl Weighter<Key, Arc<Kept>> for Weight {
     fn weight(&self, _: &Key, kept: &Arc<Kept>) -> u64 {
-        /// What is around the answer.
+        /// Overhead of an entry.
         const AROUND: usize = 256;
         (kept.body.len() + AROUND) as u64
     }

@@ -1,24 +1,24 @@
-//! A request, taken apart: the question at its end, and everything before it.
+//! Splits a request into its last question and the context before it.
 
 use serde_json::{Map, Value};
 
 use crate::providers::openai::Received;
 
-/// The two halves of a request.
+/// A request as question and context.
 #[derive(Debug, PartialEq)]
 pub(super) struct Question {
-    /// What the person asked last.
+    /// The last user message.
     pub(super) text: String,
-    /// All the rest of the request.
+    /// The remaining request.
     pub(super) before: String,
 }
 
-/// In a longer text, a few words that change everything hardly change its vector.
+/// In a longer text, a few decisive words hardly change the embedding.
 const LONGEST: usize = 400;
 
 impl Question {
-    /// Of a request that ends with a question in words. One with tools may act on what it is asked, and two questions
-    /// that mean almost the same are then not enough.
+    /// Splits a request that ends with a text question. Requests with tools are excluded: the model may act on them,
+    /// and semantic similarity is not sufficient for that.
     pub(super) fn of(received: &Received) -> Option<Question> {
         let mut body: Map<String, Value> = serde_json::from_slice(received.bytes()).ok()?;
         if ["tools", "functions"].iter().any(|name| body.contains_key(*name)) {

@@ -1,20 +1,20 @@
-//! What vectors hardly tell: numbers, the order of words, and a no.
+//! Lexical guard of the semantic cache: numbers, word order and negation, which embeddings hardly distinguish.
 //!
-//! The model inside finds flights from Paris to Rome and from Rome to Paris 0.999 alike, and what is allowed and what is
-//! not allowed 0.99. Where in doubt two questions are two: an answer that is not given again costs little.
+//! With the built-in model, flights from Paris to Rome and from Rome to Paris have a similarity of 0.999, and "allowed"
+//! and "not allowed" 0.99. When in doubt, questions count as different, because a cache miss costs little.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-/// How a question is put.
+/// Lexical features of a question.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Wording {
-    /// In their order, in the digits of any script.
+    /// The numbers in order, with the digits of any script.
     numbers: String,
-    /// The words in their order, each as a number. Signs, and small or large letters, do not count.
+    /// Hashes of the words in order, without punctuation and case.
     words: Box<[u64]>,
-    /// How often it says no.
+    /// Number of negations.
     noes: usize,
-    /// Of words such as `unsafe`, the word that they turn round.
+    /// Hashes of words without a negating prefix, such as `safe` for `unsafe`.
     turned: Box<[u64]>,
 }
 
@@ -23,7 +23,7 @@ const NOES: [&str; 28] = [
     "no", "not", "never", "none", "nor", "neither", "nobody", "cannot", "without", "nicht", "kein", "keine", "keinen",
     "keiner", "nie", "ohne", "pas", "jamais", "sans", "non", "nunca", "sin", "não", "senza", "mai", "niet", "geen", "нет",
 ];
-/// Signs that compare numbers.
+/// Comparison operators.
 const COMPARING: &str = "<>=≤≥≠";
 const TURNING: [&str; 7] = ["un", "in", "im", "il", "ir", "dis", "non"];
 
@@ -32,7 +32,7 @@ impl Wording {
         let text = text.to_lowercase();
         let words = || text.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
         let turned = |word| TURNING.iter().filter_map(move |turning| str::strip_prefix(word, turning));
-        // What is left of `isn't` is a `t`.
+        // Splitting `isn't` leaves a `t`.
         let says_no = |word: &&str| NOES.contains(word) || *word == "t";
         Wording {
             numbers: numbers(&text),
@@ -42,7 +42,7 @@ impl Wording {
         }
     }
 
-    /// Whether both may ask the same.
+    /// Whether both questions may have the same meaning.
     pub(super) fn agrees(&self, other: &Wording) -> bool {
         self.numbers == other.numbers
             && self.noes == other.noes
@@ -51,19 +51,19 @@ impl Wording {
             && !other.turns(self)
     }
 
-    /// Whether the words that both have come in the same order.
+    /// Whether the words that occur in both have the same order.
     fn has_order_of(&self, other: &Wording) -> bool {
         let (ours, theirs) = (&self.words, &other.words);
         ours.iter().filter(|word| theirs.contains(word)).eq(theirs.iter().filter(|word| ours.contains(word)))
     }
 
-    /// Whether it turns round a word of the other, and does not have that word itself.
+    /// Whether this question negates a word of the other by a prefix, and does not contain that word itself.
     fn turns(&self, other: &Wording) -> bool {
         self.turned.iter().any(|word| other.words.contains(word) && !self.words.contains(word))
     }
 }
 
-/// The numbers of a text with their signs, and how they are compared.
+/// The numbers of a text with their signs and comparison operators.
 fn numbers(text: &str) -> String {
     let (mut found, mut before) = (String::new(), ' ');
     let mut letters = text.chars().peekable();
@@ -79,7 +79,7 @@ fn numbers(text: &str) -> String {
     found.trim_end().to_owned()
 }
 
-/// A word takes less room as a number.
+/// Hashes a word to save memory.
 fn number(word: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     word.hash(&mut hasher);
