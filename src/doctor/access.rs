@@ -1,4 +1,4 @@
-//! Whether those who should be let in can be, and nobody else.
+//! Checks that every listener has the authentication it requires: tokens, an API key or OAuth.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Whether the certificate of HTTPS is valid today, and for how long.
+//! Checks the validity period of the TLS certificate.
 
 use std::fs::File;
 use std::io::Read;
@@ -11,9 +11,9 @@ use rustls::pki_types::pem::PemObject;
 use super::validity::{Validity, validity};
 use super::{Check, Findings, Subject};
 
-/// More than any chain needs.
+/// Larger than any certificate chain.
 const MOST_BYTES: u64 = 1 << 20;
-/// Time to get a new one.
+/// Remaining validity below which the check reports a renewal.
 const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {

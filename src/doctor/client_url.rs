@@ -1,4 +1,4 @@
-//! Whether a corbie answers at the URL of an entry. Only this machine is asked, whatever the URL says.
+//! Checks whether corbie responds at the URL of a client entry. Only loopback addresses are contacted.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -7,23 +7,23 @@ use url::{Host, Url};
 use super::health::{self, Answer, PROGRAM};
 use super::process;
 
-/// What every path ends with at which corbie speaks MCP.
+/// Suffix of every path at which corbie serves MCP.
 const PATH: &str = "/mcp";
 
-/// What is at a URL.
+/// Result of probing a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     Corbie,
-    /// It is corbie, and speaks MCP at another path.
+    /// corbie, but without MCP at this path.
     WrongPath,
     Nobody,
-    /// With the number and the name of its process, where they can be known.
+    /// With the id and the name of the process, if they can be determined.
     Other(Option<(u32, String)>),
-    /// It is elsewhere, or does not tell what it is.
+    /// A remote address, or a server that does not identify itself.
     NotAsked,
 }
 
-/// Asks, if that is this machine. Takes seconds at most.
+/// Probes a URL on this machine. Returns within seconds.
 pub(super) fn look(text: &str) -> Found {
     let Ok(url) = Url::parse(text) else { return Found::NotAsked };
     let (addresses, Some(host)) = (loopback(&url), url.host_str()) else { return Found::NotAsked };
@@ -31,7 +31,7 @@ pub(super) fn look(text: &str) -> Found {
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| (address, port).into()).collect();
     let process = || process::listening_at(port);
     if url.scheme() == "https" {
-        // Whoever speaks HTTPS is known by its name alone; a proxy may stand before corbie.
+        // A server with HTTPS is identified only by its process name; a proxy may be in front of corbie.
         return match addresses.into_iter().any(health::is_taken) {
             false => Found::Nobody,
             true if process().is_some_and(|(_, name)| name == PROGRAM) => Found::Corbie,
@@ -47,7 +47,7 @@ pub(super) fn look(text: &str) -> Found {
     judge(&answers, process(), url.path().ends_with(PATH))
 }
 
-/// What the answers say. `is_path` tells whether corbie could speak MCP at the path.
+/// Interprets the responses. `is_path` is whether corbie could serve MCP at the path.
 fn judge(answers: &[Answer], process: Option<(u32, String)>, is_path: bool) -> Found {
     let is_named = process.as_ref().is_some_and(|(_, name)| name == PROGRAM);
     let is_corbie = answers.iter().any(|answer| health::is_corbie(*answer, process.as_ref()));
@@ -57,18 +57,19 @@ fn judge(answers: &[Answer], process: Option<(u32, String)>, is_path: bool) -> F
     if is_corbie {
         return Found::Corbie;
     }
-    // One word is what corbie tells strangers, and who passes connections on has a name of its own.
+    // corbie sends unauthenticated clients only a status, and the process of a proxy in front of corbie has another
+    // name. So a bare status is inconclusive.
     if answers.contains(&Answer::Well) { Found::NotAsked } else { Found::Other(process) }
 }
 
-/// Where corbie tells its health, if it speaks MCP where the URL says: in the same place, as a proxy may put both.
+/// The health endpoint that belongs to an MCP URL: same parent path, because a proxy may mount both under a prefix.
 fn health_path(url: &Url) -> String {
     let path = url.path().trim_end_matches('/');
     let (place, _) = path.rsplit_once('/').unwrap_or_default();
     format!("{place}/health")
 }
 
-/// A URL without what may be secret in it.
+/// A URL without its credentials and query.
 pub(super) fn shown(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
@@ -76,7 +77,7 @@ pub(super) fn shown(text: &str) -> String {
     }
 }
 
-/// The addresses of a URL on this machine; none for one elsewhere. No name is looked up: it could lead anywhere.
+/// The loopback addresses of a URL; empty for a remote one. Does not resolve names, which could point to any host.
 fn loopback(url: &Url) -> Vec<IpAddr> {
     if !matches!(url.scheme(), "http" | "https") {
         return Vec::new();

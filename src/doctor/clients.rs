@@ -1,4 +1,4 @@
-//! Which MCP clients know this program, and whether what they know still holds.
+//! Checks which MCP clients have an entry for corbie, and whether the entry is still valid.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::health::PROGRAM;
 use super::{Check, Findings, Subject};
 use crate::connect::{self, Client, Place, entry};
 
-/// What its entry is usually called.
+/// Usual name of the entry.
 const NAME: &str = "corbie";
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
@@ -75,14 +75,14 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     findings.check("clients")
 }
 
-/// What is at each URL, all of them at once.
+/// Probes all URLs concurrently.
 async fn ask(entries: &[(Client, Value)]) -> BTreeMap<String, Found> {
     let mut urls: Vec<String> = entries.iter().filter_map(|(_, entry)| url_of(entry)).map(str::to_owned).collect();
     urls.sort_unstable();
     urls.dedup();
     let asking = urls.into_iter().map(|url| async {
         let asked = url.clone();
-        // Whoever fails in a way nobody expected was not asked.
+        // A probe that panics counts as not done.
         let found = tokio::task::spawn_blocking(move || client_url::look(&asked)).await.unwrap_or(Found::NotAsked);
         (url, found)
     });

@@ -1,11 +1,11 @@
-//! Which settings were read, and what is wrong with them.
+//! Checks the settings files.
 
 use std::sync::Arc;
 
 use super::{Check, Findings, Subject};
 use crate::config::{Problem, State};
 
-/// More mistakes than this are shown by the command that is made for it.
+/// Maximum number of errors shown; `corbie config validate` shows all.
 const SHOWN: usize = 3;
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {

@@ -1,23 +1,24 @@
-//! Whether the database of the knowledge base can be used, where it is one that instances share.
+//! Checks the shared PostgreSQL database of the knowledge base.
 
 use std::sync::Arc;
 
 use super::{Check, Findings, Subject};
 use crate::knowledge::store::postgres::{Address, Examined, Lists, VERSION, examine};
 
-/// A replica that lags further behind answers with what is long gone.
+/// Replication lag in seconds above which a replica returns stale results.
 const LONG_LAG: u64 = 30;
-/// Lists of words that take less than this, in bytes, are not worth a word; nor are those that fill one part of so many.
+/// Postings are reported if they occupy at least this many bytes and at most one part in `LITTLE_FILLED` of them is
+/// used.
 const MUCH: u64 = 1 << 30;
 const LITTLE_FILLED: u64 = 4;
-/// More small batches than this mean that nobody joins them.
+/// More small batches than this mean that no instance merges them.
 const MANY_BATCHES: u64 = 1000;
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let knowledge = &subject.config.as_ref()?.knowledge;
     let store = knowledge.store.as_ref().filter(|_| knowledge.enabled)?;
     let mut findings = Findings::default();
-    // What is no address has been told with the settings.
+    // The settings check reports an invalid address.
     let address = Address::parse(store.expose()).ok()?;
     match examine(&address).await {
         Ok(examined) => primary(&address, &examined, &mut findings),
@@ -139,7 +140,7 @@ mod tests {
     use super::*;
     use crate::doctor::State;
 
-    /// A database with nothing wrong about it.
+    /// A database without problems.
     fn well() -> Examined {
         Examined {
             server: "18.4".into(),

@@ -1,4 +1,4 @@
-//! Whether documents can be kept: the folder, the space, the database.
+//! Checks the storage folder: permissions, free space, and the SQLite database.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use crate::free_space::free_bytes;
 use crate::knowledge::kept;
 use crate::knowledge::store::sqlite::{self, Glance, Store};
 
-/// With less than this, adding documents soon fails.
+/// Below this, adding documents soon fails.
 const LITTLE: u64 = 1 << 30;
-/// With less than this, it fails now.
+/// Below this, adding documents fails now.
 const NOTHING: u64 = 64 << 20;
-/// How long the database is looked at: long enough for some gigabytes, and less than the whole check may take.
+/// Timeout for the integrity check: enough for several gigabytes, and less than the limit of the whole check.
 const LOOK: Duration = Duration::from_secs(30);
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
@@ -45,7 +45,7 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
         findings.problem(format!("{shown} cannot be made"), advice);
         return findings;
     };
-    // Permissions do not tell all; a file without a name leaves nothing behind.
+    // Permission bits alone are not sufficient. An anonymous temporary file leaves nothing behind.
     if let Err(error) = tempfile::tempfile_in(&folder) {
         findings.problem(format!("{shown} cannot be written: {error}"), advice);
         return findings;
@@ -60,7 +60,7 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
             _ => findings.ok(told),
         }
     }
-    // Documents in a database are looked at by another check; the folder is still for uploads.
+    // The database check covers PostgreSQL. The folder is still used for uploads.
     if settings.store.is_some() {
         return findings;
     }
@@ -94,7 +94,7 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     findings
 }
 
-/// The folder itself, or the one that is there of those it is in. Anything else in the way is none.
+/// The folder or its nearest existing ancestor. `None` if that is not a directory.
 fn nearest(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok())?;
     there.is_dir().then(|| there.to_owned())

@@ -1,4 +1,4 @@
-//! Asks whoever has a port for its health, as corbie tells it; and tells corbie from others by the answer.
+//! Health probe: requests `/health` at a port and decides by the response whether corbie is listening.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -6,26 +6,26 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// What came back.
+/// Kind of response.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// All that only corbie tells.
+    /// All fields of corbie's health response.
     Corbie,
-    /// That it is well, and no more: corbie tells strangers one word, and others may use the same.
+    /// Only a status. corbie sends unauthenticated clients no more, and other programs may send the same.
     Well,
     Other,
 }
 
-/// What a process of this program is called.
+/// Process name of corbie.
 pub(super) const PROGRAM: &str = "corbie";
-/// How long the whole of it may take, however slowly the answer comes.
+/// Timeout of the whole probe, however slowly the response arrives.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// More than any answer about health has.
+/// Larger than any health response.
 const MOST_BYTES: usize = 64 * 1024;
-/// How much is read at a time.
+/// Size of one read.
 const PIECE: usize = 4096;
 
-/// Asks at one address. An error is that nobody is there; whoever is there and says nothing is another program.
+/// Probes one address. Fails if nothing listens there. A listener that does not respond is another program.
 pub(super) fn ask(address: SocketAddr, host: &str, path: &str) -> io::Result<Answer> {
     let deadline = Instant::now() + PATIENCE;
     let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
@@ -33,12 +33,12 @@ pub(super) fn ask(address: SocketAddr, host: &str, path: &str) -> io::Result<Ans
     Ok(read(&String::from_utf8_lossy(&answer)))
 }
 
-/// Whether anybody is there.
+/// Whether anything listens at the address.
 pub(super) fn is_taken(address: SocketAddr) -> bool {
     TcpStream::connect_timeout(&address, PATIENCE).is_ok()
 }
 
-/// Whether an answer is of corbie. Where it does not say, the process does, if it can be known.
+/// Whether a response is from corbie. If it is inconclusive, the process name decides, as far as it is available.
 pub(super) fn is_corbie(answer: Answer, process: Option<&(u32, String)>) -> bool {
     match answer {
         Answer::Corbie => true,
@@ -51,7 +51,7 @@ fn exchange(stream: &mut TcpStream, host: &str, path: &str, deadline: Instant) -
     stream.set_write_timeout(Some(PATIENCE))?;
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n")?;
     let (mut answer, mut piece) = (Vec::new(), [0; PIECE]);
-    // Whatever came before it was cut off may do.
+    // A truncated response may be sufficient.
     while answer.len() < MOST_BYTES {
         let left = deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -98,7 +98,7 @@ mod tests {
         }
     }
 
-    /// It sends a byte again and again until nobody listens any more: as fast as it can, and slowly.
+    /// The server sends a byte in a loop until the client disconnects: as fast as possible, and slowly.
     #[test]
     #[expect(clippy::disallowed_methods, reason = "a thread of its own, outside of any runtime")]
     fn who_answers_without_an_end_is_left() {

@@ -1,8 +1,8 @@
-//! Looks at everything a person would look at when something does not work: settings, ports, models, documents,
-//! providers, permissions, the disk. One file is one check; each tells what it found, and what to do about it.
+//! Setup checks: settings, ports, models, documents, providers, permissions, disk. One file per check. Each reports its
+//! findings and how to fix them.
 //!
-//! Nothing leaves this machine unless it is asked to, and nothing that is kept is changed. A check that hangs or panics
-//! is one more thing to tell.
+//! The checks send nothing to other machines unless that is requested, and change no stored data. A check that hangs or
+//! panics is reported as a finding.
 
 mod access;
 mod certificate;
@@ -35,18 +35,18 @@ use crate::config::{Config, ConfigError, Loaded, Sources};
 use crate::connect::Places;
 use crate::inference::Inference;
 
-/// What is looked at.
+/// What the checks examine.
 #[derive(Debug)]
 pub struct Subject {
-    /// None where the settings cannot be read and nothing runs with older ones.
+    /// `None` if the settings are invalid and no server runs with earlier ones.
     pub config: Option<Config>,
-    /// What reading the settings came to; none where they did not come from files.
+    /// Result of loading the settings; `None` if they do not come from files.
     pub read: Option<Result<Loaded, ConfigError>>,
-    /// Where the files of clients are; none where clients and ports are left out.
+    /// Locations of client configuration files; `None` to skip the checks of clients and ports.
     pub places: Option<Places>,
-    /// Providers elsewhere are asked too.
+    /// Also contact remote providers.
     pub online: bool,
-    /// The models and the classifier of a server that runs.
+    /// Models and classifier of the running server.
     pub running: Option<(Inference, Classification)>,
 }
 
@@ -80,18 +80,18 @@ pub struct Report {
     pub problems: usize,
 }
 
-/// What one or more looks of a check came to, before they are put together.
+/// Findings of a check before they are merged.
 #[derive(Debug, Default)]
 struct Findings(Vec<(State, String, Option<String>)>);
 
-/// A check, and how it is run.
+/// A check with its limits.
 struct Item {
     name: &'static str,
-    /// How long it may take.
+    /// Timeout.
     limit: Duration,
-    /// What it needs to be run at all.
+    /// Precondition of the check.
     needs: Needs,
-    /// Nothing where there is nothing to look at.
+    /// Returns `None` if the check does not apply.
     run: fn(Arc<Subject>) -> BoxFuture<'static, Option<Check>>,
 }
 
@@ -99,14 +99,14 @@ struct Item {
 enum Needs {
     Nothing,
     Settings,
-    /// The person's own surroundings.
+    /// The user's environment.
     Places,
     Both,
 }
 
-/// For what only looks.
+/// Timeout of checks that only read.
 const SHORT: Duration = Duration::from_secs(10);
-/// For what works or waits for others; also where many programs share few processors.
+/// Timeout of checks that compute or wait, with a margin for machines with few processors.
 const LONG: Duration = Duration::from_secs(60);
 
 const CHECKS: [Item; 12] = [
@@ -124,7 +124,7 @@ const CHECKS: [Item; 12] = [
     Item { name: "clients", limit: SHORT, needs: Needs::Places, run: |it| Box::pin(clients::check(it)) },
 ];
 
-/// Runs all checks that can be run, one after the other, and tells which is next.
+/// Runs all applicable checks in order and reports the name of each before it starts.
 pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
     let subject = Arc::new(subject);
     let mut checks = Vec::new();
@@ -136,9 +136,9 @@ pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
     Report { checks, problems }
 }
 
-/// Runs one check, whatever it does.
+/// Runs one check with a timeout, and catches panics.
 async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
-    // Who asked may go away; nobody waits for the check then.
+    // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |found: String| {
         let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
@@ -155,7 +155,7 @@ async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
 }
 
 impl Subject {
-    /// For the command line: the settings are read from their sources.
+    /// For the command line: loads the settings from their sources.
     pub fn of(sources: Sources, online: bool) -> Subject {
         let places = Places::new(&sources.variables, &sources.folder);
         let read = Config::load(sources);
@@ -189,7 +189,7 @@ impl Findings {
         self.0.push((State::Problem, found.into(), Some(advice.into())));
     }
 
-    /// One check of all, as bad as the worst. What is fine is not told of where something is not.
+    /// Merges the findings into one check with the highest severity. Findings of lower severity are omitted.
     fn check(self, name: &'static str) -> Option<Check> {
         let state = self.0.iter().map(|(state, ..)| *state).max()?;
         let told = || self.0.iter().filter(|(found, ..)| *found == state);

@@ -1,4 +1,4 @@
-//! Whether the models inside are whole, and make vectors and categories.
+//! Checks the embedding model and the classifier.
 
 use std::sync::Arc;
 

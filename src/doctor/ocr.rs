@@ -1,4 +1,4 @@
-//! Whether text in pictures is read, tried on a small drawing.
+//! Checks OCR with a small test image.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use super::{Check, Findings, Subject};
 use crate::config::ocr::Engine;
 use crate::workers::{File, Ocr, Pool, Tenant};
 
-/// The word `TEXT`, drawn with strokes: no font is needed. It reads differently upside down.
+/// The word `TEXT` drawn as strokes, so that no font is needed. Upside down it is a different text.
 const DRAWING: &str = r##"<svg xmlns="http://www.w3.org/2000/svg" width="306" height="132"><rect width="306" height="132" fill="#fff"/><g fill="none" stroke="#000" stroke-width="9"><path d="M40 36h40M60 36v60"/><path d="M140 36h-38v60h38M102 65h32"/><path d="M162 36l40 60M202 36l-40 60"/><path d="M224 36h40M244 36v60"/></g></svg>"##;
 const WORD: &str = "TEXT";
 

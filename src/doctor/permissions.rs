@@ -1,4 +1,4 @@
-//! Whether others on this machine can read what is private, or change what counts.
+//! Checks file permissions: private files readable by other users, and settings writable by them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     findings.check("permissions")
 }
 
-/// Whoever can write settings decides what this program does.
+/// A user who can write the settings controls corbie.
 #[cfg(unix)]
 fn not_changed_by_others(path: &Path, findings: &mut Findings) {
     if mode(path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
@@ -57,7 +57,7 @@ fn private(path: &Path, what: &str, wanted: &str, findings: &mut Findings) {
     }
 }
 
-/// None where there is nothing yet.
+/// `None` if the file does not exist.
 #[cfg(unix)]
 fn mode(path: &Path) -> Option<u32> {
     std::fs::metadata(path).ok().map(|facts| std::os::unix::fs::PermissionsExt::mode(&facts.permissions()))

@@ -1,4 +1,4 @@
-//! Whether the server can listen where it should, or already does.
+//! Checks whether the server can listen on its ports, or already does.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
@@ -9,17 +9,17 @@ use super::{Check, Findings, Subject, process};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
-/// Where it listens if the settings do not say.
+/// Ports used without `server.listen`.
 const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
-/// Who has a port.
+/// The process that occupies a port.
 #[derive(Debug, PartialEq, Eq)]
 enum Holder {
     Nobody,
     Corbie,
-    /// With the number and the name of its process, where they can be known.
+    /// With the id and the name of the process, if they can be determined.
     Other(Option<(u32, String)>),
-    /// Nobody may have it.
+    /// The port cannot be bound.
     Unusable(String),
 }
 
@@ -41,7 +41,7 @@ fn look(config: &Config) -> Findings {
     };
     let holders: Vec<(HostPort, Holder)> =
         ports.into_iter().map(|port| (port.clone(), holder(&port, encrypted))).collect();
-    // Of the ports that nobody asked for, one is enough.
+    // One usable default port is sufficient.
     let one_is_enough =
         configured.is_empty() && holders.iter().any(|(_, holder)| matches!(holder, Holder::Nobody | Holder::Corbie));
     for (port, holder) in holders {
@@ -70,7 +70,7 @@ fn look(config: &Config) -> Findings {
 }
 
 fn holder(port: &HostPort, encrypted: bool) -> Holder {
-    // The server opens both halves of `localhost`.
+    // For `localhost` the server binds IPv4 and IPv6.
     let addresses: Vec<SocketAddr> = match port.host().eq_ignore_ascii_case("localhost") {
         true => vec![([127, 0, 0, 1], port.port()).into(), (std::net::Ipv6Addr::LOCALHOST, port.port()).into()],
         false => match (port.host(), port.port()).to_socket_addrs() {
@@ -84,7 +84,7 @@ fn holder(port: &HostPort, encrypted: bool) -> Holder {
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
                 let process = process::listening_at(port.port());
                 let is_ours = match encrypted {
-                    // Whoever speaks HTTPS is known by its name alone.
+                    // A server with HTTPS is identified only by its process name.
                     true => process.as_ref().is_some_and(|(_, name)| name == "corbie"),
                     false => answers_as_corbie(*address, process.as_ref()),
                 };

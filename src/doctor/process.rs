@@ -1,4 +1,4 @@
-//! Which process listens at a port, as far as this user may know.
+//! Finds the process that listens on a port, as far as the user has permission.
 
 #[cfg(target_os = "linux")]
 pub(super) use of_linux::listening_at;
@@ -12,10 +12,10 @@ pub(super) fn listening_at(_: u16) -> Option<(u32, String)> {
 mod of_linux {
     use std::fs;
 
-    /// The state of a socket that listens, in the tables of the kernel.
+    /// State `LISTEN` in `/proc/net/tcp`.
     const LISTENING: &str = "0A";
 
-    /// Its number and its name.
+    /// Id and name of the process.
     pub(in crate::doctor) fn listening_at(port: u16) -> Option<(u32, String)> {
         let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|path| fs::read_to_string(path).unwrap_or_default());
         let sockets: Vec<String> =
@@ -27,7 +27,7 @@ mod of_linux {
         Some((id, crate::harmless::one_line(name.trim_end())))
     }
 
-    /// What the socket of a line is called among the files of its process.
+    /// Link target under `/proc/PID/fd` for the socket of a line.
     fn socket(line: &str, port: u16) -> Option<String> {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let listens = fields.get(3) == Some(&LISTENING);

@@ -1,4 +1,4 @@
-//! Whether the providers of the settings can be asked. Those elsewhere are left alone unless the person says otherwise.
+//! Checks the configured providers. Remote providers are contacted only on request.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::providers::client::Client;
 use crate::providers::pool::Pool;
 use crate::providers::provider::Provider;
 
-/// How long one may take to list its models.
+/// Timeout for listing the models of a provider.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
@@ -24,7 +24,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     for found in join_all(looks).await {
         findings.0.extend(found.0);
     }
-    // Servers of models on their usual ports of this machine.
+    // Model servers on their default ports on this machine.
     let pool = Pool::new(&config.providers, &config.defaults, client);
     pool.detect().await;
     for found in pool.providers().iter().filter(|provider| provider.detected) {
@@ -39,7 +39,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     findings.check("providers")
 }
 
-/// One provider of the settings.
+/// Checks one configured provider.
 async fn look(name: &str, settings: &Settings, client: &Client, online: bool) -> Findings {
     let mut findings = Findings::default();
     let local = is_local(settings);
@@ -68,7 +68,7 @@ async fn ask(provider: &Provider, local: bool, findings: &mut Findings) {
     }
 }
 
-/// Nothing leaves this machine on the way to it.
+/// Whether requests to the provider stay on this machine.
 fn is_local(settings: &Settings) -> bool {
     let host = settings.base_url.as_ref().and_then(|url| url.expose().host());
     let here = match host {

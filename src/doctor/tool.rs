@@ -1,5 +1,5 @@
-//! `check_setup`: the same checks for who looks after a server from elsewhere, without those about the person's own
-//! surroundings. It shows paths, so it is for trusted callers alone.
+//! `check_setup`: the checks as an MCP tool, without those of the user's environment. Only for trusted callers, because
+//! it returns paths.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,17 +16,17 @@ const DESCRIPTION: &str = "Checks how this server is set up: settings, models, d
 disk, certificate. Tells what was found and what to do about problems. Changes nothing and asks nobody outside the \
 machine. For trusted callers, as it shows paths.";
 
-/// Long enough for every check to take all its time.
+/// Sum of the timeouts of all checks.
 const LIMIT: Duration = Duration::from_secs(6 * 60);
-/// Whoever asks again within this gets the same answer: the checks start processes and run models.
+/// How long a report is cached: the checks start processes and run models.
 const FRESH: Duration = Duration::from_secs(10);
 
-/// What a server can be looked at with.
+/// A running server as the subject of the checks.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// What it was started with.
+    /// The settings it was started with.
     pub config: Config,
-    /// Where the settings come from, to read them again; none where they were made in the program.
+    /// Sources for reloading the settings; `None` if they were constructed in the program.
     pub sources: Option<Sources>,
     pub inference: Inference,
     pub classification: Classification,
@@ -46,7 +46,7 @@ pub fn tool(server: Server) -> Result<Tool, RegistrationError> {
         .run(move |_, _| {
             let (server, last) = (server.clone(), last.clone());
             async move {
-                // One at a time; who waited gets what the one before found.
+                // One run at a time. Callers that waited get the report of the previous run.
                 let mut last = last.lock().await;
                 if let Some((_, report)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
                     return Json(report.clone());
@@ -59,7 +59,7 @@ pub fn tool(server: Server) -> Result<Tool, RegistrationError> {
 }
 
 impl Server {
-    /// Settings that cannot be read any more are told of, and those that the server runs with are looked at.
+    /// If the settings cannot be loaded any more, the error is reported and the active settings are checked.
     fn subject(&self) -> Subject {
         let read = self.sources.clone().map(Config::load);
         let fresh = read.as_ref().and_then(|read| read.as_ref().ok()).map(|loaded| loaded.config.clone());

@@ -1,5 +1,5 @@
-//! From when until when a certificate is valid. Of all that DER can say, only the way to these two dates is read, so no
-//! library for the whole of it is needed.
+//! Validity period of an X.509 certificate. Parses only the DER elements on the path to the two dates, so no ASN.1
+//! library is needed.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,20 +10,20 @@ pub(super) struct Validity {
 }
 
 const SEQUENCE: u8 = 0x30;
-/// The version, which old certificates leave out.
+/// Tag of the version, which v1 certificates omit.
 const VERSION: u8 = 0xa0;
-/// Years with two digits, and with four.
+/// Time types with two-digit and four-digit years.
 const UTC_TIME: u8 = 0x17;
 const GENERALIZED_TIME: u8 = 0x18;
 
-/// None where it is no certificate.
+/// `None` if this is not a certificate.
 pub(super) fn validity(certificate: &[u8]) -> Option<Validity> {
     let (_, certificate, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     let (_, mut body, _) = element(certificate).filter(|(tag, ..)| *tag == SEQUENCE)?;
     if let Some((VERSION, _, rest)) = element(body) {
         body = rest;
     }
-    // The serial number, the algorithm and the issuer.
+    // Serial number, algorithm and issuer.
     for _ in 0..3 {
         body = element(body)?.2;
     }
@@ -33,7 +33,7 @@ pub(super) fn validity(certificate: &[u8]) -> Option<Validity> {
     Some(Validity { from: time(from_tag, from)?, until: time(until_tag, until)? })
 }
 
-/// The first element: its tag, what is in it, and what follows.
+/// The first element: its tag, its content, and the remaining bytes.
 fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, first], rest) = bytes.split_first_chunk::<2>()?;
     let (length, rest) = match first {
@@ -50,7 +50,7 @@ fn element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     Some((tag, inside, rest))
 }
 
-/// `YYMMDDhhmmssZ`, or with four digits of the year. Before 1970 is 1970.
+/// Parses `YYMMDDhhmmssZ`, or with a four-digit year. Dates before 1970 become 1970.
 fn time(tag: u8, text: &[u8]) -> Option<SystemTime> {
     let text = std::str::from_utf8(text)
         .ok()?
@@ -73,7 +73,7 @@ fn time(tag: u8, text: &[u8]) -> Option<SystemTime> {
     }
     let part = |at: usize| rest.get(at..at + 2);
     let written = format!("{year:04}-{}-{}T{}:{}:{}Z", part(0)?, part(2)?, part(4)?, part(6)?, part(8)?);
-    // The end of all days is written as 9999, and nobody reads past it.
+    // The year 9999 means no expiry, and may be beyond the range of the parser.
     humantime::parse_rfc3339(&written).ok().or_else(|| {
         SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(u64::from(u32::MAX) * 60)).filter(|_| year == 9999)
     })
@@ -92,7 +92,7 @@ mod tests {
         let day = |text| humantime::parse_rfc3339(text).unwrap();
         let expected = Validity { from: day("1999-12-31T00:00:00Z"), until: day("2051-02-03T00:00:00Z") };
         assert_eq!(validity(made.der()), Some(expected));
-        // Cut anywhere, or with any byte changed, it is read or it is not.
+        // Truncated or corrupted input must not panic.
         for end in 0..made.der().len() {
             let _ = validity(&made.der()[..end]);
             let mut changed = made.der().to_vec();

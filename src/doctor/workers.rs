@@ -1,4 +1,4 @@
-//! Whether a process to read documents in starts, and gives up what it must give up.
+//! Checks that a worker process for documents starts inside its sandbox.
 
 use std::sync::Arc;
 
@@ -39,7 +39,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     let confined = tokio::task::spawn_blocking(has_landlock).await.unwrap_or_else(|error| Err(error.into()));
     match confined {
         Ok(true) => findings.ok("a process reads them, without files, network or other programs"),
-        // A worker that cannot limit its system calls does not start at all.
+        // A worker that cannot restrict its system calls does not start at all.
         Ok(false) => findings.note(
             "a process reads them with few system calls; this system has no Landlock, which would take files from it as well",
             "use Linux 5.13 or later with Landlock, if documents come from strangers",
