@@ -1,4 +1,4 @@
-//! Tells who holds a token: the operator's own, those of the file, and those of an authorization server.
+//! Authenticator: maps a bearer token to its caller. Knows the operator's token, API tokens and OAuth tokens.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -13,14 +13,14 @@ use super::token::{OPERATOR, PREFIX, TokenRecord};
 use crate::config::secret::Secret;
 use crate::locked::locked;
 
-/// Everybody who may call with a token. One for all listeners; what it knows can be replaced while they run.
+/// Authenticates callers for all listeners. The set of tokens can be replaced while they run.
 pub struct Callers {
     tokens: ArcSwap<Tokens>,
-    /// How each holder stands, by digest: a change reaches connections that are open.
+    /// Trust state of each token holder, by digest. A change applies to open connections.
     standings: Mutex<HashMap<[u8; 32], Kept>>,
-    /// How whoever sends the operator's own token stands; another secret is another standing.
+    /// Trust state of the operator's token. Another secret gets a new state.
     operator: Mutex<([u8; 32], Standing)>,
-    /// Asked about tokens that are not ours.
+    /// Verifies tokens that corbie did not issue.
     others: Option<Arc<dyn Authority>>,
 }
 
@@ -29,7 +29,7 @@ struct Kept {
     standing: Standing,
 }
 
-/// What changed with a new set of tokens.
+/// Difference between two sets of tokens.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Changed {
     pub added: Vec<String>,
@@ -37,15 +37,15 @@ pub struct Changed {
     pub changed: Vec<String>,
 }
 
-/// What is known of tokens at one moment.
+/// The tokens at one point in time.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a> {
-    /// The one of the settings.
+    /// The token from the settings.
     pub operator: Option<&'a Secret>,
-    /// How far whoever sends it is trusted; as others from there, if none.
+    /// Its trust level. If `None`, that of other callers on the same listener.
     pub operator_trust: Option<TrustLevel>,
     pub records: &'a [TokenRecord],
-    /// The level of everybody, whatever their token says.
+    /// Overrides the trust level of every token.
     pub all: Option<TrustLevel>,
 }
 
@@ -61,7 +61,7 @@ impl Callers {
         callers
     }
 
-    /// Takes over a new set. Who keeps a token keeps its connections; who lost it loses them.
+    /// Replaces the set of tokens. Connections with a revoked token are closed, all other connections stay open.
     pub fn replace(&self, known: Known<'_>) -> Changed {
         let mut standings = locked(&self.standings);
         let mut changed = Changed::default();
@@ -69,7 +69,7 @@ impl Callers {
         for record in known.records {
             let level = known.all.or(record.level());
             let standing = match standings.remove(&record.sha256) {
-                // Connections keep what a token was narrowed to, and its end: with another, they have to come again.
+                // A connection keeps the grant and expiry of its token. If these change, the client must reconnect.
                 Some(kept) if kept.record.allows_the_same(record) => {
                     if kept.record != *record {
                         changed.changed.push(record.name.to_string());
@@ -108,7 +108,7 @@ impl Callers {
         known.operator.map(|_| Token::of_digest(OPERATOR, digest, operator.1.clone()))
     }
 
-    /// Whether anybody can prove who they are.
+    /// Whether no token can authenticate a caller.
     pub fn is_empty(&self) -> bool {
         self.tokens.load().is_empty() && self.others.is_none()
     }
@@ -118,7 +118,7 @@ impl Authority for Callers {
     fn look(&self, token: &str) -> Verdict {
         match (self.tokens.load().look(token), &self.others) {
             (known @ Verdict::Known(_), _) => known,
-            // Plainly one of ours that is none any more; nobody else is asked about it.
+            // The prefix marks an API token that is no longer valid, so OAuth is not tried.
             (refused, _) if token.starts_with(PREFIX) => refused,
             (_, Some(others)) => others.look(token),
             (refused, None) => refused,

@@ -1,28 +1,29 @@
-//! What a file of tokens should say that was changed in two places.
+//! Three-way merge of token files.
 //!
-//! A token is its secret, and one that was revoked anywhere stays revoked. Versions count up, but not always along one
-//! line: a database that was restored goes on from where it was, and its next version has a number that another one had.
+//! Tokens are identified by their secrets, and a token revoked on either side stays revoked. Version numbers increase,
+//! but not along a single line: a restored database continues from its backup and assigns numbers that other versions
+//! already had.
 
 use std::collections::{HashMap, HashSet};
 
 use super::token::{TokenName, TokenRecord};
 use super::token_file::{Content, MOST_TOKENS, written};
 
-/// What a version said.
+/// A version of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stated<'a> {
     pub number: i64,
     pub text: &'a str,
 }
 
-/// The tokens of older versions, by their secrets, and which version had each first.
+/// The tokens of earlier versions by secret, each with the first version that contained it.
 #[derive(Debug, Default)]
 pub struct FirstSeen(HashMap<[u8; 32], i64>);
 
 type Tokens = HashMap<[u8; 32], TokenRecord>;
 
 impl FirstSeen {
-    /// Takes note of a version. One that cannot be understood says nothing.
+    /// Adds a version. A version that cannot be parsed is ignored.
     pub fn note(&mut self, version: Stated<'_>) {
         for token in Content::of(version.text).map(|content| content.tokens).unwrap_or_default() {
             let first = self.0.entry(token.sha256).or_insert(version.number);
@@ -31,15 +32,19 @@ impl FirstSeen {
     }
 }
 
-/// What all should have: `base` is what was last agreed on here, `theirs` what the database says now, and `seen` what it said
-/// before.
+/// Merges two files: `base` is the last version this instance agreed on, `theirs` is the current version in the
+/// database, and `seen` contains the earlier versions.
 ///
-/// What is missing here was revoked here if the base had it, or if the base came after a version that had it. A database that
-/// went back to before the base cannot tell what was revoked since from what was made after that; then all that is missing
-/// here counts as revoked. What is missing there was revoked there if an older version had it, or the base, unless the base
-/// is none of theirs: then it is what a restored database has lost. Of two that were made under one name both stay, the
-/// second under another. Of one that both have, theirs counts, unless it was changed here alone. None where one cannot be
-/// read.
+/// - A token missing in `ours` was revoked here if the base contains it, or if the base is newer than a version that
+///   does.
+/// - If the database was reset to a version before the base, tokens revoked since then cannot be distinguished from
+///   tokens created after the reset. All tokens missing in `ours` then count as revoked.
+/// - A token missing in `theirs` was revoked there if an earlier version contains it, or if the base contains it and is
+///   older than `theirs`. If the base is not older, a restored database has lost the token, and it is kept.
+/// - Two tokens with the same name are both kept, and the second is renamed.
+/// - For a token in both files, `theirs` applies unless only this instance has changed it.
+///
+/// Returns `None` if one of the files cannot be parsed.
 pub fn merged(base: Option<Stated<'_>>, ours: &str, theirs: Stated<'_>, seen: &FirstSeen) -> Option<String> {
     let here = Content::of(ours)?.tokens;
     let there = Content::of(theirs.text)?.tokens;
@@ -67,7 +72,7 @@ pub fn merged(base: Option<Stated<'_>>, ours: &str, theirs: Stated<'_>, seen: &F
     let there: HashSet<[u8; 32]> = there.iter().map(|token| token.sha256).collect();
     let is_new = |token: &&TokenRecord| !there.contains(&token.sha256) && !revoked_there(token);
     tokens.extend(here.iter().filter(is_new).cloned());
-    // Too many: new ones have to be made again. What was revoked stays so.
+    // Beyond the limit, new tokens are dropped and have to be created again. Revoked tokens stay revoked.
     tokens.truncate(MOST_TOKENS);
     call_apart(&mut tokens);
     written(tokens).ok()
@@ -81,7 +86,7 @@ fn by_secret(tokens: Vec<TokenRecord>) -> Tokens {
     tokens.into_iter().map(|token| (token.sha256, token)).collect()
 }
 
-/// Gives all but the first of a name another one.
+/// Renames all but the first token of each name.
 fn call_apart(tokens: &mut [TokenRecord]) {
     let mut names = HashSet::new();
     for token in tokens {
@@ -98,11 +103,11 @@ fn call_apart(tokens: &mut [TokenRecord]) {
     }
 }
 
-/// A name with a number, shortened where there is no room for both.
+/// A name with a numeric suffix, truncated if necessary.
 fn numbered(name: &TokenName, number: usize) -> TokenName {
     let end = format!("-{number}");
     let room = TokenName::MOST_LETTERS - end.len();
-    // Names have letters of one byte each.
+    // Names are ASCII.
     let begin = &name.as_str()[..name.as_str().len().min(room)];
     format!("{begin}{end}").parse().unwrap_or_else(|_| name.clone())
 }
@@ -121,7 +126,7 @@ mod tests {
         written(tokens.iter().map(|token| (*token).clone()).collect()).unwrap()
     }
 
-    /// A version, and what it said.
+    /// A version number and the tokens of that version.
     type Said<'a> = (i64, &'a [&'a TokenRecord]);
 
     fn merging(
@@ -141,7 +146,7 @@ mod tests {
         Content::of(&merged).unwrap().tokens
     }
 
-    /// The names that a merge comes to, in order.
+    /// The names of the merged tokens, in order.
     fn names(tokens: &[TokenRecord]) -> String {
         tokens.iter().map(|token| token.name.to_string()).collect::<Vec<_>>().join(" ")
     }
@@ -169,7 +174,7 @@ mod tests {
             assert!(tokens.contains(&new) && tokens.contains(&other));
             assert!(tokens.iter().all(|token| token.sha256 != old.sha256), "the old secret is gone");
         }
-        // What was changed here alone counts.
+        // A change made only here applies.
         let mut narrowed = old.clone();
         narrowed.tools = Some(vec!["knowledge-*".to_owned()]);
         let tokens = merging(Some(base), &[&narrowed], (2, &[&old, &other]), &[]);
@@ -188,14 +193,15 @@ mod tests {
     #[test]
     fn s05_with_a_database_that_was_restored_nothing_that_was_revoked_comes_back() {
         let (kept, before, since, lost) = (token("kept"), token("before"), token("since"), token("lost"));
-        // Agreed on as version 10: `before` was revoked, and `lost` made, after the backup, which is of version 5.
+        // The base is version 10. After the backup of version 5, `before` was revoked and `lost` was created.
         let base = Some((10, &[&kept, &lost][..]));
         let backup: Said<'_> = (5, &[&kept, &before]);
         assert_eq!(names(&merging(base, &[&kept, &lost], backup, &[backup])), "kept lost");
-        // Somebody went on from the backup, and revoked one. What was made there has to be made again.
+        // Another instance continued from the backup and revoked a token. Tokens created there have to be created
+        // again.
         let further: Said<'_> = (6, &[&before, &since]);
         assert_eq!(names(&merging(base, &[&kept, &lost], further, &[backup])), "lost");
-        // And so far that numbers meet.
+        // The versions of the restored database have reached the number of the base.
         let met: Said<'_> = (10, &[&kept, &before, &since]);
         assert_eq!(names(&merging(base, &[&kept, &lost], met, &[backup, (9, &[&kept, &before])])), "kept since lost");
     }

@@ -1,7 +1,7 @@
-//! Who may call: how everybody stands by the way they come, and the tokens that the operator hands out.
+//! Authentication: the trust level per listener, API tokens, and OAuth access tokens.
 //!
-//! [`TokenFile`] keeps the digests of tokens, [`oauth`] knows those of an authorization server, [`Callers`] tells who holds one, and [`crate::reload`] reads both again
-//! while the server runs.
+//! [`TokenFile`] stores the digests of API tokens, [`oauth`] verifies tokens of an authorization server, [`Callers`]
+//! maps a token to its caller, and [`crate::reload`] reloads settings and tokens while the server runs.
 
 mod callers;
 mod merged_tokens;
@@ -27,19 +27,19 @@ use crate::config::trust::Via;
 use crate::locked::locked;
 use crate::providers::client::Client;
 
-/// How everybody stands. Changed in place when the settings are, so that connections that are open notice.
+/// Trust state of all callers. Updated in place when the settings change, so that open connections see it.
 #[derive(Debug, Clone)]
 pub struct Access {
     pub stdio: Standing,
     pub loopback: Standing,
     pub remote: Standing,
     pub callers: Arc<Callers>,
-    /// The tokens as they were last read: they stay where a new file cannot be.
+    /// The tokens that were last loaded. They stay active if a new file is invalid.
     records: Arc<Mutex<Vec<TokenRecord>>>,
 }
 
 impl Access {
-    /// `client` fetches the keys of an authorization server, where the settings name one.
+    /// `client` fetches the JWKS of the authorization server, if one is configured.
     pub fn new(config: &Config, client: &Client) -> Result<Access, TokenFileError> {
         let records = records(config)?;
         let others = config.server.oauth.as_ref().map(|settings| -> Arc<dyn Authority> {
@@ -56,7 +56,7 @@ impl Access {
         })
     }
 
-    /// Takes over what the settings and the file of tokens say now. A file that cannot be read keeps nothing else back.
+    /// Applies the current settings and token file. An invalid token file does not prevent the other changes.
     pub fn apply(&self, config: &Config) -> Result<Changed, TokenFileError> {
         for (standing, via) in [(&self.stdio, Via::Stdio), (&self.loopback, Via::Loopback), (&self.remote, Via::Remote)]
         {
@@ -68,7 +68,7 @@ impl Access {
         read.map(|()| changed)
     }
 
-    /// What a listener asks of its callers.
+    /// The authentication that a listener requires.
     pub fn auth(&self, authentication: Authentication) -> Auth {
         match authentication {
             Authentication::None => Auth::None,

@@ -1,4 +1,4 @@
-//! One token as it is kept: what it allows, and the digest of its secret, from which nobody can make the secret.
+//! API token record: permissions, and the digest of the secret.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,12 +14,12 @@ use sha2::{Digest, Sha256};
 use crate::config::server::RateLimit as Rate;
 use crate::config::trust::Level;
 
-/// A token as the file has it.
+/// A token in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenRecord {
     pub name: TokenName,
-    /// The digest of the secret, in hex.
+    /// SHA-256 of the secret, in hexadecimal.
     #[serde(with = "hex_digest")]
     pub sha256: [u8; 32],
     /// RFC 3339, to the second.
@@ -27,46 +27,46 @@ pub struct TokenRecord {
     pub created: SystemTime,
     #[serde(default, with = "optional_timestamp", skip_serializing_if = "Option::is_none")]
     pub expires: Option<SystemTime>,
-    /// How far its holder is trusted; as any caller who comes the same way, if left out.
+    /// Trust level. If missing, that of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trust: Option<Level>,
-    /// The tools its holder may use; all, if left out.
+    /// Tools the holder may use; all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
-    /// The knowledge bases its holder may use; all, if left out.
+    /// Knowledge bases the holder may use; all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge_bases: Option<Vec<String>>,
-    /// How much its holder may send; as the listener says, if left out.
+    /// Rate limit of the holder. If missing, that of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<Rate>,
 }
 
-/// A token that was just made. The only moment its secret is known here.
+/// A new token. Its secret is available only here.
 pub struct NewToken {
     pub record: TokenRecord,
     secret: String,
 }
 
-/// What a token is called: it stands in logs, so it is short and plain.
+/// Name of a token. It is short and plain because it appears in logs.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenName(String);
 
-/// Text that cannot be a token's name.
+/// Not a valid token name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
     "a token's name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter or digit; `operator` is the one of the settings"
 )]
 pub struct NotAName;
 
-/// What whoever sends the token of the settings is called.
+/// Name of the operator's token from the settings.
 pub(super) const OPERATOR: &str = "operator";
 
-/// What secrets begin with, so that scanners for leaked ones find them.
+/// Prefix of secrets, so that secret scanners recognize them.
 pub(super) const PREFIX: &str = "corbie_";
 
 impl NewToken {
-    /// Makes a secret of 256 random bits.
+    /// Generates a secret of 256 random bits.
     pub fn make(name: TokenName, expires_in: Option<Duration>) -> NewToken {
         let mut bytes = [0u8; 32];
         getrandom::fill(&mut bytes).expect("the operating system has random numbers");
@@ -85,7 +85,7 @@ impl NewToken {
         NewToken { record, secret }
     }
 
-    /// The text itself, to be shown once.
+    /// The secret, to be displayed once.
     pub fn expose(&self) -> &str {
         &self.secret
     }
@@ -96,7 +96,7 @@ impl TokenRecord {
         self.expires.is_some_and(|expires| now >= expires)
     }
 
-    /// Whether two say the same of what connections keep; trust may differ.
+    /// Whether two records are equal in the fields that connections keep. Trust levels may differ.
     pub(super) fn allows_the_same(&self, other: &TokenRecord) -> bool {
         let kept = |record: &TokenRecord| {
             let TokenRecord { name, expires, tools, knowledge_bases, rate_limit, .. } = record.clone();
@@ -105,7 +105,7 @@ impl TokenRecord {
         kept(self) == kept(other)
     }
 
-    /// For the server: its holder stands as `standing` says.
+    /// The token for the server, with a trust state.
     pub(super) fn token(&self, standing: Standing) -> Token {
         let mut token = Token::of_digest(self.name.as_str(), self.sha256, standing);
         if self.tools.is_some() || self.knowledge_bases.is_some() {

@@ -1,4 +1,4 @@
-//! The file of tokens: private to its owner, replaced as a whole, changed by one process at a time.
+//! Token file: readable by its owner only, written atomically, changed under a file lock.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -12,7 +12,7 @@ use crate::private_folder::{private_file, private_folder};
 use crate::put_aside::put_aside;
 use crate::whole_file::{self, Access, folder_of};
 
-/// Where tokens are kept.
+/// The file of API tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TokenFile(PathBuf);
 
@@ -23,7 +23,7 @@ pub(super) struct Content {
     pub(super) tokens: Vec<TokenRecord>,
 }
 
-/// Why tokens cannot be read or changed.
+/// Why tokens cannot be loaded or changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     #[error("{path}: {error}", path = .path.display())]
@@ -41,9 +41,9 @@ pub enum TokenFileError {
 }
 
 const VERSION: u32 = 1;
-/// More than anybody hands out, and quick to look through.
+/// Maximum number of tokens; small enough for a linear scan.
 pub(super) const MOST_TOKENS: usize = 10_000;
-/// The largest file that is read.
+/// Maximum size of the file.
 const MOST_BYTES: u64 = 16 << 20;
 
 impl TokenFile {
@@ -55,7 +55,7 @@ impl TokenFile {
         &self.0
     }
 
-    /// The tokens; none where there is no file.
+    /// Loads the tokens; empty if the file does not exist.
     pub fn read(&self) -> Result<Vec<TokenRecord>, TokenFileError> {
         let file = match File::open(&self.0) {
             Ok(file) => file,
@@ -68,7 +68,7 @@ impl TokenFile {
         self.parse(&text)
     }
 
-    /// The tokens of a text that could stand in the file.
+    /// Parses the content of a token file.
     pub fn parse(&self, text: &str) -> Result<Vec<TokenRecord>, TokenFileError> {
         let unreadable = |reason: String| TokenFileError::Unreadable { path: self.0.clone(), reason };
         let content: Content = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
@@ -96,7 +96,7 @@ impl TokenFile {
         })
     }
 
-    /// Takes one token away.
+    /// Removes a token.
     pub fn revoke(&self, name: &TokenName) -> Result<TokenRecord, TokenFileError> {
         self.change(|tokens| match tokens.iter().position(|token| token.name == *name) {
             Some(place) => Ok(tokens.remove(place)),
@@ -104,8 +104,8 @@ impl TokenFile {
         })
     }
 
-    /// Puts another text in the place of `before`, while nobody else changes it; says whether it was that. Where `before`
-    /// must not be lost, it is kept beside.
+    /// Compare-and-swap under the lock: replaces `before` by `text`. Returns false if the file contains another text.
+    /// With `keeps`, saves a backup of `before`.
     pub fn exchange(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, TokenFileError> {
         let io = |error| self.io(error);
         let _lock = self.lock()?;
@@ -124,7 +124,7 @@ impl TokenFile {
         Ok(true)
     }
 
-    /// Reads, changes and writes, while nobody else does.
+    /// Reads, changes and writes the file under the lock.
     fn change<T>(
         &self,
         change: impl FnOnce(&mut Vec<TokenRecord>) -> Result<T, TokenFileError>,
@@ -136,7 +136,7 @@ impl TokenFile {
         Ok(changed)
     }
 
-    /// Held by whoever changes the file.
+    /// The lock for changes.
     fn lock(&self) -> Result<File, TokenFileError> {
         private_folder(folder_of(&self.0)).map_err(|error| self.io(error))?;
         let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
@@ -148,7 +148,7 @@ impl TokenFile {
         self.put(&written(tokens)?)
     }
 
-    /// Puts a whole new file in the place of the old one: a kill leaves one or the other.
+    /// Writes the file atomically.
     fn put(&self, text: &str) -> io::Result<()> {
         whole_file::prepare(&self.0, text.as_bytes(), Access::Owner)?.replace()
     }
@@ -177,13 +177,13 @@ impl TokenFile {
 }
 
 impl Content {
-    /// What a text says; none where it cannot be understood.
+    /// Parses a text; `None` if it is invalid.
     pub(super) fn of(text: &str) -> Option<Content> {
         serde_json::from_str::<Content>(text).ok().filter(|content| content.version <= VERSION)
     }
 }
 
-/// Tokens as a file has them.
+/// Serializes tokens for the file.
 pub(super) fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
     let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
     text.push('\n');

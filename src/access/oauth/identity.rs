@@ -1,17 +1,18 @@
-//! What the holder of a token is called in logs, limits and sessions.
+//! Identity of an OAuth caller for logs, rate limits and sessions.
 
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
-/// Longer names are cut, and told apart by a digest.
+/// Longer names are truncated and made unique by a digest.
 const LONGEST: usize = 160;
 
-/// What a subject must not have in a log. Everything beyond ASCII goes too, as it may look like something else.
+/// Characters to escape in a subject before it is logged. Everything beyond ASCII is escaped as well, because of
+/// homoglyphs.
 const IN_SUBJECT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%').add(b'~');
-/// Nor may a client end where it does not: two callers must never get one name.
+/// The separator is also escaped in a client id, so that two callers never have the same identity.
 const IN_CLIENT: &AsciiSet = &IN_SUBJECT.add(b':');
 
-/// `oauth:CLIENT:SUBJECT`; none for who has neither.
+/// `oauth:CLIENT:SUBJECT`; `None` if both are missing.
 pub(super) fn identity(client: Option<&str>, subject: Option<&str>) -> Option<String> {
     let (client, subject) = (client.unwrap_or_default(), subject.unwrap_or_default());
     if client.is_empty() && subject.is_empty() {
@@ -22,7 +23,7 @@ pub(super) fn identity(client: Option<&str>, subject: Option<&str>) -> Option<St
     let mut name = format!("oauth:{client}:{subject}");
     if name.len() > LONGEST {
         let digest = format!("{:x}", Sha256::digest(&name));
-        // It is ASCII, so it can be cut anywhere.
+        // The name is ASCII and can be truncated anywhere.
         name.truncate(LONGEST - 1 - digest.len());
         name = format!("{name}~{digest}");
     }

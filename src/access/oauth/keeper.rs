@@ -1,5 +1,6 @@
-//! Keeps an issuer's keys: fetched when they are first needed, anew before they are old, and at once when a token names
-//! one that is not known. One task fetches, so whoever waits shares what comes, and nobody can make it ask often.
+//! JWKS cache with background refresh. Keys are fetched on first use, before they expire, and immediately when a token
+//! names an unknown key. A single task fetches them: concurrent requests share the result, and clients cannot trigger
+//! frequent fetches.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,13 +22,13 @@ pub(super) struct Keeper {
     task: OnceLock<AbortOnDropHandle<()>>,
 }
 
-/// What is known at one moment.
+/// The state of the cache.
 #[derive(Debug, Clone)]
 pub(super) struct Known {
     held: Option<Held>,
-    /// How often somebody's wish for other keys was dealt with.
+    /// Number of refresh requests that are finished.
     turns: u64,
-    /// Wishes before this are not granted.
+    /// Refresh requests before this time do not fetch.
     next_wish: Instant,
 }
 
@@ -41,7 +42,7 @@ struct Shared {
     fetch: Fetch,
     changed: Changed,
     known: watch::Sender<Known>,
-    /// The turn that somebody waits for.
+    /// The value of `turns` that the latest request waits for.
     wish: AtomicU64,
     wished: Notify,
 }
@@ -49,15 +50,15 @@ struct Shared {
 type Fetch = Box<dyn Fn() -> BoxFuture<'static, Result<Fetched, Fault>> + Send + Sync>;
 type Changed = Box<dyn Fn(&KeySet) + Send + Sync>;
 
-/// How often a key that is not known may have all of them fetched. Also how often it is tried while the issuer is down.
+/// Minimum interval of fetches caused by unknown keys, and of retries while the issuer is unavailable.
 const BETWEEN_WISHES: Duration = Duration::from_secs(30);
 /// The same while there are no keys at all.
 const WITHOUT_KEYS: Duration = Duration::from_secs(2);
-/// How long keys are used that cannot be fetched anew.
+/// Maximum age of keys that cannot be refreshed.
 const LONGEST_USE: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Keeper {
-    /// `changed` is told of all keys whenever they were fetched, before anybody else.
+    /// `changed` is called with every fetched JWKS before it is published.
     pub(super) fn new(
         fetch: impl Fn() -> BoxFuture<'static, Result<Fetched, Fault>> + Send + Sync + 'static,
         changed: impl Fn(&KeySet) + Send + Sync + 'static,
@@ -77,7 +78,7 @@ impl Keeper {
         self.shared.known.borrow().clone()
     }
 
-    /// Waits until somebody's wish for other keys than these was dealt with, whether there are others now or not.
+    /// Requests a refresh and waits until it is finished, whether or not the keys have changed.
     pub(super) async fn others(&self, than: &Known) {
         self.task.get_or_init(|| {
             let shared = self.shared.clone();
@@ -86,29 +87,29 @@ impl Keeper {
         let mut news = self.shared.known.subscribe();
         self.shared.wish.fetch_max(than.turns + 1, Ordering::Relaxed);
         self.shared.wished.notify_one();
-        // Its sender lives as long as this.
+        // The sender lives as long as `self`.
         let _ = news.wait_for(|known| known.turns > than.turns).await;
     }
 }
 
 impl Known {
-    /// The keys, unless they are too old to be believed.
+    /// The keys, unless they are too old.
     pub(super) fn keys(&self) -> Option<&Arc<KeySet>> {
         self.held.as_ref().filter(|held| Instant::now() < held.until).map(|held| &held.keys)
     }
 
-    /// Whether a wish for others would be granted.
+    /// Whether a refresh request would fetch now.
     pub(super) fn may_wish(&self) -> bool {
         Instant::now() >= self.next_wish
     }
 }
 
-/// Fetches when it is time, or when somebody wishes it and may.
+/// Fetches on schedule and on request.
 async fn keep(shared: Arc<Shared>) {
-    // One before this may have been gone before it set itself a time.
+    // After a restart of this task, the schedule of the previous one is lost.
     let has_keys = shared.known.borrow().held.is_some();
     let mut next = has_keys.then(|| Instant::now() + BETWEEN_WISHES);
-    // And it may have heard of a wish, which is not heard of a second time.
+    // The previous task may also have consumed a notification without handling it.
     if shared.wish.load(Ordering::Relaxed) > shared.known.borrow().turns {
         shared.wished.notify_one();
     }
@@ -118,7 +119,7 @@ async fn keep(shared: Arc<Shared>) {
             () = until(next) => false,
         };
         let before = shared.known.borrow().clone();
-        // Wishes that came while the last was granted were granted with it.
+        // Requests that arrived during the previous fetch are finished with it.
         if wished && shared.wish.load(Ordering::Relaxed) <= before.turns {
             continue;
         }
@@ -126,7 +127,7 @@ async fn keep(shared: Arc<Shared>) {
             shared.known.send_modify(|known| known.turns += 1);
             continue;
         }
-        // Whoever waits hears that there are no keys, also if it is we who make nothing of what came.
+        // A panic while fetching also counts as a failed fetch, so that waiting requests end.
         let fetched = AssertUnwindSafe(shared.fetch_and_tell()).catch_unwind().await;
         let fetched = fetched.unwrap_or(Err(Fault::Unreadable(Document::Keys)));
         next = shared.publish(before, wished, fetched);
@@ -141,14 +142,14 @@ async fn until(next: Option<Instant>) {
 }
 
 impl Shared {
-    /// Keys count once `changed` knows of them: it takes away what was granted by keys that are gone.
+    /// Keys are published after `changed` has revoked the tokens of removed keys.
     async fn fetch_and_tell(&self) -> Result<Fetched, Fault> {
         let fetched = (self.fetch)().await?;
         (self.changed)(&fetched.keys);
         Ok(fetched)
     }
 
-    /// Tells what is known now; gives back when to fetch next without being asked.
+    /// Publishes the result of a fetch. Returns the time of the next scheduled fetch.
     fn publish(&self, before: Known, wished: bool, fetched: Result<Fetched, Fault>) -> Option<Instant> {
         let now = Instant::now();
         let turns = before.turns + 1;
@@ -156,7 +157,8 @@ impl Shared {
             Ok(Fetched { keys, lifetime }) => {
                 tracing::info!(keys = keys.len(), "fetched the issuer's keys");
                 let next_wish = match before.held {
-                    // A key that came a moment later is no less new than one that comes in a year.
+                    // After the first fetch an unknown key may trigger another immediately, because the issuer may just
+                    // have rotated its keys.
                     None => now,
                     Some(_) if wished => now + BETWEEN_WISHES,
                     Some(_) => before.next_wish,

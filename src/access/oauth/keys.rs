@@ -1,4 +1,4 @@
-//! The keys an issuer publishes, and which of them a token may be signed with.
+//! JSON Web Key Set: parsing, and selection of the key for a token.
 
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyAlgorithm, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, DecodingKeyKind};
@@ -6,39 +6,38 @@ use serde::Deserialize;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// All keys of an issuer that are of use here.
+/// The supported keys of an issuer.
 #[derive(Debug)]
 pub(super) struct KeySet(Vec<Key>);
 
 #[derive(Debug)]
 pub(super) struct Key {
-    /// What tokens call it.
+    /// The `kid`.
     id: Option<String>,
     pub(super) print: Print,
-    /// What it may be used for: never more than its type allows, and one only if the issuer says so.
+    /// Allowed algorithms: those of the key type, reduced to one if the issuer specifies `alg`.
     algorithms: Vec<Algorithm>,
     pub(super) material: DecodingKey,
 }
 
-/// Tells keys apart: two that have the same are the same.
+/// Thumbprint that identifies a key.
 pub(super) type Print = [u8; 32];
 
-/// What became of the search for the key of a token.
+/// Result of searching the key of a token.
 #[derive(Debug)]
 pub(super) enum Found<'keys> {
     Key(&'keys Key),
-    /// There is one, for something else.
+    /// The key exists but does not permit the algorithm.
     Unfit,
-    /// There is none, or not yet.
+    /// There is no such key, or not yet.
     Unknown,
 }
 
-/// An issuer has a handful.
+/// Issuers publish only a few keys.
 const MOST_KEYS: usize = 100;
 
 impl KeySet {
-    /// Reads a document as RFC 7517 has it. Keys of kinds that are not known are left out; none if it is no such
-    /// document.
+    /// Parses a JWKS (RFC 7517). Keys of unknown types are skipped. Returns `None` if the document is not a JWKS.
     pub(super) fn read(document: &[u8]) -> Option<KeySet> {
         #[derive(Deserialize)]
         struct Document {
@@ -61,7 +60,7 @@ impl KeySet {
         self.0.iter().map(|key| key.print).collect()
     }
 
-    /// The key that a token names. A token that names none has the only one there is for its algorithm.
+    /// The key that a token names. Without a `kid`, the only key for the algorithm.
     pub(super) fn find(&self, id: Option<&str>, algorithm: Algorithm) -> Found<'_> {
         let named = || self.0.iter().filter(|key| id.is_none() || key.id.as_deref() == id);
         let mut fit = named().filter(|key| key.algorithms.contains(&algorithm));
@@ -94,7 +93,7 @@ impl Key {
     }
 }
 
-/// What a key of this type can be used for. Not secrets: whoever can check with one can sign with it.
+/// Algorithms of a key type. Symmetric keys are excluded: they can sign as well as verify.
 fn of_type(parameters: &AlgorithmParameters) -> &'static [Algorithm] {
     match parameters {
         AlgorithmParameters::RSA(_) => {

@@ -1,4 +1,4 @@
-//! What clients are told about where tokens come from: the document of RFC 9728, and the challenge that leads to it.
+//! Protected resource metadata (RFC 9728) and the `WWW-Authenticate` challenge that refers to it.
 
 use corbie_mcp::TrustLevel;
 use serde_json::json;
@@ -7,7 +7,7 @@ use crate::config::oauth::OAuth;
 
 const WELL_KNOWN: &str = "/.well-known/oauth-protected-resource";
 
-/// The document about this server, as JSON.
+/// The metadata document as JSON.
 pub(super) fn document(settings: &OAuth, name: &str) -> String {
     let mut document = json!({
         "resource": settings.resource.as_str(),
@@ -21,7 +21,7 @@ pub(super) fn document(settings: &OAuth, name: &str) -> String {
     document.to_string()
 }
 
-/// Parameters of `WWW-Authenticate`: where the document is, and which scopes to ask for.
+/// Parameters of `WWW-Authenticate`: the URL of the metadata and the required scopes.
 pub(super) fn challenge<'a>(settings: &OAuth, scopes: impl Iterator<Item = &'a str>) -> String {
     let url = settings.resource.url();
     let path = url.path().trim_end_matches('/');
@@ -33,7 +33,7 @@ pub(super) fn challenge<'a>(settings: &OAuth, scopes: impl Iterator<Item = &'a s
     challenge
 }
 
-/// The scopes of the next level up: whoever needs more than that is told again.
+/// The scopes of the next higher trust level. If that is not sufficient, the next response names higher ones.
 pub(super) fn above(scopes: &[(String, TrustLevel)], has: TrustLevel) -> Vec<&str> {
     let next = scopes.iter().map(|(_, level)| *level).filter(|level| *level > has).min();
     scopes.iter().filter(|(_, level)| Some(*level) == next).map(|(scope, _)| scope.as_str()).collect()

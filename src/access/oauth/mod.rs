@@ -1,8 +1,7 @@
-//! corbie as a resource server of OAuth 2.1: callers bring tokens that an authorization server signed (RFC 6750,
-//! RFC 9068), and are told where to get them (RFC 9728).
+//! OAuth 2.1 resource server: verifies access tokens of an authorization server (RFC 6750, RFC 9068) and publishes
+//! where to obtain them (RFC 9728).
 //!
-//! `token.rs` says what a good token is, `keys.rs` which key may have signed it. `keeper.rs` has the keys that
-//! `source.rs` fetches; `remembered.rs` has the tokens that were found good.
+//! Tokens are JWTs, verified with the keys of the issuer's JWKS. Both the keys and the verified tokens are cached.
 
 mod identity;
 mod keeper;
@@ -28,12 +27,12 @@ use remembered::Remembered;
 use source::Source;
 use token::Rules;
 
-/// Knows the holders of tokens of one authorization server.
+/// Verifies the tokens of one authorization server.
 #[derive(Debug)]
 pub struct OAuth {
     settings: config::oauth::OAuth,
     scopes: Vec<(String, TrustLevel)>,
-    /// Counts for everybody, whatever their scopes are.
+    /// Trust level of all callers, regardless of their scopes.
     overriding: Option<TrustLevel>,
     rules: Rules,
     keeper: Keeper,
@@ -42,19 +41,19 @@ pub struct OAuth {
     document: Arc<str>,
 }
 
-/// What can be said of a token with the keys at hand.
+/// Result of verifying a token with the cached keys.
 enum Judged {
     Known(Holder),
     Refused(&'static str),
-    /// Other keys may help. If not, this is why it is refused.
+    /// A refresh of the keys may help. If not, this is the reason for the rejection.
     NeedsKeys(&'static str),
 }
 
 const NO_KEYS: &str = "the token cannot be checked now, as the keys of its issuer cannot be fetched; try again later";
 
 impl OAuth {
-    /// `name` is what clients are told this server is called; `overriding` is the trust of all callers, where the operator
-    /// set one for all. Nothing is fetched before the first token comes.
+    /// `name` is the server name in the metadata; `overriding` is the trust level of all callers, if the operator set
+    /// one. Keys are not fetched before the first token arrives.
     pub fn new(settings: &config::oauth::OAuth, name: &str, overriding: Option<TrustLevel>, client: Client) -> OAuth {
         verifier::use_ring();
         let scopes: Vec<_> = settings.scopes.iter().map(|(scope, level)| (scope.clone(), (*level).into())).collect();
@@ -108,7 +107,7 @@ impl OAuth {
     }
 }
 
-/// A token that cannot be checked for now is not called a bad one: its holder would throw it away.
+/// A token that cannot be verified now is not rejected as invalid, because its client would discard it.
 fn without_keys(why: &'static str) -> Verdict {
     if why == NO_KEYS { Verdict::Later(why) } else { Verdict::Refused(why) }
 }

@@ -1,22 +1,22 @@
-//! Tokens that were found good, so that the next request with one costs a digest and no signature.
+//! Cache of verified tokens: a repeated request costs a digest instead of a signature check.
 
 use corbie_mcp::transport::Holder;
 use quick_cache::sync::Cache;
 
 use super::keys::{KeySet, Print};
 
-/// By the digests of tokens: the tokens themselves are not kept.
+/// Keyed by the digests of tokens; the tokens are not stored.
 #[derive(Debug)]
 pub(super) struct Remembered(Cache<[u8; 32], Entry>);
 
 #[derive(Debug, Clone)]
 struct Entry {
     holder: Holder,
-    /// What it is signed with.
+    /// The key that signed it.
     key: Print,
 }
 
-/// About half a kilobyte each.
+/// About half a kilobyte per entry.
 const MOST: usize = 10_000;
 
 impl Remembered {
@@ -24,13 +24,13 @@ impl Remembered {
         Remembered(Cache::new(MOST))
     }
 
-    /// The holder of a token that is still good, as far as the clock and these keys tell.
+    /// The holder of a cached token that has not expired and whose key is still published.
     pub(super) fn holder(&self, digest: &[u8; 32], keys: &KeySet) -> Option<Holder> {
         let entry = self.0.get(digest)?;
         (keys.has(&entry.key) && !entry.holder.standing.is_revoked()).then_some(entry.holder)
     }
 
-    /// Of two who come with one token at the same time, the first counts: there is one standing to revoke.
+    /// If two requests with the same token race, the first entry is kept, so that there is one trust state to revoke.
     pub(super) fn keep(&self, digest: [u8; 32], holder: Holder, key: Print) -> Holder {
         match self.0.get(&digest).filter(|entry| entry.key == key && !entry.holder.standing.is_revoked()) {
             Some(entry) => entry.holder,
@@ -41,7 +41,7 @@ impl Remembered {
         }
     }
 
-    /// Forgets whoever has a token of a key that is gone, and lets their open connections know.
+    /// Removes tokens of keys that are no longer published and revokes them on open connections.
     pub(super) fn follow(&self, keys: &KeySet) {
         self.0.retain(|_, entry| {
             let stays = keys.has(&entry.key);

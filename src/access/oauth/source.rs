@@ -1,4 +1,4 @@
-//! Where an issuer's keys come from: an address in the settings, or the issuer's own metadata (RFC 8414, OpenID).
+//! Discovery and fetch of an issuer's JWKS: from a configured URL, or from its metadata (RFC 8414, OpenID Connect).
 
 use std::time::Duration;
 
@@ -14,23 +14,23 @@ use crate::config::oauth::{Identifier, OAuth, is_loopback};
 use crate::providers::client::Client;
 use crate::providers::{self, NetworkFault};
 
-/// The issuer's documents.
+/// Fetches the documents of an issuer.
 #[derive(Debug)]
 pub(super) struct Source {
     client: Client,
     issuer: Identifier,
-    /// None: the issuer's metadata tells.
+    /// `None`: discovered in the issuer's metadata.
     keys: Option<Url>,
 }
 
-/// Keys, and how long they may be believed to be all.
+/// A JWKS and how long it may be cached.
 #[derive(Debug)]
 pub(super) struct Fetched {
     pub(super) keys: KeySet,
     pub(super) lifetime: Duration,
 }
 
-/// Why there are no keys. For the operator; callers are told less.
+/// Why the keys are unavailable. For the operator's log; callers receive less detail.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Fault {
     #[error("the issuer's {0} cannot be reached: {1}")]
@@ -49,19 +49,19 @@ pub(super) enum Fault {
     Unsafe,
 }
 
-/// What is asked for.
+/// The requested document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Document {
     Metadata,
     Keys,
 }
 
-/// For all documents together.
+/// Timeout for all documents together.
 const PATIENCE: Duration = Duration::from_secs(10);
 const MOST_BYTES: usize = 1 << 20;
-/// How long keys are good for, if the issuer does not say.
+/// Lifetime of keys without `Cache-Control`.
 const USUAL_LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Whatever the issuer says: it is not asked without end, and a key that it takes back is not believed for days.
+/// Bounds of the lifetime: limits the request rate, and how long a withdrawn key is accepted.
 const LIFETIMES: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(24 * 60 * 60)];
 
 impl Source {
@@ -81,7 +81,7 @@ impl Source {
         Ok(Fetched { keys, lifetime: lifetime(&headers) })
     }
 
-    /// Asked anew each time, as issuers move.
+    /// Repeated for every fetch, because issuers move their keys.
     async fn discover(&self, deadline: Instant) -> Result<Url, Fault> {
         let mut fault = Fault::Unreadable(Document::Metadata);
         for url in places(self.issuer.url()) {
@@ -90,7 +90,7 @@ impl Source {
                     Ok(url) => return Ok(url),
                     Err(other) => fault = other,
                 },
-                // It is the same server that would be asked again.
+                // The other URLs are on the same server.
                 Err(unreachable @ Fault::Unreachable(..)) => return Err(unreachable),
                 Err(other) => fault = other,
             }
@@ -98,7 +98,7 @@ impl Source {
         Err(fault)
     }
 
-    /// A whole document. Wherever else an answer points to, nobody goes.
+    /// Fetches a document. Redirects are not followed.
     async fn get(&self, what: Document, url: &Url, deadline: Instant) -> Result<(HeaderMap, Bytes), Fault> {
         let request = Request::get(url.as_str()).header(ACCEPT, "application/json").body(Bytes::new());
         let request = request.map_err(|_| Fault::Unreadable(what))?;
@@ -118,7 +118,7 @@ impl Source {
     }
 }
 
-/// Where an issuer's metadata may be, in the order in which clients look for it.
+/// URLs of an issuer's metadata, in the order of the specifications.
 fn places(issuer: &Url) -> Vec<Url> {
     let path = issuer.path().trim_end_matches('/');
     let mut paths = vec![
@@ -143,12 +143,12 @@ fn address_of_keys(issuer: &Identifier, metadata: &[u8]) -> Result<Url, Fault> {
         jwks_uri: String,
     }
     let metadata: Metadata = serde_json::from_slice(metadata).map_err(|_| Fault::Unreadable(Document::Metadata))?;
-    // Else whoever can put a document on that server could speak for it.
+    // Otherwise any document on that server could impersonate the issuer.
     if metadata.issuer != issuer.as_str() {
         return Err(Fault::OtherIssuer);
     }
     let url = Url::parse(&metadata.jwks_uri).map_err(|_| Fault::Unreadable(Document::Metadata))?;
-    // An issuer elsewhere has nothing to do with what listens on this machine.
+    // A remote issuer must not direct requests to this machine.
     let is_local = url.scheme() == "http" && is_loopback(&url) && is_loopback(issuer.url());
     if url.scheme() == "https" || is_local { Ok(url) } else { Err(Fault::Unsafe) }
 }

@@ -1,5 +1,4 @@
-//! What makes a token good. Pure but for the clock: text, rules and a key go in, a caller comes out or the reason why
-//! not, in words that hold nothing of the token.
+//! JWT validation. No I/O except for the clock. Reasons for rejection never contain parts of the token.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,25 +11,25 @@ use super::identity::identity;
 use super::keys::Key;
 use crate::config::oauth::{self, OAuth};
 
-/// What is asked of every token.
+/// Requirements for every token.
 #[derive(Debug)]
 pub(super) struct Rules {
     issuer: String,
     algorithms: Vec<Algorithm>,
     skew: Duration,
     scopes: Vec<(String, TrustLevel)>,
-    /// Without an algorithm: that is the token's, if it and its key may have it.
+    /// Without an algorithm: it is set for each token, to an algorithm that the key permits.
     validation: Validation,
 }
 
-/// What a token says of itself, before anything of it is believed.
+/// Unverified header fields of a token.
 #[derive(Debug)]
 pub(super) struct Claimed {
     pub(super) key: Option<String>,
     pub(super) algorithm: Algorithm,
 }
 
-/// Who holds a good token.
+/// The holder of a valid token.
 #[derive(Debug, PartialEq)]
 pub(super) struct Accepted {
     pub(super) identity: String,
@@ -38,7 +37,7 @@ pub(super) struct Accepted {
     pub(super) until: SystemTime,
 }
 
-/// Longer ones are not looked at. Real ones have a kilobyte or two.
+/// Longer tokens are rejected. Typical ones have one or two kilobytes.
 pub(super) const LONGEST: usize = 8 << 10;
 
 pub(super) const TOO_LONG: &str = "the token is longer than 8 KiB";
@@ -56,7 +55,7 @@ const UNKNOWN_ISSUER: &str = "the token is of an unknown issuer";
 const OTHER_AUDIENCE: &str = "the token is for another audience";
 const NOBODY: &str = "the token does not say whose it is";
 
-/// What is read of a token's body. A token that says any of this in another form, or twice, is not read.
+/// The claims used. A token with a claim of another type, or with a duplicate claim, is rejected.
 #[derive(Deserialize)]
 struct Claims {
     exp: f64,
@@ -68,7 +67,7 @@ struct Claims {
     scp: Option<Words>,
 }
 
-/// RFC 9068 has one text with spaces; some issuers have lists.
+/// A space-separated string in RFC 9068; some issuers use lists.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Words {
@@ -80,7 +79,7 @@ impl Rules {
     pub(super) fn new(settings: &OAuth, scopes: Vec<(String, TrustLevel)>) -> Rules {
         let resource = &settings.resource;
         let mut audiences = vec![resource.as_str().to_owned()];
-        // The same place has two spellings where there is no path.
+        // Without a path, the resource has two spellings.
         if resource.url().path() == "/" {
             let bare = resource.as_str().trim_end_matches('/');
             audiences.extend([bare.to_owned(), format!("{bare}/")]);
@@ -102,8 +101,8 @@ impl Rules {
         }
     }
 
-    /// What a token says of itself, if it can be one of ours at all. Whatever else its head says is not followed: keys
-    /// come from the issuer, never from a token.
+    /// Parses the unverified header of a token and checks the issuer. Key references in the header are ignored: keys
+    /// come only from the issuer.
     pub(super) fn claimed(&self, token: &str) -> Result<Claimed, &'static str> {
         #[derive(Deserialize)]
         struct Issued {
@@ -119,7 +118,7 @@ impl Rules {
         if !self.algorithms.contains(&head.alg) {
             return Err(ALGORITHM);
         }
-        // To say it before its key is looked for: the key of another issuer is never found.
+        // Checked before the key lookup, to report the issuer as the reason: its keys would not be found.
         let issued: Issued = dangerous::insecure_decode_claims(token).map_err(|_| UNREADABLE)?;
         if issued.iss != self.issuer {
             return Err(UNKNOWN_ISSUER);
@@ -127,7 +126,7 @@ impl Rules {
         Ok(Claimed { key: head.kid, algorithm: head.alg })
     }
 
-    /// Who holds a token that says it is signed with this key.
+    /// Verifies a token with a key and returns its holder.
     pub(super) fn accept(&self, token: &str, claimed: &Claimed, key: &Key) -> Result<Accepted, &'static str> {
         let validation = Validation { algorithms: vec![claimed.algorithm], ..self.validation.clone() };
         let claims = decode::<Claims>(token, &key.material, &validation).map_err(|error| reason(error.kind()))?.claims;
@@ -142,7 +141,7 @@ impl Rules {
         Ok(Accepted { identity, trust: self.trust(&claims), until })
     }
 
-    /// As far as the best of its scopes goes.
+    /// The highest trust level of its scopes.
     fn trust(&self, claims: &Claims) -> TrustLevel {
         let given = || claims.scope.iter().chain(&claims.scp).flat_map(Words::each);
         let levels =
@@ -160,7 +159,7 @@ impl Words {
     }
 }
 
-/// `at+jwt` is what RFC 9068 has, `JWT` what most issuers write.
+/// RFC 9068 requires `at+jwt`; most issuers use `JWT`.
 fn is_access_token(kind: &str) -> bool {
     let kind = kind.to_ascii_lowercase();
     matches!(kind.strip_prefix("application/").unwrap_or(&kind), "jwt" | "at+jwt")
@@ -223,7 +222,7 @@ mod tests {
         assert_eq!(audiences("https://b.example/mcp").len(), 1);
     }
 
-    /// A value of any shape, with names that mean something.
+    /// An arbitrary value that contains relevant names.
     fn anything() -> impl Strategy<Value = serde_json::Value> {
         let word = prop_oneof![
             Just(json!("https://a.example")),
@@ -243,7 +242,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nobody has signed them, so none may pass; and none may do harm.
+        /// Unsigned tokens must be rejected without panics.
         #[test]
         fn s05_whatever_is_not_signed_is_refused(head in anything(), body in anything(), end in "[A-Za-z0-9_-]{0,90}|.{0,20}") {
             use_ring();

@@ -1,5 +1,5 @@
-//! Signatures are checked by ring, which TLS brings along. The crate that reads tokens takes its cryptography from
-//! outside.
+//! Crypto provider for JWTs based on ring, which TLS already depends on. The JWT library has no cryptography of its
+//! own.
 
 use std::sync::Once;
 
@@ -13,38 +13,38 @@ use ring::signature::{
     RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm,
 };
 
-/// Checks what one key signed.
+/// Verifies signatures of one key.
 struct OfKey {
     algorithm: Algorithm,
     way: Way,
     key: DecodingKey,
 }
 
-/// How a signature is checked.
+/// Signature algorithm.
 #[derive(Clone, Copy)]
 enum Way {
     Rsa(&'static RsaParameters),
     Curve(&'static dyn VerificationAlgorithm),
 }
 
-/// Nothing is ever signed here, and keys are only read as they are published.
+/// corbie never signs tokens, and parses keys only from JWKS.
 static WITH_RING: CryptoProvider = CryptoProvider {
     signer_factory: |_, _| Err(new_error(ErrorKind::UnsupportedAlgorithm)),
     verifier_factory: verifier,
     key_utils: KeyUtils::new_unimplemented(),
 };
 
-/// Lets tokens be checked with ring. Must come before the first of them.
+/// Installs ring as the crypto provider. Must be called before the first token is verified.
 pub(super) fn use_ring() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // Nobody else in this program reads tokens, so nobody was earlier.
+        // No other code in this process installs a provider.
         let _ = WITH_RING.install_default();
     });
 }
 
 fn verifier(algorithm: &Algorithm, key: &DecodingKey) -> Result<Box<dyn JwtVerifier>> {
-    // A key is for one family; a shorter way past this line would let a public key be taken for a secret.
+    // A key belongs to one algorithm family. Without this check a public key could be used as an HMAC secret.
     if key.family() != algorithm.family() {
         return Err(new_error(ErrorKind::InvalidAlgorithm));
     }
@@ -89,7 +89,7 @@ impl JwtVerifier for OfKey {
     }
 }
 
-/// Some issuers write numbers with zeros in front, which ring does not take.
+/// Some issuers encode integers with leading zeros, which ring rejects.
 fn without_zeros(number: &[u8]) -> &[u8] {
     &number[number.iter().take_while(|byte| **byte == 0).count()..]
 }

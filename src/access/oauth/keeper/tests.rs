@@ -4,7 +4,7 @@ use tokio::time::{advance, sleep};
 
 use super::*;
 
-/// An issuer that counts, and can be taken down.
+/// An issuer that counts fetches and can be made unavailable.
 #[derive(Default)]
 struct Issuer {
     fetches: AtomicU64,
@@ -20,7 +20,7 @@ impl Issuer {
             let issuer = issuer.clone();
             Box::pin(async move {
                 issuer.fetches.fetch_add(1, Ordering::Relaxed);
-                // Others come while it is under way.
+                // Leaves time for concurrent requests during the fetch.
                 sleep(Duration::from_millis(100)).await;
                 match issuer.is_down.load(Ordering::Relaxed) {
                     true => Err(Fault::Unreadable(Document::Keys)),
@@ -165,7 +165,7 @@ async fn s05_nobody_waits_for_ever_where_telling_of_new_keys_makes_us_panic() {
 async fn s05_a_keeper_that_is_begun_anew_grants_the_wish_that_the_one_before_was_at() {
     let issuer = Arc::new(Issuer::default());
     let keeper = issuer.keeper();
-    // Heard of by one that is gone.
+    // A request that a terminated task had consumed.
     keeper.shared.wish.store(1, Ordering::Relaxed);
     let mut news = keeper.shared.known.subscribe();
     let _anew = AbortOnDropHandle::new(tokio::spawn(keep(keeper.shared.clone())));
