@@ -1,4 +1,4 @@
-//! `knowledge-add`: a document or picture into the knowledge base (K-20 to K-44).
+//! `knowledge-add`: adds a document or image (K-20 to K-44).
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -19,7 +19,7 @@ XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on
 back, which knowledge-task-status tells more about; with async=false the call waits until the document can be found. \
 The same content is never added twice.";
 
-/// A document may take minutes (X-19).
+/// Timeout of a synchronous call. A document may take minutes (X-19).
 const PATIENCE: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Deserialize)]
@@ -98,15 +98,15 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
         }
         None => PathBuf::from(&input.file_path),
     };
-    // As it was sent, so that a refusal tells nothing of where this program runs (S-03).
+    // Checks the path as it was sent, so that an error message does not reveal the working directory (S-03).
     let facts = knowledge.check(rules, file_path.clone()).await?;
-    // The program may be started again elsewhere before it comes to this file.
+    // Made absolute, because the task may resume in a process with another working directory.
     let path = std::path::absolute(&file_path).unwrap_or(file_path);
     let open = knowledge.open().await?;
     let uploads = open.storage.join(UPLOADS);
     let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));
     let origin = if is_upload { Origin::Uploaded } else { Origin::Added };
-    // An upload goes with its task, so it is known by where it lies and not by what leads there.
+    // An upload is deleted with its task, so its canonical path is stored instead of a symlink to it.
     let path = if is_upload { facts.path.clone() } else { path };
     let wish = Wish { file_path: path, within: None, metadata, force_ocr: input.force_ocr, origin };
     let owner = context.caller().identity.clone();

@@ -1,4 +1,4 @@
-//! `knowledge-ask`: an answer from the documents, with citations.
+//! `knowledge-ask`: answers a question from the documents, with citations.
 
 use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
@@ -106,8 +106,8 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
     let chat = Chat {
         messages: vec![
             message(Role::System, fence.instructions()),
-            // Documents may come from anywhere, so they have no more say than a user. The question stands alone: it decides
-            // about the model.
+            // Documents are untrusted, so passages have the role of a user message. The question is a separate message
+            // because the router classifies it.
             message(Role::User, fence.passages(&passages)),
             message(Role::User, question.to_owned()),
         ],
@@ -135,7 +135,7 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
     Ok(reply)
 }
 
-/// A passage with the number an answer cites it by.
+/// A passage with its citation number.
 fn numbered((number, passage): (usize, &Passage)) -> Value {
     let mut shown = result(passage);
     shown["number"] = (number + 1).into();

@@ -1,4 +1,4 @@
-//! The answers to calls that have begun a task: a promise, or the result for those who wait.
+//! Responses to calls that start a task: a task handle, or the result for synchronous calls.
 
 use std::sync::Arc;
 
@@ -9,18 +9,18 @@ use crate::knowledge::tasks_view::hide_folders;
 use crate::knowledge::work::{Job, Work};
 use crate::knowledge::{Error, Knowledge, follow, task};
 
-/// How long a task may take with what waits before it, in whole seconds and never none.
+/// Estimated seconds until a task completes, including the tasks ahead of it. At least 1.
 pub(super) fn seconds(work: &Work, job: &Job) -> u64 {
     work.estimate(job).as_secs_f64().ceil().max(1.0) as u64
 }
 
-/// The work goes on; its caller is told how far it is where there is a way to.
+/// Response to an asynchronous call. The caller gets progress notifications if the transport supports them.
 pub(super) fn promise(knowledge: &Knowledge, context: &Context, job: Arc<Job>, reply: Value) -> Outcome {
     follow::tell(knowledge, context, job.clone());
     Outcome::Task { id: job.id.to_string().into(), otherwise: CallResult::json(reply) }
 }
 
-/// What came of it, once it is done.
+/// Response to a synchronous call: waits for the result.
 pub(super) async fn result(knowledge: &Knowledge, context: &Context, job: &Job) -> Result<Outcome, ToolError> {
     let mut members = Map::new();
     members.insert("success".into(), true.into());
@@ -31,7 +31,7 @@ pub(super) async fn result(knowledge: &Knowledge, context: &Context, job: &Job) 
     Ok(Outcome::Done(CallResult::json(Value::Object(members))))
 }
 
-/// Waits for a task whose caller waits too; one who goes away takes the task along.
+/// Waits for a task. If the caller disconnects, the task is cancelled.
 async fn wait(knowledge: &Knowledge, context: &Context, job: &Job) -> Result<Map<String, Value>, Error> {
     let gone = CancelOnDrop { knowledge: knowledge.clone(), id: Some(job.id) };
     let outcome = follow::wait(context, job).await;
@@ -53,7 +53,7 @@ struct CancelOnDrop {
 }
 
 impl CancelOnDrop {
-    /// Nobody has gone away.
+    /// Prevents the cancellation.
     fn defuse(mut self) {
         self.id = None;
     }

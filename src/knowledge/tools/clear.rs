@@ -1,4 +1,4 @@
-//! `knowledge-clear`: no documents any more (K-90 to K-94).
+//! `knowledge-clear`: removes all documents (K-90 to K-94).
 
 use corbie_mcp::{
     Arguments, CallResult, Cause, Context, Effect, Error as Refusal, Failure, RegistrationError, Style, Tool, ToolError,
@@ -49,7 +49,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             },
             "required": ["success", "documents_removed", "embeddings_removed", "storage_freed_mb", "message"],
         }))
-        // Whoever leaves them out has not confirmed.
+        // Missing arguments mean that the call is not confirmed.
         .answers_missing_arguments()
         .effect(Effect::Destroys)
         .dialect(without_missing)
@@ -59,7 +59,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-/// An argument of the wrong type is told also where the other one is missing, which is no mistake here.
+/// Reports arguments of the wrong type and ignores missing ones, which are not an error here.
 fn without_missing(failure: &Failure<'_>, style: Style) -> Result<CallResult, Refusal> {
     let Cause::Library(Refusal::Schema { tool, violations }) = failure.cause else { return dialect(failure, style) };
     let wrong = violations.iter().filter(|violation| violation.keyword != "required").cloned().collect();

@@ -1,4 +1,4 @@
-//! `knowledge-get`: the text of a document, some pages at a time.
+//! `knowledge-get`: returns the text of a document by pages.
 
 use std::ops::Range;
 
@@ -88,7 +88,7 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
     let base = base(context, input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
     let open = knowledge.open().await?;
-    // A character has four bytes at most.
+    // A character has at most four bytes.
     let bytes = input.offset.saturating_add(input.max_characters).saturating_mul(4);
     let wanted = Wanted { from: input.page, pages: input.pages, bytes };
     let found = match input.chunks {
@@ -143,16 +143,16 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
     Ok(reply)
 }
 
-/// The part of a page that is shown.
+/// The part of a page that is returned.
 struct Seen {
     page: u32,
     characters: Range<usize>,
 }
 
-/// How many chunks are told of at most whose places are not known: all of a long page would be.
+/// Maximum number of chunks without known offsets. Otherwise a long page would return all its chunks.
 const MOST_WITHOUT_PLACE: usize = 1000;
 
-/// The chunks that have a part in what is shown. Of documents that were added before places were kept, those of the pages.
+/// Chunks that overlap the returned text. For documents from before offsets were stored, all chunks of these pages.
 fn chunks_of(chunks: &[PlacedChunk], seen: &[Seen]) -> Vec<Value> {
     let (mut shown, mut without_place) = (Vec::new(), 0);
     for chunk in chunks {

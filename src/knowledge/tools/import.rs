@@ -1,4 +1,4 @@
-//! `knowledge-import`: folders and patterns, as one task (K-43).
+//! `knowledge-import`: adds folders and glob patterns as one task (K-43).
 
 use std::time::Duration;
 

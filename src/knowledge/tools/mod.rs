@@ -1,4 +1,4 @@
-//! The tools over the knowledge base, one file each, and how they put failures (K-01 to K-05).
+//! MCP tools of the knowledge base, one file each, and their error format (K-01 to K-05).
 
 mod add;
 mod ask;
@@ -28,7 +28,7 @@ use crate::route::Router;
 
 const MODULE: &str = "corbie::knowledge";
 
-/// Adds the tools to a server.
+/// Registers the tools with a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) -> ServerBuilder {
     builder
         .tool(add::tool(knowledge.clone()))
@@ -44,8 +44,8 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) 
         .tool(ask::tool(knowledge.clone(), router.clone()))
 }
 
-/// Failures as spec 003 writes them. What is wrong with the envelope, the caller or the server stays an error of the
-/// protocol.
+/// Formats errors as `docs/spec/knowledge.md` requires. Errors of the envelope, of authorization and of the server
+/// remain protocol errors.
 fn dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Refusal> {
     let members = match failure.cause {
         Cause::Tool { kind, message, details } => {
@@ -69,7 +69,7 @@ fn dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Refusal> 
     Ok(CallResult { is_error: true, ..CallResult::json(Value::Object(members)) })
 }
 
-/// What is wrong with the arguments; one that is missing comes first (K-04, K-05).
+/// Error for invalid arguments. A missing argument is reported first (K-04, K-05).
 fn argument(violations: &[Violation]) -> Map<String, Value> {
     let missing = violations.iter().find(|violation| violation.keyword == "required" && violation.path.is_empty());
     let Some(violation) = missing.or(violations.first()) else {
@@ -105,7 +105,7 @@ impl From<Error> for ToolError {
     }
 }
 
-/// The schema of the argument that names a base.
+/// Schema of the `knowledge_base` argument.
 fn base_schema() -> Value {
     json!({
         "type": "string",
@@ -117,21 +117,21 @@ fn base_schema() -> Value {
     })
 }
 
-/// The base that is meant, if the caller may use it.
+/// The requested base, if the caller has access to it.
 fn base(context: &Context, name: Option<&str>) -> Result<BaseName, Error> {
     let base = match name {
         None => BaseName::default(),
         Some(name) => BaseName::from_str(name)
             .map_err(|error| Error::invalid("knowledge_base", format!("`knowledge_base`: {error}")))?,
     };
-    // Whether there is such a base is not said either.
+    // The error does not reveal whether the base exists.
     match context.caller().may_see(base.as_str()) {
         true => Ok(base),
         false => Err(Error::NotGranted(base)),
     }
 }
 
-/// The members of objects, as those of one.
+/// Merges the members of several objects.
 fn joined<const N: usize>(objects: [Value; N]) -> Map<String, Value> {
     let members = objects.into_iter().filter_map(|object| match object {
         Value::Object(members) => Some(members),
@@ -140,7 +140,7 @@ fn joined<const N: usize>(objects: [Value; N]) -> Map<String, Value> {
     members.flatten().collect()
 }
 
-/// A whole number, also one that is written as `5.0`: JSON knows one kind of numbers, and so do schemas.
+/// Deserializes an integer and accepts `5.0`: in JSON and JSON Schema it equals 5.
 fn whole<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> Result<N, D::Error> {
     let number = serde_json::Number::deserialize(deserializer)?;
     let float = || number.as_f64().filter(|float| float.fract() == 0.0 && (0.0..9e15).contains(float));
@@ -152,7 +152,7 @@ fn whole_if_any<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> 
     whole(deserializer).map(Some)
 }
 
-/// A document by the id a caller gives, and the failure that tells there is none.
+/// Parses a document ID. An invalid ID is reported as not found.
 fn document_id(text: &str) -> Result<DocumentId, Error> {
     text.parse().map_err(|_| missing(text))
 }
@@ -161,7 +161,7 @@ fn missing(id: &str) -> Error {
     Error::DocumentNotFound(super::clipped(id))
 }
 
-/// Where a call came from.
+/// Origin of a call.
 fn whence(context: &Context) -> Whence {
     let caller = context.caller();
     match caller.via {
@@ -173,7 +173,7 @@ fn whence(context: &Context) -> Whence {
     }
 }
 
-/// What callers say about a document; bounded, as it is kept and told with every passage.
+/// Validates metadata from the caller. Bounded because it is stored and returned with every passage.
 fn metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String, Value>, Error> {
     const MOST_BYTES: usize = 64 << 10;
     const MOST_DEPTH: usize = 16;

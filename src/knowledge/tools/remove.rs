@@ -1,4 +1,4 @@
-//! `knowledge-remove`: one document less (K-70 to K-74).
+//! `knowledge-remove`: removes a document (K-70 to K-74).
 
 use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
 use serde::Deserialize;

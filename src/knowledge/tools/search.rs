@@ -1,4 +1,4 @@
-//! `knowledge-search`: passages that answer a question (K-50 to K-60).
+//! `knowledge-search`: hybrid search for passages (K-50 to K-60).
 
 use std::time::Instant;
 
@@ -101,7 +101,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-/// What a search may be narrowed to. Values are checked by hand, so that mistakes are told in words.
+/// Schema of the filters. Values are validated in code so that error messages are specific.
 pub(super) fn filters_schema() -> Value {
     json!({
         "type": "object",
@@ -144,10 +144,10 @@ fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
     reply
 }
 
-/// Where a passage stands; there only where it is known, so that users cannot say it.
+/// Page number in the metadata. Set only for files with pages; a value from the user is ignored.
 const PAGE: &str = "page_num";
 
-/// A passage as callers see it (K-55). What is known of the file goes before what its users say of it.
+/// A passage as returned to callers (K-55). Metadata of the file has precedence over metadata from users.
 pub(super) fn result(passage: &Passage) -> Value {
     let Passage { chunk, relevance } = passage;
     let mut metadata = Map::new();
@@ -167,7 +167,7 @@ pub(super) fn result(passage: &Passage) -> Value {
         "document_id": chunk.document_id,
         "chunk_id": chunk.id,
         "chunk_index": chunk.ordinal,
-        // With `start` what knowledge-get calls `page` and `offset`, where a file without pages has one.
+        // `page` and `start` are the arguments `page` and `offset` of knowledge-get. A file without pages has page 1.
         "page": first.map_or(chunk.pages.0.max(1), |stretch| stretch.page),
         "filename": chunk.filename,
         "chunk_text": chunk.text,

@@ -1,4 +1,4 @@
-//! `knowledge-show`: the documents there are (K-80 to K-85).
+//! `knowledge-show`: lists documents (K-80 to K-85).
 
 use corbie_extract::Format;
 use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError, TrustLevel};
@@ -180,7 +180,7 @@ impl Input {
     }
 }
 
-/// A document as callers see it (K-83). Folders of this machine and tasks of other callers are for trusted callers.
+/// A document as returned to callers (K-83). Only trusted callers see paths of this machine and tasks of other callers.
 fn document(listed: &ListedDocument, is_trusted: bool) -> Value {
     let mut document = json!({
         "id": listed.id,

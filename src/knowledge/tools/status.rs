@@ -1,4 +1,4 @@
-//! `knowledge-status`: what there is, and how it is doing (K-100 to K-105).
+//! `knowledge-status`: statistics and health (K-100 to K-105).
 
 use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
@@ -45,7 +45,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-/// Tells what can be told, also where the store cannot be read.
+/// Returns as much as possible, even if the store cannot be read.
 async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
     let base = base(context, input.knowledge_base.as_deref())?;
     let health = knowledge.health(&base).await;
@@ -79,7 +79,7 @@ async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Resu
     }))
 }
 
-/// Folders of this machine, and where the database is, are for trusted callers.
+/// Only trusted callers see paths of this machine and the database address.
 fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals, is_trusted: bool) -> Value {
     let average = match totals.documents {
         0 => 0.0,

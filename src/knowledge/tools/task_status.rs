@@ -1,4 +1,4 @@
-//! `knowledge-task-status`: how far a task is, and what became of it (K-110 to K-115).
+//! `knowledge-task-status`: progress and result of a task (K-110 to K-115).
 
 use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ use crate::knowledge::{Error, Knowledge, date, far};
 const DESCRIPTION: &str = "Get status of an async processing task that you began (trusted callers: any task): queued, running with its progress, completed with its \
 result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
 
-/// What is told of a task that no process has.
+/// Step of a task that no process runs.
 const INTERRUPTED: &str = "Interrupted; goes on when a server starts";
 
 #[derive(Debug, Deserialize)]
@@ -66,7 +66,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-/// The schemas of what is told of how far a task is.
+/// Schemas of the progress members.
 pub(super) fn progress_schema() -> Value {
     json!({
         "progress": { "type": "number", "minimum": 0, "maximum": 1 },
@@ -82,7 +82,7 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
     let id: TaskId =
         id.parse().map_err(|_| Error::invalid("task_id", "`task_id` is no UUID; knowledge-add returns one"))?;
     let open = knowledge.open().await?;
-    // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
+    // The local job is read before the store. It is more precise, and if it reports an end, the store has that end too.
     let job = open.work.job(id);
     let ended = job.as_ref().and_then(|job| job.ended().borrow().clone());
     let task = open
@@ -94,13 +94,14 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
     Ok(members(&task, job.as_deref(), ended, context.caller().trust))
 }
 
-/// Whether a caller may know that a task exists: its own, and a trusted caller all, of bases that it may see.
+/// Whether a caller may see a task: its own tasks, or all tasks if it is trusted; in both cases only of bases that it
+/// may see.
 fn is_shown(task: &Task, caller: &Caller) -> bool {
     let is_own = task.owner == *caller.identity;
     (is_own || caller.trust >= TrustLevel::Trusted) && caller.may_see(task.base.as_str())
 }
 
-/// A task as callers see it. The folders of its files are for trusted callers.
+/// A task as returned to callers. Only trusted callers see the folders of its files.
 pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>, trust: TrustLevel) -> Map<String, Value> {
     let mut members = all_members(task, job, ended);
     if trust < TrustLevel::Trusted {
@@ -118,7 +119,7 @@ fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<St
     };
     let now = date::now();
     let between = |from: Option<i64>, to: i64| far::rounded((to - from.unwrap_or(to)) as f64 / 1000.0);
-    // A task that was never begun took no time, however long it waited.
+    // A task that was never started has no duration, regardless of its waiting time.
     let took = between(task.started, task.ended.unwrap_or(now));
     let first = json!({
         "success": !matches!(state, TaskState::Failed { .. }),
@@ -150,7 +151,7 @@ fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<St
                     "estimated_remaining_seconds": far::rounded(far.remaining(began.elapsed(), job.guess()).as_secs_f64()),
                 })
             }
-            // Another process has it, which notes how far it is now and then.
+            // Another process runs it and stores its progress periodically.
             None => {
                 let share = f64::from(noted.share) / 1000.0;
                 let rest = if noted.share == 0 { 0.0 } else { took * (1.0 - share) / share };

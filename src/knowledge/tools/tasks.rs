@@ -1,4 +1,4 @@
-//! `knowledge-tasks`: what is being added, and what became of what was.
+//! `knowledge-tasks`: lists tasks, active and ended.
 
 use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool, ToolError, TrustLevel};
 use serde::Deserialize;
@@ -17,7 +17,7 @@ const DESCRIPTION: &str = "List your tasks that add documents, the newest first 
 queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
 would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
 
-/// How many tasks are listed at most.
+/// Maximum number of listed tasks.
 const MOST: u32 = 200;
 
 #[derive(Debug, Deserialize)]
@@ -106,7 +106,8 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
         Some(named) => vec![named],
         None => shown(&open.store, context.caller()).await?,
     };
-    // What runs here is asked first: it knows more, and what it says has ended has ended in the store too.
+    // The local jobs are read before the store. They are more precise, and if a job reports an end, the store has that
+    // end too.
     let jobs = open.work.jobs();
     let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.ended().borrow().clone()?))).collect();
     let caller = context.caller();
@@ -123,19 +124,19 @@ async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     Ok(json!({ "success": true, "count": tasks.len(), "tasks": tasks }))
 }
 
-/// The bases a caller is shown.
+/// Bases that a caller may see.
 async fn shown(store: &Store, caller: &Caller) -> Result<Vec<BaseName>, Error> {
     let mut bases = store.bases().await?;
     bases.retain(|base| caller.may_see(base.as_str()));
     Ok(bases)
 }
 
-/// A task as `knowledge-task-status` tells it, with what it is about.
+/// A task as in `knowledge-task-status`, with its subject.
 fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller) -> Value {
     let is_over = task.state.is_finished() || ended.is_some();
     let mut entry = Map::new();
     for (name, value) in members(task, job, ended, caller.trust) {
-        // That a task failed is no failure of the list.
+        // A failed task does not make the list fail.
         if name != "success" {
             entry.insert(name, value);
         }
@@ -152,13 +153,13 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
         "created": date::shown(task.created),
         "started": task.started.map(date::shown),
         "ended": task.ended.map(date::shown),
-        // As `tools/cancel` has it: a task is its owner's to stop.
+        // As in `tools/cancel`: only the owner may cancel a task.
         "can_cancel": !is_over && task.owner == *caller.identity,
     });
     Value::Object(joined([Value::Object(entry), about]))
 }
 
-/// What an import is of. Its folders are for trusted callers.
+/// Name of an import. Only trusted callers see its folders.
 fn named(name: &str, trust: TrustLevel) -> &str {
     if trust < TrustLevel::Trusted { file_name(name) } else { name }
 }
