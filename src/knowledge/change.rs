@@ -1,11 +1,11 @@
-//! What takes documents and tasks away.
+//! Deletion of documents, and cancellation of tasks.
 
 use super::document::{BaseName, DocumentId};
 use super::store::Cleared;
 use super::task::TaskId;
 use super::{Error, Knowledge};
 
-/// A document that is there, or waits to be.
+/// A document that exists or is being added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removal {
     pub filename: String,
@@ -13,7 +13,7 @@ pub struct Removal {
 }
 
 impl Knowledge {
-    /// What removing a document would take away; none where there is no such document.
+    /// The document that [`Knowledge::remove`] would remove. `None` if it does not exist.
     pub async fn removal(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removal>, Error> {
         let open = self.open().await?;
         if let Some(document) = open.store.document(base, id).await? {
@@ -23,7 +23,7 @@ impl Knowledge {
         Ok(task.map(|task| Removal { filename: task.filename.unwrap_or_default(), chunks: 0 }))
     }
 
-    /// Removes a document, or cancels the task that would have brought it.
+    /// Removes a document, or cancels the task that adds it.
     pub async fn remove(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removal>, Error> {
         let open = self.open().await?;
         let removed = open.store.remove_document(base, id).await?;
@@ -32,7 +32,7 @@ impl Knowledge {
             open.store.dismiss_task(task.id).await?;
             open.work.drop_task(task.id);
         }
-        // It may have come between the two; after the task nothing more comes.
+        // The task may have stored the document between the two steps. After its cancellation it cannot.
         let removed = match removed {
             None if task.is_some() => open.store.remove_document(base, id).await?,
             removed => removed,
@@ -48,7 +48,7 @@ impl Knowledge {
         Ok(removal)
     }
 
-    /// Removes the document of a watched file that is gone, unless it was found elsewhere or is a user's by now.
+    /// Removes the document of a deleted watched file, unless the file was found elsewhere or a user has added it.
     pub async fn remove_at(&self, base: &BaseName, id: DocumentId, path: &str) -> Result<(), Error> {
         let open = self.open().await?;
         if open.store.remove_watched_document(base, id, path).await?.is_some() {
@@ -58,7 +58,7 @@ impl Knowledge {
         Ok(())
     }
 
-    /// Removes everything; what is being added is cancelled and does not come back (K-93).
+    /// Removes all documents and cancels the tasks that add more (K-93).
     pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
         let open = self.open().await?;
         let cleared = open.store.clear(base).await?;
@@ -70,7 +70,7 @@ impl Knowledge {
         Ok(cleared)
     }
 
-    /// Cancels a task; whether there was anything to cancel (K-117).
+    /// Cancels a task. Returns whether it was still active (K-117).
     pub async fn cancel(&self, id: TaskId) -> Result<bool, Error> {
         let open = self.open().await?;
         let cancelled = open.store.cancel_task(id).await?;

@@ -1,4 +1,4 @@
-//! Times as they are kept (milliseconds since 1970) and as they are shown (RFC 3339, in UTC; K-06).
+//! Timestamps: stored as milliseconds since 1970, shown as RFC 3339 in UTC (K-06).
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -23,7 +23,7 @@ pub fn shown(millis: i64) -> String {
     humantime::format_rfc3339_seconds(time(millis)).to_string()
 }
 
-/// The first and the last moment that a text names: of a whole day if it names one. None if there is no such day.
+/// First and last millisecond that a text denotes; a date denotes the whole day. `None` for an invalid date.
 pub fn bounds(text: &str) -> Option<(i64, i64)> {
     let text = text.trim();
     if text.len() == "2025-01-31".len() {
@@ -31,11 +31,11 @@ pub fn bounds(text: &str) -> Option<(i64, i64)> {
         return Some((first, first + DAY - 1));
     }
     let at = moment(text)?;
-    // A time without a fraction is all of its second.
+    // A time without a fraction denotes the whole second.
     Some((at, if text.contains('.') { at } else { at + 999 }))
 }
 
-/// Also times with an offset, such as `2025-01-31T12:00:00+01:00`.
+/// Also accepts times with an offset, such as `2025-01-31T12:00:00+01:00`.
 fn moment(text: &str) -> Option<i64> {
     if !text.is_ascii() {
         return None;
@@ -54,13 +54,13 @@ fn moment(text: &str) -> Option<i64> {
         }
         None => (text.to_owned(), 0),
     };
-    // The parser knows no day before 1970, and takes the 31st of any month; so it is left the time alone.
+    // humantime rejects dates before 1970 and accepts the 31st of any month, so it only parses the time.
     let (day, time) = utc.split_at_checked("2025-01-31".len())?;
     let at = humantime::parse_rfc3339_weak(&format!("1970-01-01{time}")).ok()?;
     Some(days(day)? * DAY + millis(at) - ahead)
 }
 
-/// How many days after 1970 began a day such as `2025-01-31` is. None if there is no such day.
+/// Days since 1970 of a date such as `2025-01-31`. `None` for an invalid date.
 fn days(day: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| {
         let digits = day.get(range)?;
@@ -72,7 +72,7 @@ fn days(day: &str) -> Option<i64> {
     let before = lengths.get(..usize::try_from(month).ok()?.checked_sub(1)?)?;
     let has_day = (1..=*lengths.get(before.len())?).contains(&of_month);
     let dashes = day.as_bytes().get(4) == Some(&b'-') && day.as_bytes().get(7) == Some(&b'-');
-    // Leap days of all years that have ended, counted from the year 0.
+    // Number of leap days before this year, counted from year 0.
     let leaps = |year: i64| match year {
         0 => 0,
         year => (year - 1) / 4 - (year - 1) / 100 + (year - 1) / 400 + 1,

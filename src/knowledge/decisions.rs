@@ -1,21 +1,21 @@
-//! What became of prompts, kept for all instances that share a database.
+//! Routing log shared by all instances of a database.
 //!
-//! The router makes it and knows what it says. Here it is a text with a number, a time and an owner.
+//! The router writes and interprets the records. Here a record is opaque text with an ID, a time and an owner.
 
 use std::sync::Arc;
 
-/// A decision as it is kept.
+/// A stored routing decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Decision {
     pub id: u64,
     pub at_ms: u64,
-    /// Who asked; none where nobody is to be told but who may see all.
+    /// The caller. `None` makes the decision visible only to callers who may see all decisions.
     pub caller: Option<Arc<str>>,
     /// JSON.
     pub record: String,
 }
 
-/// Whose decisions are asked for.
+/// Whose decisions are queried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose<'a> {
     Everybodys,

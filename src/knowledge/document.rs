@@ -1,7 +1,7 @@
-//! Documents of a knowledge base, as they are kept and as they are shown.
+//! Document types of the knowledge base.
 //!
-//! Times are milliseconds since 1970, UTC. Keys are the store's own numbers: they grow, and none is ever given twice, so
-//! an index may hold on to them. Ids are what callers see.
+//! Times are milliseconds since 1970, UTC. Keys are assigned by the store: they are monotonic and never reused, so an
+//! index may refer to them. IDs are visible to callers.
 
 use std::fmt;
 use std::ops::Range;
@@ -14,7 +14,7 @@ use uuid::Uuid;
 /// Milliseconds since 1970, UTC.
 pub type Millis = i64;
 
-/// A UUID that means one kind of thing.
+/// Defines a UUID newtype.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -23,7 +23,7 @@ macro_rules! id {
         pub struct $name(pub uuid::Uuid);
 
         impl $name {
-            /// One that nobody has had before.
+            /// A new random ID.
             pub fn random() -> $name {
                 $name(uuid::Uuid::new_v4())
             }
@@ -47,12 +47,12 @@ macro_rules! id {
 pub(crate) use id;
 
 id! {
-    /// A document, for callers.
+    /// ID of a document, visible to callers.
     DocumentId
 }
 
 id! {
-    /// A piece of a document, for callers.
+    /// ID of a chunk, visible to callers.
     ChunkId
 }
 
@@ -61,43 +61,43 @@ id! {
 #[serde(try_from = "String", into = "String")]
 pub struct BaseName(String);
 
-/// A name that no base can have.
+/// An invalid name of a knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a knowledge base is named with 1 to 64 letters, digits, `.`, `_` or `-`")]
 pub struct BadBaseName;
 
-/// What was read of a document.
+/// Completeness of the extraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     Completed,
-    /// Some of it could not be read.
+    /// Some of it could not be extracted.
     Partial,
 }
 
-/// How a document came here.
+/// How a document was added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Origin {
-    /// Somebody named its path.
+    /// By path.
     Added,
-    /// It stands in a folder that is watched.
+    /// By the watcher.
     Watched,
-    /// It came with a request.
+    /// By upload.
     Uploaded,
 }
 
-/// A document as it is kept.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Document {
     pub key: u64,
     pub id: DocumentId,
     pub base: BaseName,
     pub filename: String,
-    /// Where it was read, if it still stands there.
+    /// Path of its file, unless the file was moved or deleted.
     pub path: Option<String>,
     pub origin: Origin,
-    /// What it says its title is.
+    /// Title from the file's metadata.
     pub title: Option<String>,
     pub format: String,
     pub size_bytes: u64,
@@ -105,23 +105,23 @@ pub struct Document {
     pub date_added: Millis,
     pub updated: Millis,
     pub status: Status,
-    /// How its text came about: `text_extraction`, `ocr`, `hybrid`, `image_analysis`.
+    /// Extraction method: `text_extraction`, `ocr`, `hybrid`, `image_analysis`.
     pub method: String,
-    /// What its users say about it.
+    /// Metadata set by users.
     pub metadata: Map<String, Value>,
-    /// Whose vectors its chunks have; those of two models do not compare.
+    /// Embedding model of its vectors. Vectors of different models are not comparable.
     pub model: String,
     pub page_count: u32,
     pub chunk_count: u32,
     pub vector_count: u32,
-    /// What its reader should know, such as why it is partial.
+    /// Notice for the user, such as why the document is partial.
     pub warning: Option<String>,
 }
 
-/// A document to keep.
+/// A document to store.
 #[derive(Debug, Clone)]
 pub struct NewDocument {
-    /// Where it takes the place of another: that one's id and date are kept, and this `id` is not looked at.
+    /// ID of the document that it replaces. That document's ID and date are retained, and `id` is ignored.
     pub replaces: Option<DocumentId>,
     pub id: DocumentId,
     pub base: BaseName,
@@ -141,63 +141,63 @@ pub struct NewDocument {
     pub chunks: Vec<NewChunk>,
 }
 
-/// A page, slide or sheet, as text.
+/// Text of a page, slide or sheet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Page {
-    /// Counted from 1; no two of a document have the same.
+    /// From 1, unique within the document.
     pub number: u32,
-    /// The name of a sheet, or what stands on a page as its number.
+    /// Name of a sheet, or the printed page number.
     pub label: Option<String>,
     pub text: String,
 }
 
-/// A run of characters on a page.
+/// A span of characters on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stretch {
     pub page: u32,
-    /// In characters of the page's text, as `end`, which is not part of it.
+    /// Offsets in characters of the page's text. `end` is exclusive.
     pub start: u32,
     pub end: u32,
 }
 
-/// A chunk to keep.
+/// A chunk to store.
 #[derive(Debug, Clone)]
 pub struct NewChunk {
     pub text: String,
-    /// The first page and the last; 0 where there are no pages.
+    /// First and last page; 0 without pages.
     pub pages: (u32, u32),
-    /// Where it stands, one for each page; what it repeats of the chunk before it is in it. None where it is not known.
+    /// Spans in the pages' text, one per page, including the overlap with the previous chunk. Empty if unknown.
     pub stretches: Vec<Stretch>,
-    /// The headings it stands under.
+    /// Headings above it.
     pub path: Vec<String>,
     pub tokens: u32,
-    /// One for each window of it that the model read. All of a document have the same length.
+    /// One per embedded window. All vectors of a document have the same length.
     pub vectors: Vec<Vec<f32>>,
 }
 
-/// What became of a document that was put.
+/// Result of storing a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Put {
-    /// It is there, and findable.
+    /// Stored and searchable.
     Written(Written),
-    /// Another document of the base says the same, byte for byte; nothing was written.
+    /// Not stored: another document of the base has identical content.
     Same(DocumentId),
-    /// Another document of the base has its path; nothing was written.
+    /// Not stored: another document of the base has its path.
     PathTaken(DocumentId),
 }
 
-/// A document that was written.
+/// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
     pub key: u64,
     pub id: DocumentId,
-    /// The keys of its chunks, in their order.
+    /// Keys of its chunks, in order.
     pub chunks: Range<u64>,
-    /// The number of the change.
+    /// Sequence number of the change.
     pub sequence: u64,
 }
 
-/// A document that is gone.
+/// A removed document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Removed {
     pub key: u64,
@@ -207,7 +207,7 @@ pub struct Removed {
     pub sequence: u64,
 }
 
-/// What a user who adds a document says of it.
+/// New owner data of a document that a user adds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Claim {
     pub origin: Origin,
@@ -216,7 +216,7 @@ pub struct Claim {
     pub metadata: Map<String, Value>,
 }
 
-/// A chunk that was found, with what a reader wants to know of its document.
+/// A retrieved chunk with the data of its document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FoundChunk {
     pub key: u64,
@@ -237,25 +237,25 @@ pub struct FoundChunk {
     pub metadata: Map<String, Value>,
 }
 
-/// A chunk as a reader of its document meets it.
+/// A chunk with its position in the document.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacedChunk {
     pub id: ChunkId,
     pub ordinal: u32,
     pub pages: (u32, u32),
     pub stretches: Vec<Stretch>,
-    /// How it begins, where nobody knows where it stands.
+    /// First characters of the chunk, if its offsets are unknown.
     pub beginning: Option<String>,
 }
 
-/// What a base holds in all.
+/// Totals of a base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Totals {
     pub documents: u64,
     pub chunks: u64,
     pub vectors: u64,
     pub size_bytes: u64,
-    /// When something was last written or removed.
+    /// Time of the last write or removal.
     pub last_updated: Option<Millis>,
 }
 
@@ -267,7 +267,7 @@ impl BaseName {
     }
 }
 
-/// The base of those who name none.
+/// The base used when a request names none.
 impl Default for BaseName {
     fn default() -> BaseName {
         BaseName("default".to_owned())

@@ -1,4 +1,4 @@
-//! What can go wrong with a knowledge base, in the words callers see (K-03).
+//! Errors of the knowledge base, with the messages that callers see (K-03).
 
 use corbie_extract::Format;
 use serde_json::{Map, Value, json};
@@ -8,7 +8,7 @@ use crate::{inference, workers};
 
 use super::document::BaseName;
 
-/// A situation, with what a program needs to act on it.
+/// An error with a stable code and the data that a program needs to handle it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     #[error("{message}")]
@@ -33,7 +33,7 @@ pub enum Error {
     FileTooLarge { found: u64, most_mb: u64 },
     #[error("File is empty: {0}")]
     EmptyFile(String),
-    /// What a reader of documents said.
+    /// From text extraction.
     #[error("{message}")]
     Document { code: String, message: String },
     #[error("Document with ID '{0}' not found")]
@@ -52,20 +52,20 @@ pub enum Error {
     TooManyTasks(u64),
     #[error("The task was cancelled")]
     Cancelled,
-    /// The store is not there, or refuses.
+    /// The store is unavailable, or refuses the operation.
     #[error("{message}")]
     Storage { code: &'static str, message: String },
     #[error("The embedding model cannot be used: {0}")]
     Model(String),
-    /// Ours; nobody outside can do anything about it.
+    /// Internal error. Details are only in the log.
     #[error("The request could not be carried out; the log has more")]
     Internal(String),
 }
 
-/// The formats the specification names, in its order (K-27).
+/// Formats that the specification names, in its order (K-27).
 pub(super) const FORMATS: [&str; 8] = ["pdf", "docx", "pptx", "xlsx", "html", "jpg", "png", "svg"];
 
-/// And all others that are read (K-42).
+/// Further supported formats (K-42).
 pub fn more_formats() -> impl Iterator<Item = &'static str> {
     Format::ALL.into_iter().map(Format::as_str).filter(|format| !FORMATS.contains(format))
 }
@@ -80,7 +80,7 @@ impl Error {
         Error::InvalidParameter { parameter: parameter.into(), message: message.into() }
     }
 
-    /// A word that stays the same, for programs.
+    /// Stable error code for programs.
     pub fn code(&self) -> &str {
         match self {
             Error::InvalidParameter { .. } => "invalid_parameter",
@@ -104,13 +104,12 @@ impl Error {
         }
     }
 
-    /// Whether the store only cannot be had just now, so that the same may succeed in a moment.
+    /// Whether the store is only temporarily unavailable, so that a retry may succeed.
     pub fn passes(&self) -> bool {
         matches!(self, Error::Storage { code: "storage_busy" | "storage_away", .. })
     }
 
-    /// Whether the document itself is at fault: the same file would fail in the same way again. A disk that could not be
-    /// read may be read later.
+    /// Whether the cause is the document: the same file would fail again. A read error of the disk may be temporary.
     pub fn is_of_the_document(&self) -> bool {
         match self {
             Error::UnsupportedFormat { .. }
@@ -118,7 +117,7 @@ impl Error {
             | Error::PathNotAllowed(_)
             | Error::FileTooLarge { .. }
             | Error::EmptyFile(_) => true,
-            // A reader that cannot be started, that crashed, or that has no engine for pictures says nothing of the file.
+            // A worker that cannot be started, crashed or has no OCR engine is not caused by the file.
             Error::Document { code, .. } => {
                 !matches!(code.as_str(), "worker_not_started" | "worker_crashed" | "ocr_failed")
             }
@@ -126,7 +125,7 @@ impl Error {
         }
     }
 
-    /// The members beside `error` and `message`.
+    /// Members in addition to `error` and `message`.
     pub fn details(&self) -> Map<String, Value> {
         let members = match self {
             Error::InvalidParameter { parameter, .. } => json!({ "parameter": parameter }),
@@ -149,7 +148,7 @@ impl Error {
         }
     }
 
-    /// The whole failure as callers see it.
+    /// The complete error as returned to callers.
     pub fn members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         members.insert("success".into(), false.into());

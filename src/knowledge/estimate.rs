@@ -1,4 +1,4 @@
-//! How long a file may take, judged by its format, its size and how long others took.
+//! Duration estimates for files by format and size, corrected by measured durations.
 
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -11,34 +11,34 @@ use corbie_extract::Format;
 use super::source::{Rules, format_of};
 use crate::locked::locked;
 
-/// How long a task may take.
+/// Estimated duration of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guess {
-    /// Of all its files, one after the other.
+    /// Total of all files, processed sequentially.
     pub alone: Duration,
-    /// How many of them are processed at a time.
+    /// Number of files processed concurrently.
     pub at_a_time: u32,
 }
 
-/// What was learned in this process.
+/// Correction factors measured in this process.
 #[derive(Debug, Default)]
 pub(super) struct Estimates {
-    /// How many times longer than the first guess files of a format take.
+    /// Ratio of the actual to the initial estimate, per format.
     factors: Mutex<HashMap<Format, f64>>,
 }
 
-/// How much the newest file counts.
+/// Weight of the newest measurement in the moving average.
 const NEWEST: f64 = 0.3;
-/// What is guessed of a file or folder that nobody has looked at yet.
+/// Estimate for a file or folder that has not been read yet.
 const UNSEEN: Duration = Duration::from_secs(5);
 
 impl Guess {
-    /// One file, or something of which nothing is known.
+    /// Estimate for one file, or the default if unknown.
     pub(super) fn one(alone: Option<Duration>) -> Guess {
         Guess { alone: alone.unwrap_or(UNSEEN), at_a_time: 1 }
     }
 
-    /// How long it takes if nothing else is going on.
+    /// Estimated duration if no other task runs.
     pub(super) fn time(self) -> Duration {
         self.alone / self.at_a_time.max(1)
     }
@@ -50,10 +50,11 @@ impl Estimates {
         first_guess(format, bytes).mul_f64(factor)
     }
 
-    /// The guess for many files, of which so many are processed at a time. Waits for the disk.
+    /// Estimate for several files with bounded concurrency. Blocking file system access.
     pub(super) fn guess_all<P: AsRef<Path>>(&self, paths: &[P], together: usize, rules: &Rules) -> Guess {
         let known = |path: &Path| {
-            // What is outside is not looked at, or the guess would tell whether it is there.
+            // Paths outside the allowed folders get the default; otherwise the estimate would reveal whether they
+            // exist.
             let metadata = rules.follow(path).ok()?.metadata().ok().filter(Metadata::is_file)?;
             Some(self.guess(format_of(path).ok()?, metadata.len()))
         };
@@ -69,7 +70,7 @@ impl Estimates {
     }
 }
 
-/// Vectors take most of the time, so what counts is how much text a format has in its bytes.
+/// Embedding dominates, so the estimate depends on the amount of text per byte of the format.
 fn first_guess(format: Format, bytes: u64) -> Duration {
     let bytes_a_second = match format {
         Format::Pdf | Format::Pptx => 200_000,

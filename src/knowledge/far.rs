@@ -1,10 +1,10 @@
-//! How far a task is: steps, a share of the whole that never shrinks, and how long the rest may take (K-111, K-115).
+//! Progress of a task: current step, monotonic fraction, and remaining time (K-111, K-115).
 
 use std::time::{Duration, Instant};
 
 use crate::workers::Told;
 
-/// What is shown of a task that runs.
+/// Visible progress of a running task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Far {
     /// From 0 to 1.
@@ -14,7 +14,7 @@ pub struct Far {
     pub total: u32,
 }
 
-/// How far one document is. Pages and the vectors of chunks are its steps, and two more: to cut and to store it.
+/// Progress of one document. Each page and each vector is a step; chunking and storing are one step each.
 #[derive(Debug, Clone, Default)]
 pub struct Document {
     pages: u32,
@@ -26,13 +26,12 @@ pub struct Document {
     shown: f64,
 }
 
-/// How much of the whole the reading is thought to take: little, unless pages are looked at. Most of the rest is to make
-/// vectors.
+/// Fraction of the progress assigned to extraction: small, unless OCR runs. Embedding is most of the rest.
 const READING: f64 = 0.1;
 const LOOKING: f64 = 0.9;
-/// How much it is to read a document and to make its vectors. The rest is to store them.
+/// Fraction for extraction and embedding together. Storing is the rest.
 const MAKING: f64 = 0.97;
-/// What a document counts that is stored but not yet acknowledged.
+/// Progress of a document that is stored but not acknowledged yet.
 const STORED: f64 = 0.99;
 
 impl Default for Far {
@@ -42,7 +41,7 @@ impl Default for Far {
 }
 
 impl Far {
-    /// How long the rest may take, judged by what was done so far, or by a guess where that is too little.
+    /// Remaining time, extrapolated from the elapsed time, or from an estimate while the progress is too small.
     pub fn remaining(&self, elapsed: Duration, guess: Duration) -> Duration {
         if self.share < 0.02 {
             return guess.saturating_sub(elapsed).max(Duration::from_millis(100));
@@ -50,7 +49,7 @@ impl Far {
         elapsed.mul_f64((1.0 - self.share).max(0.0) / self.share)
     }
 
-    /// The same at a later time: what is shown never goes back.
+    /// Replaces the progress. The fraction never decreases.
     pub fn advance(&mut self, to: Far) {
         let share = to.share.clamp(self.share, 1.0);
         *self = Far { share, completed: to.completed.min(to.total), ..to };
@@ -58,7 +57,7 @@ impl Far {
 }
 
 impl Document {
-    /// What a worker told.
+    /// Applies a progress message from a worker.
     pub fn told(&mut self, told: Told) {
         match told {
             Told::Pages(count) => self.page_count = Some(count),
@@ -67,7 +66,7 @@ impl Document {
         }
     }
 
-    /// Reading is done, and this many vectors will be made.
+    /// Extraction is complete, and this many vectors follow.
     pub fn cut(&mut self, vectors: usize) {
         self.page_count = Some(self.pages);
         self.vector_count = Some(u32::try_from(vectors).unwrap_or(u32::MAX));
@@ -110,12 +109,12 @@ impl Document {
     }
 }
 
-/// When something began, and until when it went on.
+/// Seconds since a time, rounded.
 pub fn seconds(since: Instant) -> f64 {
     rounded(since.elapsed().as_secs_f64())
 }
 
-/// With as many digits as anybody reads.
+/// Rounds to milliseconds.
 pub fn rounded(seconds: f64) -> f64 {
     (seconds.max(0.0) * 1000.0).round() / 1000.0
 }
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!(next(&mut document).step, "Processing page 5 of 10");
         document.told(Told::Looking(6));
         assert_eq!(next(&mut document).step, "Processing page 6 of 10");
-        // A page fewer than announced is no way back.
+        // Fewer pages than announced must not reduce the progress.
         document.told(Told::Done(9));
         document.cut(20);
         for vectors in [0, 8, 16, 20] {

@@ -1,7 +1,7 @@
-//! What a search is narrowed to (K-53): the words of callers become what the index can look up.
+//! Search filters (K-53): translates a caller's filters into facets of the index.
 //!
-//! A document's metadata are facets: each member, each entry of a list, and a list as a whole. A filter names values of
-//! them, and a document matches by equality; of formats and tags any of several will do.
+//! The metadata of a document are facets: each member, each element of a list, and each list as a whole. A filter names
+//! facet values, and a document matches by equality. For formats and tags, any of several values matches.
 
 use corbie_extract::Format;
 use corbie_index::{Facet, Filter};
@@ -10,16 +10,16 @@ use serde_json::{Map, Value};
 use super::Error;
 use super::date;
 
-/// The members of a filter that are no metadata.
+/// Members of a filter that are not metadata.
 const FORMAT: &str = "format";
 const DATES: &str = "date_range";
-/// The member whose entries stand for themselves.
+/// Metadata member whose list elements match individually.
 const TAGS: &str = "tags";
-/// Bounds that nobody who asks a question comes near.
+/// Limits far above legitimate use.
 const MOST_KEYS: usize = 64;
 const MOST_VALUES: usize = 1000;
 
-/// Reads a filter; none where it leaves nothing out.
+/// Parses a filter. `None` if it excludes nothing.
 pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error> {
     if filters.len() > MOST_KEYS {
         return Err(Error::invalid("filters", format!("`filters` has more than {MOST_KEYS} members")));
@@ -40,7 +40,7 @@ pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error
     Ok((!is_empty).then_some(filter))
 }
 
-/// What of a document can be filtered for. A format that nobody knows any more is text.
+/// Facets of a document. An unknown format counts as text.
 pub(super) fn facets(format: &str, metadata: &Map<String, Value>) -> Vec<Facet> {
     let format = Format::of_extension(format).unwrap_or(Format::Text);
     let mut facets = vec![Facet { key: FORMAT.into(), value: format.as_str().into() }];
@@ -54,7 +54,7 @@ pub(super) fn facets(format: &str, metadata: &Map<String, Value>) -> Vec<Facet> 
     facets
 }
 
-/// A document may have a `format` of its own in its metadata, which is not the one of its file.
+/// Separates a user's `format` metadata from the format of the file.
 fn user_key(key: &str) -> String {
     match key {
         TAGS => TAGS.into(),
@@ -62,7 +62,7 @@ fn user_key(key: &str) -> String {
     }
 }
 
-/// Equal values have equal texts: 1 and 1.0 are the same number.
+/// Canonical text of a value: equal values have equal texts, for example 1 and 1.0.
 fn facet_value(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64() {
@@ -145,7 +145,7 @@ mod tests {
         read(value.as_object().expect("an object"))
     }
 
-    /// Whether a document with these metadata has every facet asked for.
+    /// Whether a document with these metadata matches the filter.
     fn matches(asked: Value, metadata: Value) -> bool {
         let Some(filter) = filter(asked).expect("valid") else { return true };
         let facets = facets("pdf", metadata.as_object().expect("an object"));

@@ -1,7 +1,6 @@
-//! Finds the chunks that answer a question, whatever a knowledge base is kept in.
+//! Retriever: search over either store backend.
 //!
-//! What is found follows what is stored: nothing that was written before a question is missed by it. What is told without
-//! waiting is as it was when somebody last looked.
+//! A search includes every write that was committed before it. The synchronous statistics are as of the last refresh.
 
 use std::io;
 
@@ -13,26 +12,26 @@ use super::library::Library;
 use super::search::{Passage, Question};
 use super::shared::Shared;
 
-/// Cheap to clone; all clones are the same.
+/// Clones share the same state.
 #[derive(Debug, Clone)]
 pub enum Finder {
-    /// Indexes of this process, made of what is in a file.
+    /// Local index over the SQLite store.
     Library(Library),
-    /// A database that several instances share.
+    /// Search in a PostgreSQL database that several instances share.
     Shared(Shared),
 }
 
-/// How much one base holds, as far as it can be found.
+/// Size of one base.
 #[derive(Debug, Clone)]
 pub struct Held {
     pub base: BaseName,
     pub documents: usize,
     pub chunks: usize,
-    /// Bytes that its index takes in this process.
+    /// Memory used by its index in this process, in bytes.
     pub memory: usize,
 }
 
-/// Asks whichever finder it is. What waits for a database is boxed, as in the store.
+/// Dispatches to the variant. Database futures are boxed, as in the store.
 macro_rules! each {
     ($self:expr, $finder:ident => $ask:expr) => {
         match $self {
@@ -42,7 +41,7 @@ macro_rules! each {
     };
 }
 
-/// The same for what is known without waiting.
+/// Synchronous dispatch.
 macro_rules! each_now {
     ($self:expr, $finder:ident => $ask:expr) => {
         match $self {
@@ -58,37 +57,37 @@ impl Finder {
         each!(self, finder => finder.is_empty(base).await)
     }
 
-    /// The passages that answer a question best, best first.
+    /// The most relevant passages, best first.
     pub async fn find(&self, question: &Question, vector: Option<&[f32]>) -> Result<Vec<Passage>, Error> {
         each!(self, finder => finder.find(question, vector).await)
     }
 
-    /// Takes in everything that is in the store by now.
+    /// Applies all changes that are in the store by now.
     pub async fn catch_up(&self) -> Result<(), Error> {
         each!(self, finder => finder.catch_up().await)
     }
 
-    /// How many documents of a base have vectors of another model than the one in use.
+    /// Number of documents in a base whose vectors are from a model other than the current one.
     pub async fn foreign(&self, base: &BaseName) -> Result<usize, Error> {
         each!(self, finder => finder.foreign(base).await)
     }
 
-    /// How many documents all bases have together, without waiting.
+    /// Number of documents in all bases, without waiting.
     pub fn documents(&self) -> usize {
         each_now!(self, finder => finder.documents())
     }
 
-    /// What each base holds, largest first, without waiting.
+    /// Size of each base, largest first, without waiting.
     pub fn held(&self) -> Vec<Held> {
         each_now!(self, finder => finder.held())
     }
 
-    /// Keeps what was made, so that the next start is quicker.
+    /// Persists the index for a faster start.
     pub async fn save(&self) -> io::Result<()> {
         each!(self, finder => finder.save().await)
     }
 
-    /// The indexes of this process, if it has any.
+    /// The local index, if this backend has one.
     pub fn library(&self) -> Option<&Library> {
         match self {
             Finder::Library(library) => Some(library),

@@ -1,4 +1,4 @@
-//! Telling callers how far a task is (K-116, X-09).
+//! Progress notifications to callers (K-116, X-09).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::Knowledge;
 use super::task::Outcome;
 use super::work::Job;
 
-/// Callers are not told more often.
+/// Minimum interval between two notifications.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// Waits for a task, and tells its caller how far it is meanwhile.
+/// Waits for a task and sends progress notifications.
 pub(super) async fn wait(context: &Context, job: &Job) -> Outcome {
     let (mut far, mut ended) = (job.far(), job.ended());
     loop {
@@ -33,7 +33,7 @@ pub(super) async fn wait(context: &Context, job: &Job) -> Outcome {
     }
 }
 
-/// Tells the caller of a call that was answered how its task goes on, where there is a way to.
+/// Sends progress notifications after the call was answered, if the transport supports them.
 pub(super) fn tell(knowledge: &Knowledge, context: &Context, job: Arc<Job>) {
     let (knowledge, later) = (knowledge.clone(), context.later());
     let notify = knowledge.settings().notify_progress;

@@ -1,4 +1,4 @@
-//! How the knowledge base is doing, measured when it is asked for (K-102, K-105).
+//! Health of the knowledge base, measured on request (K-102, K-105).
 
 use std::io::Write;
 
@@ -10,24 +10,24 @@ use super::{Knowledge, UPLOADS, blocking};
 use crate::harmless::without_folders;
 use crate::private_folder::private_folder;
 
-/// How it is doing, with everything that can be measured.
+/// Result of all health checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
     pub connected: bool,
     pub accessible: bool,
     pub model_loaded: bool,
-    /// The embedding model that is in use, or would be.
+    /// The embedding model that is in use or configured.
     pub model: String,
-    /// What is wrong, in sentences.
+    /// Descriptions of the problems.
     pub issues: Vec<String>,
 }
 
-/// The knowledge base as a part of the server (T-40): what costs next to nothing to know.
+/// The knowledge base as a component of the server's health (T-40). Cheap to determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
-    /// Of all bases together; none as long as nobody has opened them.
+    /// Of all bases. `None` until the knowledge base has been opened.
     pub documents: Option<usize>,
-    /// What is wrong, if anything is.
+    /// Description of the problem, if any.
     pub impaired: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Knowledge {
             return Some(error.to_string());
         }
         let Some(open) = self.opened() else {
-            // A file is opened when it is first needed; a database is looked for from the beginning.
+            // A SQLite store is opened on first use; a database is connected at startup.
             return self.settings().store.as_ref().map(|_| "the database has not answered yet".to_owned());
         };
         let health = open.store.known_health();
@@ -52,7 +52,7 @@ impl Knowledge {
         }
     }
 
-    /// Everything that can be known, for one base.
+    /// Runs all health checks for one base.
     pub async fn health(&self, base: &BaseName) -> Health {
         let mut issues = Vec::new();
         let is_database = self.settings().store.is_some();
@@ -81,7 +81,7 @@ impl Knowledge {
                 (false, false)
             }
         };
-        // An embedded store has told of its folder already.
+        // The embedded store has already checked its folder.
         if is_database && let Err(why) = self.try_folder().await {
             issues.push(format!("Storage directory not accessible: {why}"));
             accessible = false;
@@ -95,7 +95,7 @@ impl Knowledge {
             }
         };
         let foreign = match self.opened() {
-            // A database that does not tell has been complained about above.
+            // A database error was reported above.
             Some(open) => open.finder.foreign(base).await.unwrap_or(0),
             None => 0,
         };
@@ -108,7 +108,7 @@ impl Knowledge {
         Health { connected, accessible, model_loaded, model, issues }
     }
 
-    /// Writes where uploads lie while they are read, which is on this machine whatever documents are kept in.
+    /// Writes to the local upload folder, which every backend needs.
     async fn try_folder(&self) -> Result<(), String> {
         let uploads = self.storage().map_err(|error| error.to_string())?.join(UPLOADS);
         let tried = blocking(move || {
@@ -120,7 +120,7 @@ impl Knowledge {
     }
 }
 
-/// The least room that lets anything be written.
+/// Minimum free space for any write.
 const ROOM: usize = 64 << 10;
 
 impl Part {
@@ -131,7 +131,7 @@ impl Part {
             "documents": self.documents,
         });
         if let Some(why) = &self.impaired {
-            // Monitoring reads it, which needs no trust.
+            // Monitoring reads it without authentication, so it contains no paths.
             member["reason"] = without_folders(why).into();
         }
         member

@@ -1,4 +1,4 @@
-//! Opens what a knowledge base is kept in: the one place that knows which kinds there are.
+//! Opens the configured store backend and its retriever. The only module that knows all backends.
 
 use std::path::{Path, PathBuf};
 
@@ -16,12 +16,12 @@ use crate::folder_access;
 use crate::inference::Inference;
 use crate::private_folder::private_folder;
 
-/// What everything is kept in, and what finds it.
+/// An open backend.
 #[derive(Debug, Clone)]
 pub struct Kept {
     pub store: Store,
     pub finder: Finder,
-    /// The folder for all that is in files.
+    /// Storage folder for local files.
     pub storage: PathBuf,
 }
 
@@ -47,12 +47,12 @@ impl Kept {
     }
 }
 
-/// Whether there is a store already; to open one that is not there makes it.
+/// Whether a store exists. Opening a missing one would create it.
 pub(crate) fn is_there(settings: &config::Knowledge) -> bool {
     settings.store.is_some() || settings.storage().is_some_and(|storage| sqlite::Store::exists(&storage))
 }
 
-/// The store alone, without what finds anything in it.
+/// Opens the store without a retriever.
 pub(crate) async fn store(settings: &config::Knowledge, storage: &Path) -> Result<Store, store::Error> {
     match &settings.store {
         Some(address) => Ok(shared(settings, address).await?.into()),
@@ -70,7 +70,7 @@ fn shared_options(settings: &config::Knowledge) -> Options {
     Options { max_tasks: settings.max_waiting_tasks as u64, ..Options::default() }
 }
 
-/// Options of a store in a folder.
+/// Options of an embedded store.
 pub(crate) fn embedded_options(settings: &config::Knowledge, storage: &Path) -> Options {
     Options {
         migration_copy: settings.migration_copy,
@@ -79,7 +79,7 @@ pub(crate) fn embedded_options(settings: &config::Knowledge, storage: &Path) -> 
     }
 }
 
-/// The folder of the index, if it has files of one.
+/// The index folder, if it contains segments.
 pub(crate) fn index_there(settings: &config::Knowledge, storage: &Path) -> Option<PathBuf> {
     Some(settings.index(storage)).filter(|index| files::holds_segments(index))
 }
@@ -93,13 +93,13 @@ async fn embedded(settings: &config::Knowledge, storage: &Path) -> Result<sqlite
     opening.await.map_err(|error| store::Error::Internal(error.to_string()))?
 }
 
-/// What others could put into these folders would be taken for ours.
+/// Ensures that other users cannot write to these folders, because their content is trusted.
 async fn prepare(folder: &Path) -> Result<(), Error> {
     let folder = folder.to_owned();
     Ok(blocking(move || folder_access::prepare(&folder)).await?.map_err(store::Error::folder)?)
 }
 
-/// Uploads are files of this machine, whatever documents are kept in.
+/// Uploads are local files for every backend.
 async fn make_uploads(storage: &Path) -> Result<(), Error> {
     let uploads = storage.join(UPLOADS);
     let made = blocking(move || private_folder(&uploads)).await?;
@@ -109,8 +109,8 @@ async fn make_uploads(storage: &Path) -> Result<(), Error> {
     })
 }
 
-/// The name of the model that makes vectors, and how many numbers they have. Without a model, what is there is found by
-/// its words; what was made with one waits for it.
+/// Name and dimension of the embedding model. Without a model, search is lexical only, and existing vectors are kept
+/// for when the model is available again.
 async fn shape(inference: &Inference) -> (String, usize) {
     match inference.shape().await {
         Ok((model, dimension)) => (model.to_string(), dimension),
@@ -121,8 +121,8 @@ async fn shape(inference: &Inference) -> (String, usize) {
     }
 }
 
-/// A restored store numbers its chunks anew, and vectors of another model say nothing: what was derived from either is of
-/// no use.
+/// Folder of the index for this store and model. A restored store assigns new chunk keys, and vectors of another model
+/// are not comparable, so each combination has a separate index.
 fn index(settings: &config::Knowledge, storage: &Path, store: &sqlite::Store, model: &str) -> PathBuf {
     let made_for = Sha256::digest(format!("{} {model}", store.history()));
     settings.index(storage).join(hex(&made_for[..8]))

@@ -1,8 +1,8 @@
-//! A socket in the storage, by which the command line finds a server that has the knowledge base open.
+//! Control socket in the storage folder, through which the command line reaches a running server.
 //!
-//! The folder is private, so whoever can open the socket is the user; the server checks that by the peer's uid, and so does
-//! the command line before it sends anything (S-14). Each process has a socket of its own; one that was left behind by a
-//! process that is gone is removed by whoever finds nobody there.
+//! The folder is private, so only the user can open the socket. The server verifies that by the peer's uid, and so does
+//! the command line before it sends anything (S-14). Each process has a separate socket. A stale socket of a dead
+//! process is removed by the first process that gets no connection.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use crate::folder_access;
 
 const SOCKETS: &str = "sockets";
 
-/// Why the command line does not talk to a socket.
+/// Why the command line refuses to use a socket.
 #[derive(Debug, thiserror::Error)]
 pub enum Untrusted {
     #[error(transparent)]
@@ -32,7 +32,7 @@ pub enum Untrusted {
     Peer { path: PathBuf, peer: u32 },
 }
 
-/// Serves the socket once the knowledge base is open, until the server is drained.
+/// Serves the socket from when the knowledge base is open until the server is drained.
 #[cfg(unix)]
 pub async fn serve(knowledge: Knowledge, server: Server) {
     use corbie_mcp::TrustLevel;
@@ -42,7 +42,7 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let folder = storage.join(SOCKETS);
     let path = folder.join(format!("{}.socket", std::process::id()));
     let bound = folder_access::prepare(&folder).map_err(std::io::Error::other).and_then(|()| {
-        // It has its name once it listens: whoever finds nobody behind a socket removes it.
+        // Renamed after it listens, because other processes remove a socket that does not accept connections.
         let unnamed = folder.join(format!("{}.starting", std::process::id()));
         let _ = std::fs::remove_file(&unnamed);
         let listener = tokio::net::UnixListener::bind(&unnamed)?;
@@ -51,7 +51,8 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     match bound {
         Ok(listener) => {
             let _gone = RemoveOnDrop(path);
-            // Desktops start many processes and kill them, and seldom does anybody ask over a socket.
+            // Removes stale sockets. Desktop clients start and kill many processes, and the command line rarely
+            // connects.
             for path in sockets(&storage) {
                 drop(reach(&path).await);
             }
@@ -59,7 +60,7 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
                 tracing::warn!(%error, "the socket for the command line is closed");
             }
         }
-        // A path may be too long for a socket; the command line then opens the knowledge base itself.
+        // A path may be too long for a Unix socket. The command line then opens the knowledge base directly.
         Err(error) => tracing::debug!(%error, "there is no socket for the command line"),
     }
 }
@@ -67,7 +68,8 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
 #[cfg(not(unix))]
 pub async fn serve(_: Knowledge, _: Server) {}
 
-/// A server that has the knowledge base of a storage open, if one answers. Nothing is sent to a process of another user.
+/// Connects to a server that has the knowledge base of a storage open, if any. Sends nothing to a process of another
+/// user.
 #[cfg(unix)]
 pub async fn connect(storage: &Path) -> Result<Option<LineClient>, Untrusted> {
     use std::os::unix::fs::MetadataExt;
@@ -81,13 +83,13 @@ pub async fn connect(storage: &Path) -> Result<Option<LineClient>, Untrusted> {
     let own = folder_access::own_user();
     let storage_owner = storage.metadata().map(|found| found.uid()).unwrap_or(own);
     for path in sockets {
-        // One that is gone by now is not there.
+        // The socket was removed in the meantime.
         let Ok(found) = path.symlink_metadata() else { continue };
         if !may_serve(own, storage_owner, found.uid()) {
             return Err(Untrusted::SocketOwner { path, owner: found.uid() });
         }
         let Some(stream) = reach(&path).await else { continue };
-        // The file may have been replaced since; who listens cannot be.
+        // The socket file may have been replaced since the check. The peer credentials cannot be forged.
         match stream.peer_cred().map(|peer| peer.uid()) {
             Ok(peer) if may_serve(own, storage_owner, peer) => {}
             Ok(peer) => return Err(Untrusted::Peer { path, peer }),
@@ -99,15 +101,15 @@ pub async fn connect(storage: &Path) -> Result<Option<LineClient>, Untrusted> {
     Ok(None)
 }
 
-/// Whether a process of `peer` may have the knowledge base open for `own`: the same user, or root. Root also asks the server of
-/// the user whose storage it is, who may ask root's as well.
+/// Whether a process of user `peer` may serve user `own`: the same user, or root. Root also accepts the server of the
+/// user who owns the storage.
 #[cfg(unix)]
 fn may_serve(own: u32, storage_owner: u32, peer: u32) -> bool {
     const ROOT: u32 = 0;
     peer == own || peer == ROOT || (own == ROOT && peer == storage_owner)
 }
 
-/// The sockets there are, in an order of their own.
+/// All sockets, sorted by name.
 #[cfg(unix)]
 fn sockets(storage: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(storage.join(SOCKETS)).into_iter().flatten().flatten();
@@ -117,7 +119,7 @@ fn sockets(storage: &Path) -> Vec<PathBuf> {
     paths
 }
 
-/// Whoever answers at a socket. One that nobody listens to any more is removed.
+/// Connects to a socket. Removes it if no process listens.
 #[cfg(unix)]
 async fn reach(path: &Path) -> Option<tokio::net::UnixStream> {
     let reached = tokio::net::UnixStream::connect(path).await;

@@ -1,4 +1,4 @@
-//! How much there is and how much waits, for operators. Read from memory: nobody waits for the store.
+//! Metrics of the knowledge base. Computed from memory, without access to the store.
 
 use prometheus_client::registry::Registry;
 
@@ -6,11 +6,11 @@ use super::Knowledge;
 use super::finder::Held;
 use crate::gauges::{self, Sample};
 
-/// Bases beyond these are in the totals alone: labels must not pile up.
+/// Maximum number of bases with a label, to bound the cardinality. Further bases count in the totals only.
 const MOST_BASES: usize = 100;
 
 impl Knowledge {
-    /// Adds how much there is to a server's metrics. As long as nobody has opened the base, it is nothing.
+    /// Registers the metrics. They are zero until the knowledge base is open.
     pub fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("knowledge");
         let total = |of: fn(&Held) -> usize| {
@@ -39,12 +39,12 @@ impl Knowledge {
         gauges::register(registry, "tasks", "Tasks of this process that have not ended", tasks);
     }
 
-    /// How many tasks of this process wait, and how many it is at.
+    /// Number of waiting and of running tasks in this process.
     pub fn tasks_open(&self) -> (usize, usize) {
         self.opened().map_or((0, 0), |open| open.work.open())
     }
 
-    /// What each base holds, largest first.
+    /// Size of each base, largest first.
     fn held(&self) -> Vec<Held> {
         self.opened().map(|open| open.finder.held()).unwrap_or_default()
     }

@@ -1,8 +1,8 @@
-//! The knowledge base: documents that are kept, searched and asked.
+//! The knowledge base: document storage, ingestion and search.
 //!
-//! [`Knowledge`] is the whole of it for one process. It is opened when it is first needed, and a store that cannot be
-//! opened fails the calls that need it and nothing else. `store` is the truth; `finder` finds what is in it; `kept`
-//! opens both; `work` are the tasks that add to it, and `ingest` is what they do with one file.
+//! [`Knowledge`] is the knowledge base of one process. It is opened on first use, and a store that cannot be opened
+//! fails only the calls that need it. `store` is the source of truth, `finder` searches it, and `kept` opens
+//! both. `work` schedules the tasks that add documents, and `ingest` processes one file.
 
 mod change;
 pub mod date;
@@ -71,7 +71,7 @@ use steady::Steady;
 use store::Store;
 use work::Work;
 
-/// The knowledge base of one process. Cheap to clone; all clones are the same.
+/// The knowledge base of one process. Clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Knowledge(Arc<Shared>);
 
@@ -82,22 +82,22 @@ struct Shared {
     inference: Inference,
     describer: Option<Describer>,
     open: OnceCell<Open>,
-    /// Tells those who wait for it that it is open.
+    /// Signals that the knowledge base is open.
     is_open: watch::Sender<bool>,
-    /// Why it could not be opened the last time.
+    /// Why the last attempt to open it failed.
     failure: Mutex<Option<Error>>,
-    /// Who is told what changes.
+    /// Receives change notifications.
     server: OnceLock<Server>,
-    /// Others than this machine can reach us, so files are added from allowed folders alone (S-11).
+    /// Whether other machines can reach the server, so files are added only from allowed folders (S-11).
     reachable: AtomicBool,
-    /// This process is here for a moment, and takes up nobody's tasks.
+    /// Whether this process is short-lived and does not adopt tasks.
     leaves_tasks: AtomicBool,
     checks: Checks,
     stop: CancellationToken,
     going: TaskTracker,
 }
 
-/// What there is once the store is open.
+/// State of an open knowledge base.
 #[derive(Debug, Clone)]
 pub struct Open {
     pub store: Store,
@@ -106,28 +106,28 @@ pub struct Open {
     pub storage: PathBuf,
 }
 
-/// How long a store may take to hear that nobody goes on with what is not done.
+/// Timeout for handing unfinished tasks back to the store.
 const HANDING_BACK: Duration = Duration::from_secs(5);
 /// Maximum duration of the checkpoint at the end of the program.
 const CHECKPOINT_TIMEOUT: Duration = Duration::from_secs(3);
-/// How often is looked for tasks that others have cancelled, and after how many looks for what has changed unheard, and for
-/// what nobody needs any more.
+/// Interval of the maintenance loop, and after how many iterations it catches up with changes and prunes expired data.
+/// Each iteration checks for tasks that other processes cancelled.
 const LOOK: Duration = Duration::from_secs(1);
 const CATCH_UP_EVERY: u32 = 5;
 const PRUNE_EVERY: u32 = 600;
 
-/// How long is waited before a database is tried again that could not be reached, at first and at most.
+/// Initial and maximum backoff for connecting to a database.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(15);
 
-/// Where a wish to add a file comes from.
+/// Origin of a request to add a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whence {
-    /// The program that started this one, the command line, a watched folder.
+    /// The parent process, the command line, or a watched folder.
     Here,
-    /// A listener. If others than this user can reach one, nobody there may name any file.
+    /// A network listener. If other users can reach it, callers may not add arbitrary files.
     Outside,
-    /// The holder of a token who is not trusted with everything: files of this machine are not for it, wherever it is.
+    /// The holder of a token without full trust. It has no access to files of this machine, even from this machine.
     Guest,
 }
 
@@ -139,7 +139,7 @@ impl Knowledge {
         inference: Inference,
         describer: Option<Describer>,
     ) -> Knowledge {
-        // The contract names limits of its own for documents that are added.
+        // The specification defines separate limits for added documents.
         let documents =
             Documents { workers: Some(documents.workers().max(settings.max_concurrent_tasks)), ..documents.clone() };
         let language = settings.ocr.language.clone().unwrap_or_else(|| ocr.language.clone());
@@ -169,23 +169,23 @@ impl Knowledge {
         &self.0.inference
     }
 
-    /// Others than this machine will reach the server.
+    /// Marks the server as reachable from other machines.
     pub fn reachable_by_others(&self) {
         self.0.reachable.store(true, Ordering::Relaxed);
     }
 
-    /// Takes up no tasks that others left behind: a command that is here for a moment would not finish them.
+    /// Disables adoption of orphaned tasks: a short-lived command would not finish them.
     pub fn leave_tasks(&self) {
         self.0.leaves_tasks.store(true, Ordering::Relaxed);
     }
 
-    /// Whom to tell what changes.
+    /// Sets the server that receives change notifications.
     pub fn tell(&self, server: Server) {
         let _ = self.0.server.set(server);
         self.share_key(self.opened());
     }
 
-    /// What clients hold of one instance is good for all that share a store.
+    /// Shares the signing key, so that state issued to clients by one instance is valid at all instances of a store.
     fn share_key(&self, open: Option<&Open>) {
         if let (Some(server), Some(Open { store: Store::Shared(store), .. })) = (self.server(), open) {
             server.share_state_key(store.state_key());
@@ -196,7 +196,7 @@ impl Knowledge {
         self.0.server.get()
     }
 
-    /// Everything that it takes; opened with the first call, and after a failure tried again with the next.
+    /// Opens the knowledge base on the first call. After a failure the next call tries again.
     pub async fn open(&self) -> Result<&Open, Error> {
         let opened = self.0.open.get_or_try_init(|| self.begin()).await;
         *locked(&self.0.failure) = opened.as_ref().err().cloned();
@@ -206,19 +206,19 @@ impl Knowledge {
         opened
     }
 
-    /// The storage, once it is open; none if it never will be.
+    /// Waits until it is open and returns the storage folder. `None` if it never opens.
     pub(crate) async fn when_open(&self) -> Option<PathBuf> {
         let mut is_open = self.0.is_open.subscribe();
         let opened = is_open.wait_for(|open| *open).await.is_ok();
         self.opened().filter(|_| opened).map(|open| open.storage.clone())
     }
 
-    /// What is open, if anything is.
+    /// The open knowledge base, if it is open.
     pub fn opened(&self) -> Option<&Open> {
         self.0.open.get()
     }
 
-    /// The database that several instances share, once it is open.
+    /// The shared PostgreSQL store, once it is open.
     pub(crate) fn shared_store(&self) -> Option<&store::postgres::Store> {
         match &self.opened()?.store {
             Store::Shared(store) => Some(store),
@@ -226,7 +226,7 @@ impl Knowledge {
         }
     }
 
-    /// Whether a search would only wait for a database that is known to be away. It is tried by others.
+    /// Whether the database is unavailable, so that a search would only wait. Background tasks reconnect.
     pub(crate) fn cannot_search(&self) -> bool {
         match self.shared_store() {
             Some(store) => store.is_out_of_reach(),
@@ -234,16 +234,16 @@ impl Knowledge {
         }
     }
 
-    /// Why it could not be opened the last time it was tried.
+    /// Why the last attempt to open it failed.
     pub fn failure(&self) -> Option<Error> {
-        // Of two who try at once, the one that failed may be the last to tell.
+        // Of two concurrent attempts, the failed one may be the last to store its result.
         match self.opened() {
             Some(_) => None,
             None => locked(&self.0.failure).clone(),
         }
     }
 
-    /// Opens a store that is there, so that what was left behind goes on; one that is not there can wait.
+    /// Opens an existing store at startup so that interrupted tasks resume. A missing store is created on first use.
     pub async fn resume(self) {
         let there = kept::is_there(&self.0.settings);
         if !there && self.0.settings.watch.is_empty() {
@@ -252,7 +252,7 @@ impl Knowledge {
         let mut pause = FIRST_PAUSE;
         while let Err(error) = self.open().await {
             tracing::error!(%error, "the knowledge base cannot be opened");
-            // A database comes back by itself; a file that cannot be opened waits for somebody.
+            // A database may become available again. A file that cannot be opened needs an operator.
             if self.0.settings.store.is_none() {
                 return;
             }
@@ -270,8 +270,8 @@ impl Knowledge {
         })
     }
 
-    /// Boxed, as the way comes back here: documents may ask a model to describe a picture, and models may be asked with
-    /// passages of documents.
+    /// Boxed because of a recursive type: ingestion may call a model to describe an image, and a model call may search
+    /// the knowledge base.
     fn begin(&self) -> BoxFuture<'_, Result<Open, Error>> {
         Box::pin(self.begin_unboxed())
     }
@@ -318,7 +318,7 @@ impl Knowledge {
         Ok(open)
     }
 
-    /// What is done now and then for as long as the process lives.
+    /// Periodic maintenance until shutdown.
     async fn look_after(self, open: Open) {
         let Open { store, finder, work, storage } = open;
         let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
@@ -338,7 +338,7 @@ impl Knowledge {
                     finder.catch_up().await?;
                 }
                 if look % PRUNE_EVERY == 1 {
-                    // Bounds of number hold whatever the clock says.
+                    // Limits by count apply regardless of the clock.
                     let (keep, uploads) = match clock.is_believed() {
                         true => (keep, self.0.settings.keep_uploads.get()),
                         false => (Duration::MAX, Duration::MAX),
@@ -351,7 +351,7 @@ impl Knowledge {
                 }
                 Ok::<_, Error>(())
             };
-            // One that fails keeps none of the others from being done.
+            // A failure of one step does not skip the other.
             for looked in [often.await, seldom.await] {
                 if let Err(error) = looked {
                     tracing::debug!(%error, "the store could not be looked at");
@@ -368,8 +368,7 @@ impl Knowledge {
         }
     }
 
-    /// Stops taking up work and waits for what is going on, as long as there is time. What is not done by then goes
-    /// on with the next start.
+    /// Stops new work and waits for the work in progress until the deadline. The next start resumes the rest.
     pub async fn finish(&self, until: Instant) {
         self.0.stop.cancel();
         self.0.going.close();
@@ -384,7 +383,7 @@ impl Knowledge {
         };
         let in_time = tokio::time::timeout_at(until, done).await.is_ok();
         let Some(open) = self.opened() else { return };
-        // A database that is away is not waited for: others notice that this instance is gone.
+        // Bounded, because other instances detect the missing heartbeat anyway if the database is unavailable.
         let handed_back = tokio::time::timeout(HANDING_BACK, open.store.hand_back_tasks()).await;
         match handed_back.unwrap_or_else(|_| Err(store::Error::Away("it does not answer".to_owned()))) {
             Ok(0) => {}
@@ -401,23 +400,23 @@ impl Knowledge {
         }
     }
 
-    /// What may be added by a caller.
+    /// Path rules for an origin.
     pub fn rules(&self, whence: Whence) -> Rules {
         let shared = &*self.0;
         let mut rules = Rules::new(&shared.settings.allowed_roots, shared.settings.max_file_bytes());
         if let (true, Ok(storage)) = (!rules.roots.is_empty() || self.needs_roots(whence), self.storage()) {
-            // What was uploaded was let in by other means.
+            // Uploads were authorized when they were received.
             rules = rules.and(&storage.join(UPLOADS));
         }
         rules
     }
 
-    /// What is known of a file that may be added, when it is its turn to be looked at.
+    /// Checks a file that is to be added, with bounded concurrency.
     pub async fn check(&self, rules: Rules, path: PathBuf) -> Result<Facts, Error> {
         self.0.checks.check(rules, path).await
     }
 
-    /// Whether a caller may add nothing but uploads, since nobody has said from where else (S-11).
+    /// Whether a caller may add only uploads because no folders are allowed (S-11).
     pub fn needs_roots(&self, whence: Whence) -> bool {
         let everything = match whence {
             Whence::Here => true,
@@ -427,12 +426,12 @@ impl Knowledge {
         !everything && self.0.settings.allowed_roots.is_empty()
     }
 
-    /// Ends when the process is to end.
+    /// Completes at shutdown.
     pub(crate) async fn stopping(&self) {
         self.0.stop.cancelled().await;
     }
 
-    /// Keeps something going until the process is to end, which waits for it then as long as there is time.
+    /// Runs a supervised task until shutdown. Shutdown waits for it until the deadline.
     pub(crate) fn until_the_end<Work: Future<Output = ()> + Send + 'static>(
         &self,
         name: Name,
@@ -445,7 +444,7 @@ impl Knowledge {
         &self.0.going
     }
 
-    /// Tells everyone who wants to know that there are other documents now.
+    /// Notifies subscribed clients that the documents have changed.
     pub fn documents_changed(&self) {
         if let Some(server) = self.server() {
             server.publish(Event::ResourcesChanged);
@@ -453,15 +452,15 @@ impl Knowledge {
     }
 }
 
-/// Where uploads lie in the storage.
+/// Subfolder of the storage for uploads.
 pub const UPLOADS: &str = "uploads";
 
-/// Runs what waits for a disk or takes a while.
+/// Runs a blocking or CPU-bound function on a blocking thread.
 async fn blocking<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     tokio::task::spawn_blocking(run).await.map_err(|error| Error::Internal(error.to_string()))
 }
 
-/// As much of what somebody wrote as an error should repeat.
+/// Truncates caller input for an error message.
 fn clipped(text: &str) -> String {
     let mut clipped: String = text.chars().take(100).collect();
     if clipped.len() < text.len() {

@@ -1,10 +1,9 @@
-//! What chunks are found by beside their own words: the name and the title of their document, and the headings they
-//! stand under.
+//! Chunk context for retrieval: file name, title and headings, indexed together with the chunk's text.
 
-/// The most bytes of a document's name and title that its chunks are found by: they are repeated with each.
+/// Maximum length of file name and title in bytes, because each chunk repeats them.
 const LONGEST: usize = 1024;
 
-/// What all chunks of a document are found by.
+/// Context shared by all chunks of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Named(String);
 
@@ -15,7 +14,7 @@ impl Named {
         Named(named)
     }
 
-    /// What one of them is found by, which stands under these headings.
+    /// Context of a chunk below these headings.
     pub(super) fn context(&self, path: &[String]) -> String {
         match path {
             [] => self.0.clone(),

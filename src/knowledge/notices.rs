@@ -1,11 +1,11 @@
-//! Hears what other instances have changed, and tells whoever follows it here.
+//! Change notifications from other instances, forwarded to the clients of this instance.
 
 use tokio::sync::watch;
 
 use super::Knowledge;
 use super::store::postgres::Heard;
 
-/// Tells of changes by others until the program stops.
+/// Forwards notifications until shutdown.
 pub(super) async fn hear(knowledge: Knowledge, mut heard: watch::Receiver<Heard>) {
     let mut documents = heard.borrow_and_update().documents;
     loop {

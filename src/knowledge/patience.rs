@@ -1,8 +1,7 @@
-//! Waiting for a store that another process keeps busy, or that cannot be reached.
+//! Retry policy for a busy or unavailable store.
 //!
-//! A task that was acknowledged does not fail because somebody else writes for long, or because a database is being
-//! started again: it is tried again until it can be written, or until the process is to end and the task waits for the
-//! next start.
+//! An acknowledged task does not fail because another process holds the lock for long, or because a database restarts.
+//! The operation is retried until it succeeds or the process shuts down; then the next start resumes the task.
 
 use std::time::Duration;
 
@@ -12,22 +11,22 @@ use tokio_util::sync::CancellationToken;
 use super::far::Far;
 use super::store;
 
-/// Who waits, and until when.
+/// Context of a retried operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Patience<'p> {
-    /// The end of the process; what waits then gives up.
+    /// Shutdown, which ends the retries.
     pub stop: &'p CancellationToken,
-    /// How far the task is that waits.
+    /// Progress of the waiting task.
     pub far: &'p watch::Sender<Far>,
 }
 
-/// What is told of a task that waits.
+/// Step shown while a task waits.
 const STEP: &str = "Waiting for the storage";
-/// How long to wait before the next attempt. Each of them has waited for the store's lock already.
+/// Delay between attempts. Each attempt has already waited for the store's lock.
 const PAUSE: Duration = Duration::from_secs(1);
 
 impl Patience<'_> {
-    /// Does something as often as it takes. It cannot be had still only if there is no more time.
+    /// Retries transient errors without limit. Returns a transient error only at shutdown.
     pub async fn persistently<T, F>(self, mut attempt: impl FnMut() -> F) -> Result<T, store::Error>
     where
         F: Future<Output = Result<T, store::Error>>,
@@ -40,7 +39,7 @@ impl Patience<'_> {
         }
     }
 
-    /// Waits a moment; false if there is no more time.
+    /// Waits for the delay. Returns false at shutdown.
     pub async fn pause(self) -> bool {
         self.far.send_modify(|far| far.step = STEP.to_owned());
         tokio::select! {
@@ -58,7 +57,7 @@ mod tests {
     use crate::knowledge::store::sqlite::Store;
     use crate::knowledge::task::{NewTask, TaskId, TaskKind, TaskState};
 
-    /// A store with a task, and another connection that keeps everybody from writing.
+    /// A store with a task, and another connection that holds the write lock.
     async fn busy(folder: &std::path::Path) -> (Store, TaskId, rusqlite::Connection) {
         let options = Options { busy_timeout: Duration::from_millis(10), ..Options::default() };
         let store = Store::open(folder, options).unwrap();

@@ -1,7 +1,7 @@
-//! Lets a caller have one allowance on all instances that share a database (S-09, A-13).
+//! Shared rate limits: one bucket per caller across all instances of a database (S-09, A-13).
 //!
-//! A request is let in or refused by what is known here, and what was spent is told a moment later: asking the database
-//! for each request would make every call as slow as that, and none would be served while it is away.
+//! A request is admitted by local state, and usage is reported asynchronously. A database query per request would add
+//! its latency to every call, and no call would be served while the database is unavailable.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use tokio::time::{Instant, sleep, timeout};
 use super::store::postgres::Store;
 use super::{Error, Knowledge};
 
-/// Between two exchanges, and at most after some that failed.
+/// Interval between two exchanges, and the maximum backoff after failures.
 const EVERY: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
-/// What is known later than this is not worth having.
+/// Timeout of an exchange. Older data is useless.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// Between two looks for callers who are long gone.
+/// Interval between two cleanups of inactive callers.
 const SWEEP: Duration = Duration::from_secs(60);
 
-/// Exchanges what callers have spent until the program stops. While the database is away each instance goes on by itself.
+/// Exchanges rate-limit usage until shutdown. While the database is unavailable each instance limits independently.
 pub(super) async fn share(knowledge: Knowledge, store: Store) {
     let (mut pause, mut swept) = (EVERY, Instant::now());
     loop {
@@ -35,7 +35,7 @@ pub(super) async fn share(knowledge: Knowledge, store: Store) {
         pause = match failure {
             None => EVERY,
             Some(why) => {
-                // Once, and not for as long as it lasts.
+                // Logged only at the first failure.
                 if pause == EVERY {
                     tracing::debug!(%why, "what callers spend is not shared with other instances until it can be");
                 }

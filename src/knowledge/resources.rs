@@ -1,4 +1,4 @@
-//! Documents and chunks as MCP resources (K-118), and a prompt to answer from them.
+//! Documents and chunks as MCP resources (K-118), and a prompt that answers from them.
 
 use std::sync::Arc;
 
@@ -16,16 +16,16 @@ use crate::harmless::without_folders;
 
 const DOCUMENTS: &str = "knowledge://documents/{id}";
 const CHUNKS: &str = "knowledge://chunks/{id}";
-/// The longest text of a document that is read at once; `knowledge-get` reads any, page by page.
+/// Maximum size of a document read as a resource. `knowledge-get` reads larger ones by pages.
 const LONGEST: usize = 4 << 20;
 const WHOLE: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: LONGEST };
 const PROMPT: &str = "answer_from_documents";
 
-/// Whoever may not use these tools may not go around them.
+/// Permission for these tools is also required for the resources and the prompt.
 const READING: &str = "knowledge-get";
 const SEARCHING: &str = "knowledge-search";
 
-/// Adds them to a server.
+/// Registers resources and prompt with a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
     let (documents, chunks, prompting) = (knowledge.clone(), knowledge.clone(), knowledge.clone());
@@ -35,7 +35,7 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
             let knowledge = listing.clone();
             async move {
                 match list(&knowledge, context.caller(), wanted).await {
-                    // What else there is to list is listed all the same.
+                    // The resources of other modules are still listed.
                     Err(error @ (Error::Storage { .. } | Error::Model(_) | Error::Internal(_))) => {
                         tracing::warn!(%error, "documents cannot be listed as resources");
                         Ok(ResourcePage::default())
@@ -70,7 +70,8 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
         .prompt(prompt(prompting))
 }
 
-/// The documents of all bases, base by base, the last added first. A cursor is a base and how many of it were shown.
+/// Documents of all bases, by base, newest first. A cursor consists of a base and the number of its documents that were
+/// already listed.
 async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Result<ResourcePage, Error> {
     if !caller.may_use(READING) {
         return Ok(ResourcePage::default());
@@ -165,10 +166,10 @@ fn may_read(caller: &Caller, base: &BaseName) -> bool {
     caller.may_use(READING) && caller.may_see(base.as_str())
 }
 
-/// How many passages the prompt brings.
+/// Number of passages in the prompt.
 const PASSAGES: usize = 8;
 
-/// A question with the passages that may answer it, for the client's own model.
+/// A question with relevant passages, for the client's model.
 fn prompt(knowledge: Knowledge) -> Prompt {
     let knowledge = Arc::new(knowledge);
     Prompt::new(
@@ -214,10 +215,10 @@ impl From<Error> for Refusal {
             Error::Internal(inward) => Refusal::internal(error.to_string(), inward.clone()),
             _ => Refusal::Other {
                 code: Code::Application,
-                // Callers of any trust read it.
+                // Untrusted callers read it too.
                 message: without_folders(&error.to_string()),
                 error_type: "KnowledgeError",
-                // The word that tools say, for programs that have to know what to do next.
+                // The error code of the tools, for programs.
                 data: Some(Box::new(serde_json::Map::from_iter([("error".to_owned(), error.code().into())]))),
             },
         }

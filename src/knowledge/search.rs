@@ -1,4 +1,4 @@
-//! Finding passages (K-50 to K-60).
+//! Search for passages (K-50 to K-60).
 
 use corbie_index::Filter;
 use corbie_infer::Purpose;
@@ -9,18 +9,18 @@ use super::document::{BaseName, FoundChunk};
 use super::{Error, Knowledge};
 use crate::telemetry::FOR_COLLECTORS;
 
-/// What is looked for.
+/// A search query.
 #[derive(Debug, Clone)]
 pub struct Question {
     pub base: BaseName,
     pub query: String,
     pub top: usize,
-    /// Nothing less relevant is wanted.
+    /// Minimum relevance.
     pub least: f32,
     pub filter: Option<Filter>,
 }
 
-/// A passage that was found.
+/// A search result.
 #[derive(Debug, Clone)]
 pub struct Passage {
     pub chunk: FoundChunk,
@@ -29,8 +29,8 @@ pub struct Passage {
 }
 
 impl Question {
-    /// A chunk with its relevance as it is shown, if it is wanted. Compared as it is shown: whoever asks for no less than
-    /// what was shown gets that.
+    /// A passage with its rounded relevance, if it reaches the minimum. The rounded value is compared, so a minimum
+    /// equal to a displayed relevance includes that passage.
     pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32) -> Option<Passage> {
         self.shown(relevance).map(|relevance| Passage { chunk, relevance })
     }
@@ -42,7 +42,7 @@ impl Question {
 }
 
 impl Knowledge {
-    /// The passages that answer a question best, best first.
+    /// The most relevant passages, best first.
     pub async fn search(&self, question: Question) -> Result<Vec<Passage>, Error> {
         let span = tracing::info_span!(
             target: FOR_COLLECTORS,
@@ -62,7 +62,7 @@ impl Knowledge {
         if open.finder.is_empty(&question.base).await? {
             return Err(Error::Empty);
         }
-        // Without vectors, words still find something.
+        // Without a vector, lexical search still works.
         let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
             Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
             Err(error) => {

@@ -1,4 +1,4 @@
-//! Finds chunks in a database that several instances share: what each finds is what is there.
+//! PostgreSQL retriever: searches the database that several instances share.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,14 +9,14 @@ use super::search::{Passage, Question};
 use super::store::postgres::{Model, Sought, Store};
 use crate::locked::locked;
 
-/// Cheap to clone; all clones are the same.
+/// Clones share the same state.
 #[derive(Debug, Clone)]
 pub struct Shared {
     store: Store,
-    /// Whose vectors compare with those of questions.
+    /// Embedding model whose vectors are searched.
     name: String,
     model: Model,
-    /// As it was when it was last looked at.
+    /// Statistics as of the last refresh.
     held: Arc<Mutex<Vec<Held>>>,
 }
 
@@ -38,7 +38,7 @@ impl Shared {
         Ok(found.filter_map(|(chunk, relevance)| question.passage(chunk, relevance)).collect())
     }
 
-    /// There is nothing to take in; what is told without waiting is looked at.
+    /// Refreshes the statistics. There is no local index to update.
     pub(super) async fn catch_up(&self) -> Result<(), Error> {
         let held = self.store.held().await?.into_iter();
         let held = held.map(|(base, documents, chunks)| Held { base, documents, chunks, memory: 0 });
@@ -58,7 +58,7 @@ impl Shared {
         locked(&self.held).clone()
     }
 
-    /// All of it is kept already.
+    /// No-op: the database is persistent.
     pub(super) async fn save(&self) -> std::io::Result<()> {
         Ok(())
     }

@@ -1,42 +1,42 @@
-//! Files that a folder has and that are passed over, by their kind.
+//! Counters for skipped files by extension.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// How many of each kind, such as `.py`.
+/// Number of files per kind, such as `.py`.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(super) struct Skipped(BTreeMap<String, u64>);
 
 const HIDDEN: &str = "hidden";
-/// Symbolic links to what is outside of the folder that was named, or hidden in it.
+/// Symbolic links that lead outside the named folder, or to hidden files in it.
 pub(crate) const LEAVING: &str = "links that leave the folder";
 const BARE: &str = "without an extension";
-/// Of kinds that are too odd, or too many, to be told.
+/// Unusual extensions, and extensions beyond the limit.
 const OTHERS: &str = "of other kinds";
-/// Longer endings are no kind of file.
+/// Maximum length of an extension.
 const LONGEST: usize = 12;
-/// So many kinds are told apart.
+/// Maximum number of distinct kinds.
 const MOST_KINDS: usize = 100;
 
 impl Skipped {
-    /// A file or a folder whose name begins with a dot.
+    /// Counts a file or folder whose name begins with a dot.
     pub(super) fn hide(&mut self) {
         self.count(HIDDEN.to_owned());
     }
 
-    /// A link that leads outside of the folder that was named, or to a hidden file or folder in it.
+    /// Counts a link that leads outside the named folder, or to a hidden file or folder in it.
     pub(super) fn leave_folder(&mut self) {
         self.count(LEAVING.to_owned());
     }
 
-    /// How many links lead outside.
+    /// Number of links that lead outside.
     pub(super) fn leaving(&self) -> u64 {
         self.0.get(LEAVING).copied().unwrap_or_default()
     }
 
-    /// A file of a format that is not read.
+    /// Counts a file of an unsupported format.
     pub(super) fn pass_over(&mut self, path: &Path) {
         let kind = match path.extension().map(|extension| extension.to_string_lossy().to_lowercase()) {
             None => BARE.to_owned(),

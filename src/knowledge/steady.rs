@@ -1,20 +1,20 @@
-//! Whether the clock on the wall can be believed about how long ago something was.
+//! Clock guard: detects jumps of the wall clock.
 //!
-//! Ages are told by that clock, since they have to outlive the process. A machine that wakes with another year, or whose
-//! clock is set while it runs, would make everything old at once. So what is forgotten by its age is forgotten only when
-//! the clock has gone like the one that never jumps, for a while.
+//! Ages are measured by the wall clock because they must survive a restart. If a machine wakes up with a wrong date, or
+//! its clock is set while it runs, everything would expire immediately. Data therefore expires only after the wall
+//! clock has agreed with the monotonic clock for a while.
 
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long it has to have gone steadily.
+/// How long the clocks must have agreed.
 const LONG_ENOUGH: Duration = Duration::from_secs(60 * 60);
-/// Clocks are brought into line by small steps all the time.
+/// Tolerance for the small steps of clock synchronization.
 const NO_JUMP: Duration = Duration::from_secs(5);
 
 #[derive(Debug)]
 pub(super) struct Steady {
     since: Instant,
-    /// When it was looked at last, by both clocks.
+    /// Time of the last check, by both clocks.
     seen: (Instant, SystemTime),
 }
 
@@ -27,7 +27,7 @@ impl Steady {
         Steady { since: now, seen: (now, wall) }
     }
 
-    /// Looks at the clock; a jump is seen only if somebody looks before it is undone.
+    /// Compares the clocks. A jump is detected only if a check happens before it is undone.
     pub(super) fn look(&mut self) {
         self.look_at(Instant::now(), SystemTime::now());
     }

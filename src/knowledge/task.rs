@@ -1,4 +1,4 @@
-//! Work on a knowledge base that outlives the call that asked for it, and the process too.
+//! Durable tasks: work that outlives the request and the process.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,39 +6,38 @@ use serde_json::Value;
 use super::document::{BaseName, DocumentId, Millis, id};
 
 id! {
-    /// A task, for callers.
+    /// ID of a task, visible to callers.
     TaskId
 }
 
-/// What a task does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskKind {
-    /// One document.
+    /// Adds one document.
     Add,
-    /// Many, each with its own result.
+    /// Adds many documents, with a result for each.
     Import,
 }
 
-/// A task to keep.
+/// A task to store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTask {
     pub id: TaskId,
     pub base: BaseName,
-    /// Who asked for it.
+    /// The caller who requested it.
     pub owner: String,
     pub kind: TaskKind,
-    /// All that is needed to do it, also after a restart. Emptied when it ends.
+    /// Everything needed to run it, also after a restart. Cleared when it ends.
     pub request: Value,
-    /// The id its document will have, where it is about one.
+    /// ID of the document it adds, if it adds one.
     pub document: Option<DocumentId>,
-    /// What it is about, for people.
+    /// Display name.
     pub filename: Option<String>,
     pub format: Option<String>,
     pub size_bytes: Option<u64>,
 }
 
-/// A task as it is kept.
+/// A stored task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Task {
     pub id: TaskId,
@@ -52,19 +51,18 @@ pub struct Task {
     pub size_bytes: Option<u64>,
     pub state: TaskState,
     pub created: Millis,
-    /// When it was last begun.
+    /// Time of the last start.
     pub started: Option<Millis>,
     pub ended: Option<Millis>,
     pub updated: Millis,
-    /// How often it was begun since it last stored a document. More than once means that a process ended while it was at it.
+    /// Number of starts since it last stored a document. More than one means that a process died while running it.
     pub attempts: u32,
-    /// The process that has it, by its instance.
+    /// Instance ID of the process that runs it.
     pub runner: Option<String>,
-    /// It is not finished, and no process has it: the next one that starts goes on with it.
+    /// It is unfinished and no process runs it. The next start resumes it.
     pub interrupted: bool,
 }
 
-/// Where a task stands.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskState {
     Queued,
@@ -74,31 +72,30 @@ pub enum TaskState {
     Cancelled,
 }
 
-/// How many tasks are not finished, of all processes.
+/// Number of unfinished tasks of all processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Unfinished {
     pub running: u64,
     pub queued: u64,
 }
 
-/// How far a running task is.
+/// Progress of a running task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Progress {
     pub step: String,
     pub done: u32,
     pub total: u32,
-    /// Of the whole, in thousandths.
+    /// In thousandths.
     pub share: u32,
 }
 
-/// The end of a task.
+/// Outcome of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskEnd {
     pub task: TaskId,
     pub outcome: Outcome,
 }
 
-/// How a task ended.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Outcome {
     Completed(Value),
@@ -106,14 +103,14 @@ pub enum Outcome {
     Cancelled,
 }
 
-/// What a write has to do with a task. A task that was cancelled, or that another process has taken over, writes nothing.
+/// How a write relates to a task. Writes for a task that was cancelled, or adopted by another process, are rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Work {
-    /// Nothing.
+    /// The write belongs to no task.
     Alone,
-    /// The task goes on afterwards.
+    /// The task continues afterwards.
     PartOf(TaskId),
-    /// The task ends with it, in the same transaction.
+    /// The task ends in the same transaction.
     Ends(TaskEnd),
 }
 
@@ -124,7 +121,7 @@ impl TaskState {
         matches!(self, TaskState::Completed(_) | TaskState::Failed { .. } | TaskState::Cancelled)
     }
 
-    /// The word for it on the wire and on the disk.
+    /// Name on the wire and in the store.
     pub fn name(&self) -> &'static str {
         match self {
             TaskState::Queued => "queued",

@@ -1,6 +1,6 @@
-//! The tasks of the knowledge base as MCP tasks: one store, two views (M-21).
+//! Knowledge base tasks as MCP tasks: the same tasks, shown in both forms (M-21).
 //!
-//! Tasks that other tools begin are kept in memory, as they do not outlive their process anyway.
+//! Tasks of other tools are stored in memory because they do not outlive their process.
 //!
 //! A [`TaskStore`] does not know the trust level of the caller, and one notification goes to all subscribers of a task.
 //! This view therefore shows file names without their folders to every caller. `knowledge-task-status` shows whole
@@ -18,7 +18,7 @@ use super::task::{self, TaskId};
 use super::{Error, Knowledge, date, kept};
 use crate::harmless::{file_name, without_folders};
 
-/// Where a server keeps its tasks.
+/// Task store of the server.
 pub struct Tasks {
     knowledge: Knowledge,
     others: MemoryTasks,
@@ -29,8 +29,8 @@ impl Tasks {
         Tasks { knowledge, others: MemoryTasks::new(most) }
     }
 
-    /// A task of the knowledge base. One whose store is there and not open yet has it opened: other instances may have
-    /// promised the task, so that nobody may say that there is none.
+    /// A task of the knowledge base. Opens an existing store that is not open yet: another instance may have returned
+    /// the task to its caller, so "not found" would be wrong.
     async fn own(&self, id: &str) -> Result<Option<task::Task>, Refusal> {
         let Ok(id) = id.parse::<TaskId>() else { return Ok(None) };
         if self.knowledge.opened().is_none() && !kept::is_there(self.knowledge.settings()) {
@@ -62,13 +62,13 @@ impl Tasks {
 impl TaskStore for Tasks {
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
-            // Those of the knowledge base go on without the server, which only ever cancels them. What other tools begin is
-            // not held up by a store that is away.
+            // Knowledge base tasks run without the server, which only cancels them. Tasks of other tools do not depend
+            // on the availability of the store.
             if !matches!(task.state, TaskState::Cancelled) || self.others.get(&task.id).await?.is_some() {
                 return self.others.put(task).await;
             }
             let Some(own) = self.own(&task.id).await? else { return self.others.put(task).await };
-            // One that has ended meanwhile stays what it is, and is told to be so: the server reads it anew.
+            // A task that has ended in the meantime is unchanged. The server reads it again and reports its outcome.
             if let Some(open) = self.knowledge.opened()
                 && open.store.cancel_task(own.id).await.map_err(Error::from)?
             {
@@ -88,7 +88,7 @@ impl TaskStore for Tasks {
     }
 }
 
-/// What the call would have been answered if it had waited.
+/// The result that a synchronous call would have returned.
 fn completed(result: Value) -> Value {
     let mut members = Map::new();
     members.insert("success".into(), true.into());
@@ -114,10 +114,10 @@ pub(super) fn hide_folders(members: &mut Map<String, Value>) {
     }
 }
 
-/// A tool's own failure is a result too (K-03).
+/// A tool error is a result too (K-03).
 fn failed(code: &str, message: &str) -> Value {
     let error = Error::Document { code: code.to_owned(), message: without_folders(message) };
-    // As where the call itself fails: the failure does not fit the tool's output schema, so it is text alone.
+    // As for a failing call: the error does not match the tool's output schema, so it is text only.
     let result = CallResult { is_error: true, ..CallResult::text(Value::Object(error.members()).to_string()) };
     serde_json::to_value(result).unwrap_or_default()
 }
