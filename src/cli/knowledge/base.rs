@@ -1,4 +1,4 @@
-//! The base that is meant, by a name that may be mistyped.
+//! Resolves the name of a knowledge base.
 
 use serde_json::{Value, json};
 
@@ -7,11 +7,11 @@ use super::peer::Peer;
 use crate::cli::one_line;
 use crate::config::knowledge::DEFAULT_BASE;
 
-/// A base that nothing was ever added to is a mistake of typing, and not an empty one. `default` is there from the beginning.
+/// Fails for a base without documents, which is probably a misspelt name. `default` always exists.
 pub(in crate::cli) async fn must_exist(peer: &Peer, base: Option<&str>) -> Result<(), Failure> {
     let Some(base) = base.filter(|base| *base != DEFAULT_BASE) else { return Ok(()) };
     let status = peer.call("knowledge-status", json!({ "knowledge_base": base })).await?;
-    // Where the store cannot be read, nobody knows which there are, and the command itself fails with the reason.
+    // If the store cannot be read, the bases are unknown, and the command itself fails with the reason.
     if status["health"]["vector_db_connected"] == false {
         return Ok(());
     }

@@ -1,4 +1,4 @@
-//! `corbie clear`: no documents any more.
+//! `corbie clear`: removes all documents.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,7 +24,7 @@ pub(in crate::cli) struct Clear {
     pub(super) common: Common,
 }
 
-/// The contract's (K-28).
+/// The specification's megabyte (K-28).
 const MB: f64 = 1_048_576.0;
 
 pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> End {

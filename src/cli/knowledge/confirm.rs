@@ -1,10 +1,10 @@
-//! Asks before something is lost.
+//! Confirmation prompt before data is deleted.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
 use super::failure::Failure;
 
-/// Comes back if a person wants to go on. Where nobody can be asked, `--yes` has to say so.
+/// Returns if the user confirms. Without a terminal, `--yes` is required.
 pub(super) fn confirm(question: &str) -> Result<(), Box<dyn std::error::Error>> {
     let stdin = io::stdin();
     let mut stderr = io::stderr();

@@ -1,4 +1,4 @@
-//! Why a command did not do what it was asked, for people and for programs.
+//! Errors of the knowledge commands, as text and as JSON.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use crate::cli::one_line;
 use crate::knowledge::local;
 use crate::knowledge::store::moved;
 
-/// A situation; most of them a person can do something about.
+/// An error; for most of them the message contains advice.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::cli) enum Failure {
-    /// What the tool replied.
+    /// The error response of a tool.
     #[error("{}", reason(.0))]
     Tool(Value),
     #[error("{0}")]
@@ -51,7 +51,7 @@ pub(in crate::cli) enum Failure {
     TaskEnded { task: String, state: &'static str },
     #[error("the document has {}, and no page {page}", super::counted(*.count, "page"))]
     NoPage { page: u64, count: u64 },
-    /// What would be lost, where nobody can be asked.
+    /// Confirmation is required, but there is no terminal. Contains what would be deleted.
     #[error("{0} Nobody can be asked here; add --yes to go on")]
     NotConfirmed(String),
     #[error("nothing was removed")]
@@ -64,9 +64,9 @@ pub(in crate::cli) enum Failure {
     Argument { parameter: &'static str, message: String },
 }
 
-/// Said where there are no documents, with the next step as it is typed here.
+/// Message for an empty knowledge base, with the next command.
 pub(super) const EMPTY: &str = "the knowledge base is empty; add documents first: corbie add PATH";
-/// So many documents are listed where a name may mean several; their ids are in `corbie show`.
+/// Maximum number of documents listed for an ambiguous name; `corbie show` lists all.
 const MOST_LISTED: usize = 20;
 
 impl Failure {
@@ -74,7 +74,7 @@ impl Failure {
         Failure::Argument { parameter, message: message.into() }
     }
 
-    /// The object that programs read.
+    /// The error as a JSON object.
     pub(in crate::cli) fn reply(&self) -> Value {
         let mut reply = json!({ "success": false, "error": self.code(), "message": self.to_string() });
         match self {
@@ -103,12 +103,12 @@ impl Failure {
         reply
     }
 
-    /// Whether what was typed is wrong, and nothing was begun.
+    /// Whether the arguments are invalid, so that no work was started.
     pub(in crate::cli) fn is_wrong_usage(&self) -> bool {
         self.code() == "invalid_parameter"
     }
 
-    /// A word that stays the same, that of the tools where they have one.
+    /// Stable error code; that of the tool, if there is one.
     fn code(&self) -> &str {
         match self {
             Failure::Tool(reply) => text(reply, "error"),
@@ -135,7 +135,7 @@ impl Failure {
     }
 }
 
-/// What a tool says, with the next step as it is typed here.
+/// The message of a tool error, with the next step as a command.
 fn reason(reply: &Value) -> String {
     match (reply["error"].as_str(), reply["message"].as_str()) {
         (Some("empty_knowledge_base"), _) => EMPTY.into(),
@@ -145,7 +145,7 @@ fn reason(reply: &Value) -> String {
     }
 }
 
-/// Which bases could be meant.
+/// Suggests existing bases.
 fn choice(base: &str, bases: &[String]) -> String {
     match bases {
         [] => format!("there is none yet, and `corbie add --base {base} PATH` makes it"),
@@ -154,7 +154,7 @@ fn choice(base: &str, bases: &[String]) -> String {
     }
 }
 
-/// A line for each document: its id, and where its file stands.
+/// One line per document: its id and its path.
 fn list(documents: &[Value]) -> String {
     let line = |document: &Value| {
         let place = document["file_path"].as_str().unwrap_or(text(document, "filename"));

@@ -1,4 +1,4 @@
-//! Documents and tasks as people name them: by a beginning of an id that only one has, documents by their file too.
+//! Resolves documents and tasks from a unique id prefix, documents also from a file name or path.
 
 use std::path::Path;
 
@@ -10,12 +10,12 @@ use super::{Common, text};
 use crate::cli::one_line;
 use crate::knowledge::document::DocumentId;
 
-/// So many documents are listed at a time.
+/// Page size for listing documents.
 const PAGE: usize = 1000;
-/// As much of what was typed is repeated.
+/// Maximum length of user input in a message.
 const REPEATED: usize = 100;
 
-/// The one task whose id begins so.
+/// The only task whose id has this prefix.
 pub(super) fn task(beginning: &str, ids: &[String]) -> Result<String, Failure> {
     let mut found = ids.iter().filter(|id| begins(id, beginning));
     match (found.next(), found.count()) {
@@ -25,7 +25,7 @@ pub(super) fn task(beginning: &str, ids: &[String]) -> Result<String, Failure> {
     }
 }
 
-/// The documents that are meant. Only whole ids need no look at all there are.
+/// Resolves documents. The list of all documents is needed only for incomplete ids.
 pub(super) async fn documents(peer: &Peer, common: &Common, typed: &[String]) -> Result<Vec<String>, Failure> {
     let whole = |text: &String| text.parse::<DocumentId>().map(|id| id.to_string()).ok();
     let mut known = Vec::new();
@@ -45,8 +45,8 @@ pub(super) async fn documents(peer: &Peer, common: &Common, typed: &[String]) ->
     Ok(found)
 }
 
-/// The one document with this path, this filename or this beginning of an id. A path says more than a name, as several files
-/// may have that; where a name is also the beginning of another's id, nobody guesses.
+/// The only document with this path, file name or id prefix. A path takes precedence, because several files may have
+/// the same name. If the text is the name of one document and an id prefix of another, it is ambiguous.
 fn document(typed: &str, documents: &[Value]) -> Result<String, Failure> {
     let path = std::path::absolute(Path::new(typed)).ok();
     let path = path.as_ref().and_then(|path| path.to_str());
@@ -73,7 +73,7 @@ fn repeated(typed: &str) -> String {
     one_line(&typed.chars().take(REPEATED).collect::<String>())
 }
 
-/// What tells a document from others of the same name.
+/// The fields that distinguish documents of the same name.
 fn brief(document: &Value) -> Value {
     let mut brief = json!({ "id": document["id"], "filename": document["filename"] });
     if let Some(path) = document.get("file_path") {

@@ -1,11 +1,11 @@
-//! Ctrl-C, for a command that has something to undo.
+//! Ctrl-C handling for a command that has to clean up.
 
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::cli::ending::INTERRUPTED;
 
-/// Watches for as long as it is kept.
+/// Watches for Ctrl-C until it is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupt {
     asked: CancellationToken,
@@ -13,7 +13,7 @@ pub(super) struct Interrupt {
 }
 
 impl Interrupt {
-    /// The first one asks for an orderly end, the second one ends the program: something may hang.
+    /// The first Ctrl-C requests a graceful shutdown, the second exits immediately, because the shutdown may hang.
     pub(super) fn watch() -> Interrupt {
         let asked = CancellationToken::new();
         let ask = asked.clone();
@@ -28,7 +28,7 @@ impl Interrupt {
         Interrupt { asked, _watching: AbortOnDropHandle::new(watching) }
     }
 
-    /// Ends when it was asked for.
+    /// Resolves when shutdown was requested.
     pub(super) async fn asked(&self) {
         self.asked.cancelled().await;
     }

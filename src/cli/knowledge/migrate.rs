@@ -1,6 +1,6 @@
-//! `corbie knowledge migrate`: moves a knowledge base into a database, or back into a file.
+//! `corbie knowledge migrate`: moves a knowledge base to PostgreSQL, or back to SQLite.
 //!
-//! The move itself is in `knowledge::store::moved`; here is what is typed and what is told.
+//! The migration is implemented in `knowledge::store::moved`; this file parses the arguments and prints the report.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
@@ -36,15 +36,15 @@ pub(in crate::cli) struct Migrate {
     format: Format,
 }
 
-/// Where a knowledge base lies.
+/// Location of a knowledge base.
 enum At {
     Folder(PathBuf),
     Database(Box<postgres::Address>),
 }
 
-/// What to do where the sides differ.
+/// Advice if source and target differ.
 const NEXT: &str = "do not use the new one yet: clear it, and move again with nobody using either";
-/// Where nobody sees a line that changes, one is written so often.
+/// Interval of progress lines without a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(command: &Migrate, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -60,7 +60,7 @@ pub(super) async fn run(command: &Migrate, loaded: &Loaded, out: &mut dyn Write)
     {
         return Err(Failure::argument("to", "`--from` and `--to` name the same folder; name two").into());
     }
-    // From here on an interruption ends in order.
+    // From here on an interruption is handled gracefully.
     let interrupt = Interrupt::watch();
     let mut shown = Shown::new();
     let stop = CancellationToken::new();
@@ -78,7 +78,7 @@ pub(super) async fn run(command: &Migrate, loaded: &Loaded, out: &mut dyn Write)
 }
 
 impl At {
-    /// What an argument names. It may hold a password, so that it is not repeated.
+    /// Parses an argument. Errors do not repeat it, because it may contain a password.
     fn read(parameter: &'static str, text: &str, loaded: &Loaded) -> Result<At, Failure> {
         let wrong = |message: String| Failure::argument(parameter, format!("`--{parameter}`: {message}"));
         let named = match text.strip_prefix("env:") {
@@ -107,7 +107,7 @@ impl At {
     }
 }
 
-/// A folder that is not there yet is no other's.
+/// Compares canonical paths. A folder that does not exist yet equals no other.
 fn is_same(one: &PathBuf, other: &PathBuf) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
@@ -179,7 +179,7 @@ fn write(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-/// How far it is: a line that changes on a terminal, elsewhere a line now and then.
+/// Progress: one updated line on a terminal, otherwise a line at intervals.
 struct Shown {
     progress: Progress,
     lines: bool,
@@ -206,7 +206,7 @@ impl Shown {
         self.progress.tell(&line);
         if self.lines && self.last.elapsed() >= LINE_EVERY {
             self.last = Instant::now();
-            // Nobody can be told that stderr cannot be written to.
+            // A failed write to stderr cannot be reported.
             let _ = writeln!(io::stderr(), "corbie: {line}");
         }
     }

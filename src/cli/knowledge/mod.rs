@@ -1,7 +1,8 @@
-//! The knowledge base on the command line, one file a command.
+//! Knowledge base commands, one file each.
 //!
-//! A command asks the server that has the base open, and where there is none it is the server itself; `peer` hides
-//! which. So a command says what the tool of the same purpose says, and `--json` prints the tool's own object.
+//! A command calls the tools of the server that has the knowledge base open. Without a server, it calls them in its own
+//! process; `peer` hides the difference. The output corresponds to that of the tool, and `--json` prints the tool's
+//! result.
 
 mod add;
 pub(super) mod base;
@@ -68,7 +69,7 @@ pub(super) struct Common {
     pub(super) json: bool,
 }
 
-/// What these commands tell by themselves, so that the log need not.
+/// Log targets that are silenced, because these commands report the same themselves.
 pub(super) const TOLD: &[&str] = super::ask::TOLD;
 
 pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -82,14 +83,14 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
     })
 }
 
-/// Runs a command that asks tools.
+/// Runs a command that calls tools.
 async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
     match command {
         Command::Add(command) => command.check()?,
         Command::Search(command) => command.check()?,
         _ => {}
     }
-    // From here on, so that no moment is left in which it would end the program half way.
+    // Installed before opening, so that no interruption can end the process halfway.
     let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
     let opening = Progress::of("opening the knowledge base …");
     let peer = match command {
@@ -111,7 +112,7 @@ async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> E
 }
 
 impl Command {
-    /// Whether it has something to undo or to tell when it is interrupted.
+    /// Whether the command handles interruptions itself.
     pub(super) fn undoes(&self) -> bool {
         matches!(self, Command::Add(_) | Command::Knowledge(keep::Command::Migrate(_)))
     }
@@ -122,7 +123,7 @@ impl Common {
         self.knowledge_base.as_ref().map(BaseName::as_str)
     }
 
-    /// The arguments of a tool, with the base that is meant.
+    /// Adds the selected knowledge base to the arguments of a tool.
     fn arguments(&self, mut arguments: Value) -> Value {
         if let Some(name) = &self.knowledge_base {
             arguments["knowledge_base"] = json!(name);
@@ -131,7 +132,7 @@ impl Common {
     }
 }
 
-/// A member that is a text.
+/// A string member, or an empty string.
 pub(super) fn text<'v>(value: &'v Value, member: &str) -> &'v str {
     value[member].as_str().unwrap_or_default()
 }
@@ -145,7 +146,7 @@ fn counted(count: u64, one: &str) -> String {
     format!("{count} {one}{}", if count == 1 { "" } else { "s" })
 }
 
-/// A size for people. The contract's MB is 1,048,576 bytes (K-28).
+/// A human-readable size. The specification's MB is 1,048,576 bytes (K-28).
 fn size(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),

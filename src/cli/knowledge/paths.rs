@@ -1,10 +1,10 @@
-//! Paths as a server can read them: it works in another folder.
+//! Makes paths absolute, because a server has another working directory.
 
 use std::path::{Path, absolute};
 
 use super::failure::Failure;
 
-/// Files, folders and patterns, all absolute.
+/// Absolute files, folders and patterns.
 pub(super) fn resolve(paths: &[String]) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let here = std::env::current_dir()?;
     paths.iter().map(|path| Ok(resolved(path, &here).map_err(|why| Failure::argument("paths", why))?)).collect()
@@ -21,7 +21,7 @@ fn resolved(path: &str, here: &Path) -> Result<String, String> {
     if given.is_absolute() {
         return Ok(path.to_owned());
     }
-    // What the folder is called is no pattern.
+    // The working directory is literal text, not a pattern.
     let folder = globset::escape(here.to_str().ok_or_else(not_text)?);
     let pattern = path.strip_prefix("./").unwrap_or(path);
     Ok(format!("{}/{pattern}", folder.trim_end_matches('/')))

@@ -1,6 +1,6 @@
-//! Who does the work: a server that has the knowledge base open, or this process.
+//! Backend of the knowledge commands: a running server or this process.
 //!
-//! A server is asked where there is one: it has the index in memory, and it goes on when the command has ended.
+//! A running server is preferred: it has the index in memory, and continues the work after the command exits.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,20 +17,20 @@ use crate::knowledge::local;
 #[derive(Debug)]
 pub(in crate::cli) enum Peer {
     Server(LineClient),
-    /// Nobody else has it open, or at least nobody who answers.
+    /// No other process has the knowledge base open, or it does not respond.
     Own(Box<App>),
 }
 
-/// What was begun has so long to come to an end.
+/// Timeout for finishing work that has started.
 const FINISH: Duration = Duration::from_secs(60);
-/// A server that says nothing for so long hangs, or is stopped.
+/// Timeout after which a server counts as hanging or stopped.
 const GREETING: Duration = Duration::from_secs(3);
 
-/// A server that has the knowledge base open and answers. Who waits for one that does not is told what happens instead.
+/// The server that has the knowledge base open, if it responds. A timeout is reported on stderr.
 pub(super) async fn server(storage: &Path) -> Result<Option<LineClient>, Failure> {
     let Some(client) = local::connect(storage).await? else { return Ok(None) };
     Ok(match timeout(GREETING, client.call("ping", &json!({}))).await {
-        // One that is about to end, or has no room, hangs up.
+        // A server that is shutting down, or is at its connection limit, closes the connection.
         Ok(answer) => answer.is_ok().then_some(client),
         Err(_) => {
             let _ = writeln!(
@@ -54,7 +54,7 @@ impl Peer {
         }
     }
 
-    /// The same for commands that are here for a moment: they do not begin what others left behind.
+    /// The same for short commands, which do not resume the tasks of other processes.
     pub(in crate::cli) async fn find_for_a_moment(config: &Config) -> Result<Peer, Box<dyn std::error::Error>> {
         let peer = Peer::find(config).await?;
         if let Peer::Own(app) = &peer
@@ -65,7 +65,7 @@ impl Peer {
         Ok(peer)
     }
 
-    /// Calls a tool and gives its object, if that tells of a success.
+    /// Calls a tool and returns its result, or its error as a failure.
     pub(in crate::cli) async fn call(&self, tool: &str, arguments: Value) -> Result<Value, Failure> {
         let result = self.request("tools/call", &json!({ "name": tool, "arguments": arguments })).await?;
         let reply = result["content"][0]["text"].as_str().and_then(|text| serde_json::from_str(text).ok());
@@ -76,7 +76,7 @@ impl Peer {
         }
     }
 
-    /// Cancels a task that was begun over this peer; false if it has ended already.
+    /// Cancels a task that this backend started. Returns false if it has already ended.
     pub(in crate::cli) async fn cancel(&self, task: &str) -> Result<bool, Failure> {
         match self.request("tools/cancel", &json!({ "taskId": task })).await {
             Ok(_) => Ok(true),
@@ -99,14 +99,14 @@ impl Peer {
         }
     }
 
-    /// Sees which models can be asked. A server has done so.
+    /// Detects local model servers. A running server has already done so.
     pub(in crate::cli) async fn look_for_models(&self) {
         if let Peer::Own(app) = self {
             app.router.pool().detect().await;
         }
     }
 
-    /// Lets what was begun come to an end, and the index be written.
+    /// Waits for running work, then saves the index.
     pub(in crate::cli) async fn finish(self) {
         if let Peer::Own(app) = self
             && let Some(knowledge) = &app.knowledge

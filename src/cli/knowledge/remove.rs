@@ -1,4 +1,4 @@
-//! `corbie remove`: some documents less.
+//! `corbie remove`: removes documents.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -47,7 +47,7 @@ pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> E
                 let chunks = counted(number(&reply, "chunks_removed"), "chunk");
                 writeln!(out, "removed {} ({chunks})", one_line(text(&reply, "filename")))?;
             }
-            // The others may be there all the same.
+            // Continues with the other documents.
             Err(Failure::Tool(reply)) => {
                 all = false;
                 match command.common.json {
@@ -66,7 +66,7 @@ async fn remove(peer: &Peer, command: &Remove, id: &str, confirm: bool) -> Resul
     peer.call("knowledge-remove", command.common.arguments(arguments)).await
 }
 
-/// What would be lost. The tool tells those who do not confirm.
+/// Describes what would be deleted. The tool returns it if the call is not confirmed.
 async fn described(peer: &Peer, command: &Remove, id: &str) -> Result<String, Failure> {
     match remove(peer, command, id, false).await {
         Err(Failure::Tool(reply)) if reply["error"] == "confirmation_required" => {

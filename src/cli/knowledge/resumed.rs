@@ -1,7 +1,7 @@
-//! Tells of tasks that were interrupted, and that this process goes on with.
+//! Reports interrupted tasks that this process resumes.
 //!
-//! Whoever opens the storage takes up what processes that are gone have left behind, and nobody should wonder what else is
-//! being added.
+//! A process that opens the storage adopts the tasks of terminated processes. The message explains why more documents
+//! are being added than the user requested.
 
 use std::io::Write;
 
@@ -14,23 +14,23 @@ use crate::cli::one_line;
 use crate::knowledge::Error;
 use crate::knowledge::task::{Task, TaskState};
 
-/// So many tasks are named; `corbie tasks` lists all.
+/// Maximum number of tasks in the message; `corbie tasks` lists all.
 const MOST_NAMED: usize = 5;
 
-/// A server has told nobody, and needs not: its tasks are its own.
+/// Only if this process opened the storage: the tasks of a server are not resumed here.
 pub(super) async fn tell(peer: &Peer) -> Result<(), Failure> {
     let Peer::Own(app) = peer else { return Ok(()) };
     let Some(knowledge) = &app.knowledge else { return Ok(()) };
     let failed = |error: Error| Failure::Tool(Value::Object(error.members()));
     let store = &knowledge.open().await.map_err(failed)?.store;
     let tasks = store.tasks(None, u32::MAX).await.map_err(|error| failed(error.into()))?;
-    // This process has asked for nothing yet, so what it has it has taken up. What was given up is not gone on with.
+    // This process has not created a task yet, so its tasks are adopted ones. Failed tasks are not resumed.
     let is_ours = |task: &&Task| {
         task.runner.as_deref() == Some(store.instance()) && !matches!(task.state, TaskState::Failed { .. })
     };
     let names: Vec<String> = tasks.iter().filter(is_ours).map(|task| one_line(&what(task))).collect();
     if !names.is_empty() {
-        // Whoever reads no more of it wants the documents all the same.
+        // If stderr is closed, the command continues.
         let _ = writeln!(std::io::stderr(), "corbie: {}", sentence(&names));
     }
     Ok(())

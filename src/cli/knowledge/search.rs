@@ -1,4 +1,4 @@
-//! `corbie search`: passages of documents, best first.
+//! `corbie search`: searches passages, best first.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -46,7 +46,7 @@ pub(in crate::cli) struct Search {
     pub(super) common: Common,
 }
 
-/// As many passages as the tool gives if nobody says how many, and the most it gives.
+/// Default and maximum number of passages, as in the tool.
 const USUAL: u64 = 10;
 const MOST: u64 = 50;
 
@@ -66,7 +66,7 @@ pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> E
 }
 
 impl Search {
-    /// Before anything is opened.
+    /// Validates the arguments before the knowledge base is opened.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self.words.iter().all(|word| word.trim().is_empty()) {
             true => Err(Failure::argument("query", "the query is empty; say what to look for: corbie search QUERY")),
@@ -99,7 +99,7 @@ impl Search {
     }
 }
 
-/// Passages for people: number, score, where each stands, and the part that the query is about.
+/// Prints passages: number, score, location, and the snippet that matches the query.
 pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
     let style = Style { bold: colour::suits(io::stdout().is_terminal()), indent: 3 };
     for (number, passage) in passages.iter().enumerate() {
@@ -116,7 +116,7 @@ pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut 
     Ok(())
 }
 
-/// The file, the page and the headings a passage stands under.
+/// Location of a passage: file, page and headings.
 pub(in crate::cli) fn place(passage: &Value) -> String {
     let metadata = &passage["metadata"];
     let mut place = one_line(text(passage, "filename"));

@@ -1,4 +1,4 @@
-//! `corbie show`: the documents there are, or the text of one.
+//! `corbie show`: lists documents, or prints the text of one.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -54,7 +54,7 @@ enum Order {
     Desc,
 }
 
-/// The most that one call gives of a text.
+/// Limits of one tool call.
 const CHARACTERS: u64 = 500_000;
 const PAGES: u64 = 1000;
 
@@ -119,7 +119,7 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
 }
 
 fn row(document: &Value) -> Vec<String> {
-    // To the minute; the JSON has the rest.
+    // To the minute; the JSON output has the complete timestamp.
     let added: String = text(document, "date_added").chars().take("2026-01-31T12:00".len()).collect();
     vec![
         one_line(text(document, "processing_status")),
@@ -132,7 +132,7 @@ fn row(document: &Value) -> Vec<String> {
     ]
 }
 
-/// Prints all pages, or one, with as many calls as that takes.
+/// Prints all pages, or one, with as many tool calls as necessary.
 async fn write_text(
     command: &Show,
     id: &str,
@@ -174,7 +174,7 @@ async fn write_text(
     Ok(())
 }
 
-/// What was printed before the text that is next.
+/// The position of the next text relative to the previous output.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Part {
     First,

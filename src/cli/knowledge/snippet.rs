@@ -1,31 +1,31 @@
-//! The part of a passage where a query's words stand, with those words marked.
+//! Snippet of a passage around the query terms, with the terms highlighted.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use crate::cli::screen::{BOLD, PLAIN};
 
-/// Lines of text, and how the words that were looked for are shown in them.
+/// Style of a snippet.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::cli) struct Style {
     pub(in crate::cli) bold: bool,
-    /// Before each line.
+    /// Spaces before each line.
     pub(in crate::cli) indent: usize,
 }
 
-/// How much of a passage is shown, in characters.
+/// Length of a snippet, in characters.
 const LENGTH: usize = 320;
-/// How much of that stands before the first word.
+/// Characters before the first term.
 const LEAD: usize = 60;
 const WIDTH: usize = 96;
 
-/// A place in a text with a word of the query, and which of them it is.
+/// An occurrence of a query term, and the index of the term.
 struct Mark {
     at: Range<usize>,
     word: usize,
 }
 
-/// The lines to print. The passage may say anything; nothing in them moves the cursor.
+/// The lines to print. The passage is untrusted and is sanitized.
 pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<String> {
     let passage = crate::cli::one_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
     let marks = marks(&passage, &words(query));
@@ -56,7 +56,7 @@ pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<S
     lines.iter().map(|line| format!("{indent}{line}")).collect()
 }
 
-/// The words that are worth marking. Short ones stand everywhere.
+/// The query terms to highlight. Very short ones are excluded, because they occur everywhere.
 fn words(query: &str) -> Vec<String> {
     let all: Vec<String> =
         pieces(query).map(|at| query[at].to_lowercase()).collect::<HashSet<_>>().into_iter().collect();
@@ -83,7 +83,7 @@ fn marks(text: &str, words: &[String]) -> Vec<Mark> {
     pieces(text).filter_map(find).collect()
 }
 
-/// The same word, or another form of it: `invoice` and `invoices`.
+/// Whether two words are the same or inflections, such as `invoice` and `invoices`.
 fn alike(one: &str, other: &str) -> bool {
     const STEM: usize = 4;
     const ENDING: usize = 3;
@@ -93,7 +93,7 @@ fn alike(one: &str, other: &str) -> bool {
             && long.strip_prefix(short).is_some_and(|ending| ending.chars().count() <= ENDING))
 }
 
-/// The part with most of the words, from the beginning of a word to the end of one.
+/// The range with the most distinct terms, aligned to word boundaries.
 fn window(text: &str, marks: &[Mark]) -> Range<usize> {
     let ahead = |from: usize, count: usize| {
         text[from..].char_indices().nth(count).map_or(text.len(), |(length, _)| from + length)
@@ -103,12 +103,12 @@ fn window(text: &str, marks: &[Mark]) -> Range<usize> {
         let within = marks.iter().filter(|mark| mark.at.start >= from.at.start && mark.at.end <= end);
         within.map(|mark| mark.word).collect::<HashSet<_>>().len()
     };
-    // Of equals the first, as it comes before the last in a reversed order.
+    // Reversed, because `max_by_key` returns the last maximum, and the first occurrence is wanted.
     let best = marks.iter().rev().max_by_key(|mark| distinct(mark)).map_or(0, |mark| mark.at.start);
     let start = text[..best].char_indices().rev().nth(LEAD - 1).map_or(0, |(at, _)| at);
     let start = match start {
         0 => 0,
-        // A word that has no beginning here is left out, unless it is all there is.
+        // A word that is cut off at the start is skipped, unless the window would be empty.
         cut => text[cut..best].find(' ').map_or(best, |space| cut + space + 1),
     };
     let end = ahead(start, LENGTH);

@@ -1,4 +1,4 @@
-//! `corbie status`: how much there is, and how it is doing.
+//! `corbie status`: statistics and health of the knowledge base.
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ pub(in crate::cli) struct Status {
     pub(super) common: Common,
 }
 
-/// Exits with 1 where something is wrong, so that a script can tell.
+/// Exits with 1 if there is a problem, for scripts.
 pub(super) async fn run(command: &Status, peer: &Peer, out: &mut dyn Write) -> End {
     base::must_exist(peer, command.common.base()).await?;
     let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;

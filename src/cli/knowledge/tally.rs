@@ -1,4 +1,4 @@
-//! What became of all files that were to be added, in one line.
+//! Summary of an import in one line.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::{counted, number};
 use crate::cli::one_line;
 use crate::knowledge::LEAVING;
 
-/// The files of all tasks of a command.
+/// File counts over all tasks of a command.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Tally {
     files: u64,
@@ -17,15 +17,15 @@ pub(super) struct Tally {
     unchanged: u64,
     pub(super) failed: u64,
     skipped: u64,
-    /// How many of those that were passed over are of each kind, such as `.py`.
+    /// Number of skipped files by kind, such as `.py`.
     kinds: BTreeMap<String, u64>,
 }
 
-/// So many kinds of files that were passed over are named; `--json` has them all.
+/// Maximum number of kinds in the summary; `--json` has all.
 const MOST_KINDS: usize = 5;
 
 impl Tally {
-    /// Of one task.
+    /// The counts of one task.
     pub(super) fn of(result: &Value) -> Tally {
         let mut tally = Tally::default();
         tally.add(result);
@@ -55,12 +55,12 @@ impl Tally {
         format!("{}: {}{skipped}", counted(files, "file"), parts.collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether links were skipped as they leave their folder.
+    /// Whether symbolic links were skipped because they point outside of their folder.
     pub(super) fn skipped_links(&self) -> bool {
         self.kinds.contains_key(LEAVING)
     }
 
-    /// What was passed over, the most first.
+    /// The skipped kinds, most frequent first.
     fn skipped(&self) -> Option<String> {
         let mut kinds: Vec<(&String, u64)> = self.kinds.iter().map(|(kind, count)| (kind, *count)).collect();
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));

@@ -1,6 +1,7 @@
-//! `corbie tasks`: what is being added, by whomever, and what became of it.
+//! `corbie tasks`: lists and cancels the tasks of all processes.
 //!
-//! The store knows all tasks of all processes, so it is asked itself; how far a running one is, only its process knows.
+//! The tasks are read from the store, which has those of all processes. Only the process that runs a task knows its
+//! exact progress.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -80,12 +81,12 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
     }
 }
 
-/// The store itself, without the work on it that others have left behind.
+/// Opens the store without adopting the tasks of other processes.
 async fn store(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
     Ok(kept::store(&loaded.config.knowledge, &keep::storage(loaded)?).await?)
 }
 
-/// Whoever runs it looks whether it still may, and nothing is written for a task that is cancelled.
+/// The process that runs the task checks its state, and writes nothing for a cancelled task.
 async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Write) -> End {
     let store = match kept::is_there(&loaded.config.knowledge) {
         true => Some(store(loaded).await?),
@@ -110,7 +111,7 @@ async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Writ
     Ok(ExitCode::SUCCESS)
 }
 
-/// How far a task is, where somebody can be asked.
+/// Progress of a task, if it is available.
 async fn progress(task: &Task, server: Option<&LineClient>) -> Option<f64> {
     match &task.state {
         TaskState::Completed(_) => return Some(1.0),
@@ -153,7 +154,7 @@ fn described(task: &Task, progress: Option<f64>) -> Value {
     shown
 }
 
-/// The file, or the first of the paths it was asked for.
+/// The file of a task, or the first of its paths.
 pub(super) fn what(task: &Task) -> String {
     if let Some(filename) = &task.filename {
         return filename.clone();
