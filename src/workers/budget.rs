@@ -1,40 +1,40 @@
-//! How much processor time one document may take, by its size and format.
+//! CPU time budget of one document, by size and format.
 //!
-//! A small file that keeps a processor busy for minutes was made to do so, so it gets a share of `documents.cpu` and only a
-//! large one all of it. Of 257 real files none took more than 0.7 s without OCR, and 2 to 11 MB of text, tables or drawings
-//! less than 1.4 s: the smallest budget is about 30 times what honest files need. Time is processor time, so that a slow or
-//! busy machine does not matter. What OCR takes is counted apart.
+//! A small file that uses minutes of CPU time is hostile, so it gets a fraction of `documents.cpu`, and only a large
+//! file gets all of it. Of 257 real files none took more than 0.7 s without OCR, and 2 to 11 MB of text, tables or
+//! drawings took less than 1.4 s: the smallest budget is about 30 times the need of legitimate files. The limit is CPU
+//! time and not wall-clock time, so a slow or busy machine does not affect it. OCR is accounted separately.
 
 use std::time::Duration;
 
 use corbie_extract::Format;
 
-/// Processor time for one document, in seconds.
+/// CPU time for one document, in seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Budget {
-    /// For everything but OCR: the soft limit, raised for each look while it lasts.
+    /// For everything except OCR: the soft limit, raised during each OCR job.
     pub(super) reading: u64,
-    /// For all of it, however many pictures are read: less than this must not be left of a worker's hard limit.
+    /// Including all OCR jobs. A worker is reused only if its hard limit leaves at least this much.
     pub(super) total: u64,
 }
 
-/// Budgets are in shares of this size of `documents.cpu`.
+/// Number of shares into which `documents.cpu` is divided.
 const SHARES: u64 = 24;
-/// A picture that OCR reads takes as many bytes of a file at least, with few exceptions.
+/// Minimum size in bytes of an image that OCR reads, with few exceptions. Bounds the number of OCR jobs.
 const BYTES_PER_LOOK: u64 = 8 << 10;
 const MIN_LOOKS: u64 = 4;
-/// A worker may use so many times `documents.cpu` before it is replaced.
+/// Hard limit of a worker, as a multiple of `documents.cpu`. The worker is then replaced.
 const LIFETIME: u64 = 4;
-/// Limits are in whole seconds, and the soft one must be reached before the hard one.
+/// Limits are whole seconds, and the soft limit must be reached before the hard one.
 const MARGIN: u64 = 3;
 
 impl Budget {
-    /// `look_seconds` is what one look of OCR may take; 0 if there is none.
+    /// `look_seconds` is the budget of one OCR job; 0 without OCR.
     pub(super) fn new(cpu: Duration, format: Option<Format>, bytes: u64, look_seconds: u64) -> Budget {
         let (base, per_mib) = match format {
             Some(Format::Svg | Format::Jpg | Format::Png | Format::Text | Format::Markdown | Format::Csv) => (4, 1),
             Some(Format::Docx | Format::Pptx | Format::Xlsx | Format::Html) => (4, 3),
-            // Its pages are drawn where OCR reads them.
+            // PDF pages are rendered for OCR.
             Some(Format::Pdf) | None => (8, 4),
         };
         let shares = bytes.div_ceil(1 << 20).saturating_mul(per_mib).saturating_add(base).min(SHARES);
@@ -47,7 +47,7 @@ impl Budget {
         Budget { reading, total }
     }
 
-    /// The hard limit of a worker that begins with this document.
+    /// Hard limit of a worker whose first document has this budget.
     pub(super) fn lifetime(self, cpu: Duration) -> u64 {
         self.total.max(cpu.as_secs().saturating_mul(LIFETIME))
     }
@@ -70,7 +70,7 @@ mod tests {
             assert_eq!(reading(format, 100 << 20), 120);
             assert_eq!(reading(format, u64::MAX), 120);
         }
-        // A higher setting gives every file more, so that raising it helps.
+        // A higher setting raises the budget of every file.
         assert_eq!(Budget::new(2 * CPU, Some(Format::Svg), 6_000, 0).reading, 50);
         assert_eq!(Budget::new(Duration::from_millis(1), Some(Format::Svg), 6_000, 0).reading, 1);
     }

@@ -1,4 +1,4 @@
-//! The worker itself: confined, it reads documents until nobody has any more.
+//! Worker process: enters the sandbox, then extracts documents until stdin ends.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,9 +14,9 @@ use super::message::{Job, LARGEST, Ocr, Said};
 use super::seeing::Seeing;
 use super::wire::Wire;
 
-/// Runs until stdin ends. It dies with whoever started it, also in the middle of a document.
+/// Runs until stdin ends. The process exits when its parent dies, even while it extracts a document.
 pub fn run(memory: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
-    // Its words would be lost among those of whoever started it.
+    // Panic messages are dropped, because stderr is discarded.
     std::panic::set_hook(Box::new(|_| {}));
     let mut wire = Wire::new();
     let eyes = match confine(memory) {
@@ -29,7 +29,7 @@ pub fn run(memory: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
     wire.say(&Said::Ready)?;
     let mut is_first = true;
     while let Some((job, bytes)) = wire.next()? {
-        // Only before a byte of any document was read: after that, this process may be somebody else's.
+        // Only before the first byte of a document is read: afterwards the process may be compromised.
         if std::mem::take(&mut is_first) {
             confine::processor_lifetime(job.cpu_lifetime)?;
         }
@@ -40,13 +40,13 @@ pub fn run(memory: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Gives everything up, before a byte of a document is there.
+/// Enters the sandbox before the first byte of a document is read.
 fn confine(memory: u64) -> Result<Eyes, Box<dyn std::error::Error>> {
-    // Both ask the system by its files.
+    // Both read files of the operating system.
     let (mapped, count) = (confine::Mapped::open(), eyes::count());
-    // What binds a thread binds those that it starts, but none that are there.
+    // Landlock applies to threads started later, but not to existing ones.
     confine::files()?;
-    // A thread that begins needs more than one that runs.
+    // Starting a thread needs more permissions than running one, so all threads must have started.
     let begun = Arc::new(Barrier::new(2 + count));
     let eyes = Eyes::open(count, &begun)?;
     let other = begun.clone();
@@ -60,7 +60,7 @@ fn confine(memory: u64) -> Result<Eyes, Box<dyn std::error::Error>> {
     Ok(eyes)
 }
 
-/// The other end of stdin is closed when whoever started this is gone.
+/// Polls stdin, which hangs up when the parent dies.
 fn end_with_parent() {
     loop {
         let stdin = io::stdin();
@@ -72,7 +72,7 @@ fn end_with_parent() {
     }
 }
 
-/// Reads one document. A parser that panics fails this document alone, and pages before that are kept.
+/// Extracts one document. A panic of a parser fails only this document, and the pages before it are retained.
 fn read(bytes: &Arc<Vec<u8>>, job: &Job, eyes: &Eyes, wire: &mut Wire<'_>) -> Said {
     let (format, warning) = match corbie_extract::resolve(job.named, bytes) {
         Ok(resolved) => resolved,
@@ -101,7 +101,7 @@ fn failed(error: &Error) -> Said {
     Said::Failed { kind: error.kind().into(), message: message(error) }
 }
 
-/// With the setting that can be raised, where there is one.
+/// Adds the name of the setting that raises the limit, if any.
 fn message(error: &Error) -> String {
     let setting = match error {
         Error::TooMuch { what: "pages" | "slides" | "sheets", .. } => "max_pages",

@@ -1,8 +1,8 @@
-//! Gives up everything that reading a document does not need. There is no way back.
+//! Sandbox: drops every capability that extraction does not need. This is irreversible.
 
 use std::io;
 
-/// What is mapped, as the system tells it. Opened while files can be.
+/// Mapped memory of this process. Opened while the process can still open files.
 #[derive(Debug)]
 pub(super) struct Mapped(Option<std::fs::File>);
 
@@ -11,7 +11,7 @@ impl Mapped {
         Mapped(std::fs::File::open("/proc/self/statm").ok())
     }
 
-    /// In bytes. This program has its models inside, and its threads have room of their own.
+    /// In bytes. Includes the embedded models and the thread stacks.
     fn now(mut self) -> u64 {
         use std::io::Read;
         let mut text = String::new();
@@ -21,18 +21,18 @@ impl Mapped {
     }
 }
 
-/// How much memory it may map from now on, in bytes.
+/// Limits the memory that can be mapped in addition, in bytes.
 pub(super) fn memory(bytes: u64, mapped: Mapped) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, setrlimit};
     let most = |number| Rlimit { current: Some(number), maximum: Some(number) };
     setrlimit(Resource::As, most(mapped.now().saturating_add(bytes)))?;
-    // What was in memory when it crashed is nobody's business, and it has nothing to write.
+    // No core dumps, because they may contain document content, and no file writes.
     setrlimit(Resource::Core, most(0))?;
     Ok(setrlimit(Resource::Fsize, most(0))?)
 }
 
-/// How much processor time it may take from now on until its end, in seconds. The system kills it beyond that, and it cannot
-/// raise the limit again.
+/// Sets the hard limit of CPU time until the process ends, in seconds. The kernel kills the process beyond it, and the
+/// process cannot raise it again.
 pub(super) fn processor_lifetime(seconds: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limits = getrlimit(Resource::Cpu);
@@ -42,7 +42,8 @@ pub(super) fn processor_lifetime(seconds: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(current), maximum: Some(maximum) })?)
 }
 
-/// How much more of a processor it may take from now on, in seconds, within its lifetime. Beyond it, the system ends it.
+/// Sets the soft limit of CPU time from now on, in seconds, within the hard limit. Beyond it, the kernel terminates the
+/// process.
 pub(super) fn processor(seconds: u64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limits = getrlimit(Resource::Cpu);
@@ -51,13 +52,13 @@ pub(super) fn processor(seconds: u64) -> io::Result<()> {
     Ok(setrlimit(Resource::Cpu, Rlimit { current: Some(most), ..limits })?)
 }
 
-/// What it has taken so far, in whole seconds.
+/// CPU time used so far, in whole seconds.
 fn processor_time() -> u64 {
     use rustix::time::{ClockId, clock_gettime};
     u64::try_from(clock_gettime(ClockId::ProcessCPUTime).tv_sec).unwrap_or_default()
 }
 
-/// Lets it take so many seconds of a processor more than that, or fewer.
+/// Raises or lowers the soft limit by seconds.
 pub(super) fn longer(seconds: i64) -> io::Result<()> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limits = getrlimit(Resource::Cpu);
@@ -65,7 +66,8 @@ pub(super) fn longer(seconds: i64) -> io::Result<()> {
     Ok(setrlimit(Resource::Cpu, Rlimit { current: limits.current.map(longer), ..limits })?)
 }
 
-/// No files, by Landlock, as far as this kernel has it; whether it has. What is open already stays open.
+/// Denies file and network access by Landlock as far as the kernel supports it. Returns whether it does. Open files
+/// remain usable.
 #[cfg(target_os = "linux")]
 pub(super) fn files() -> Result<bool, Box<dyn std::error::Error>> {
     use landlock::{ABI, Access, AccessFs, AccessNet, Ruleset, RulesetAttr, RulesetStatus, Scope};
@@ -77,7 +79,7 @@ pub(super) fn files() -> Result<bool, Box<dyn std::error::Error>> {
     Ok(rules.create()?.restrict_self()?.ruleset != RulesetStatus::NotEnforced)
 }
 
-/// Whether files can be given up on this machine. Tried on a thread that ends with it, since there is no way back.
+/// Whether Landlock is available. Tried on a temporary thread because it is irreversible.
 #[cfg(target_os = "linux")]
 pub fn has_landlock() -> std::io::Result<bool> {
     let tried = std::thread::Builder::new().name("landlock".into()).spawn(|| files().unwrap_or(false))?;
@@ -89,8 +91,8 @@ pub fn has_landlock() -> std::io::Result<bool> {
     Ok(false)
 }
 
-/// Of all system calls only those that a program needs which computes, reads its input and writes its output, in all
-/// threads there are: no files, no network, no programs, no further threads, nothing that was open by accident.
+/// seccomp filter for all threads: allows only system calls for computation, stdin and stdout. Denies files, network,
+/// processes, new threads and inherited file descriptors.
 #[cfg(target_os = "linux")]
 pub(super) fn calls() -> Result<(), Box<dyn std::error::Error>> {
     use seccompiler::{SeccompAction, SeccompFilter, apply_filter_all_threads};
@@ -115,7 +117,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_munmap,
     libc::SYS_mremap,
     libc::SYS_madvise,
-    // Time, chance and locks.
+    // Time, randomness and locks.
     libc::SYS_clock_gettime,
     libc::SYS_clock_nanosleep,
     libc::SYS_nanosleep,
@@ -124,7 +126,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_sched_yield,
     libc::SYS_sched_getaffinity,
     libc::SYS_membarrier,
-    // Crashing and ending.
+    // Signals and exit.
     libc::SYS_rt_sigaction,
     libc::SYS_rt_sigprocmask,
     libc::SYS_rt_sigreturn,
@@ -136,7 +138,7 @@ const CALLS: &[libc::c_long] = &[
     libc::SYS_exit_group,
 ];
 
-/// Calls that are allowed with some arguments only.
+/// System calls that are allowed only with certain arguments.
 #[cfg(target_os = "linux")]
 fn conditional() -> Result<Vec<(libc::c_long, Vec<seccompiler::SeccompRule>)>, seccompiler::BackendError> {
     use seccompiler::SeccompCmpOp::{Eq, MaskedEq};
@@ -154,12 +156,12 @@ fn conditional() -> Result<Vec<(libc::c_long, Vec<seccompiler::SeccompRule>)>, s
         (libc::SYS_readv, vec![input()?]),
         (libc::SYS_write, vec![output(1)?, output(2)?]),
         (libc::SYS_writev, vec![output(1)?, output(2)?]),
-        // Memory is never a program, nor a file.
+        // No executable and no file-backed mappings.
         (libc::SYS_mmap, vec![SeccompRule::new(vec![without(2, libc::PROT_EXEC)?, with(3, libc::MAP_ANONYMOUS)?])?]),
         (libc::SYS_mprotect, vec![SeccompRule::new(vec![without(2, libc::PROT_EXEC)?])?]),
-        // Its own processor time is limited anew for every document.
+        // The CPU limit of this process is set for every document.
         (libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(0, Eq, 0)?, is(1, Eq, libc::RLIMIT_CPU.into())?])?]),
-        // It may end itself.
+        // Signals to this process only.
         (libc::SYS_tgkill, vec![SeccompRule::new(vec![is(0, Eq, own)?])?]),
     ])
 }

@@ -1,7 +1,7 @@
-//! Threads that read pictures.
+//! OCR threads.
 //!
-//! They begin before the process gives up starting threads, and cost nothing until there is a picture: the first makes
-//! the networks, all of them use the same.
+//! They start before the sandbox forbids new threads, and use no resources until the first image arrives: the first job
+//! loads the networks, which all threads share.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -28,20 +28,20 @@ struct Task {
     answer: Sender<Answer>,
 }
 
-/// What came of a look.
+/// Result of an OCR job.
 #[derive(Debug)]
 pub(super) struct Answer {
     pub(super) shown: Shown,
-    /// How much of a processor it took.
+    /// CPU time used.
     pub(super) took: Duration,
 }
 
 type Shared = OnceLock<Result<Engine, String>>;
 
 impl Eyes {
-    /// As many as there are processor cores, but at most 4; `begun` is given for each one that has.
+    /// Starts `count` threads. Each waits at the barrier `begun`.
     pub(super) fn open(count: usize, begun: &Arc<Barrier>) -> io::Result<Eyes> {
-        // Whoever brings a picture waits until somebody is free to take it: pictures are large.
+        // Unbuffered: the caller waits until a thread is free, because images are large.
         let (tasks, taken) = sync_channel(0);
         let taken = Arc::new(Mutex::new(taken));
         let engine = Arc::new(Shared::new());
@@ -55,10 +55,10 @@ impl Eyes {
         Ok(Eyes { tasks })
     }
 
-    /// Has a picture read. The answer comes when it is there.
+    /// Submits an image. The receiver gets the result.
     pub(super) fn look(&self, picture: Raster) -> Receiver<Answer> {
         let (answer, answered) = channel();
-        // They end only with the process.
+        // Cannot fail: the threads end only with the process.
         let _ = self.tasks.send(Task { picture, answer });
         answered
     }
@@ -75,12 +75,12 @@ fn watch(tasks: &Mutex<Receiver<Task>>, engine: &Shared) {
         let begun = taken();
         let read = catch_unwind(AssertUnwindSafe(|| read(&picture, engine)));
         let shown = read.unwrap_or_else(|_| Err("reading a picture failed in a way nobody expected".into()));
-        // Nobody may want it any more.
+        // The receiver may have been dropped.
         let _ = answer.send(Answer { shown, took: taken().saturating_sub(begun) });
     }
 }
 
-/// How much of a processor this thread has taken.
+/// CPU time used by this thread.
 fn taken() -> Duration {
     Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default()
 }

@@ -1,5 +1,5 @@
-//! What is said between corbie and a worker: a length, and that many bytes of JSON. A document's own bytes follow its
-//! job as they are, and so do the dots of a picture.
+//! IPC messages between corbie and a worker: a length, followed by JSON. The bytes of a document follow its job
+//! unencoded, and so do the pixels of an image.
 
 use std::io;
 
@@ -8,72 +8,72 @@ use serde::{Deserialize, Serialize};
 
 use super::words::{Origin, Words};
 
-/// A document to read. Its bytes follow.
+/// A document to extract. Its bytes follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Job {
-    /// What its name says it is.
+    /// Format according to the file name.
     pub(super) named: Option<Format>,
-    /// Its name, if it has one.
+    /// File name, if any.
     pub(super) name: Option<String>,
     pub(super) full: bool,
     pub(super) limits: Limits,
     pub(super) sight: Sight,
-    /// How often it may look, each time for as long as that may take.
+    /// Maximum number of OCR jobs. Each has a separate timeout.
     pub(super) max_looks: usize,
-    /// Processor time for everything but OCR, in seconds: the soft limit.
+    /// CPU time for everything except OCR, in seconds: the soft limit.
     pub(super) cpu_seconds: u64,
-    /// Processor time for this and all later documents, in seconds: the hard limit, set with the first one.
+    /// CPU time for this and all later documents, in seconds: the hard limit, set with the first document.
     pub(super) cpu_lifetime: u64,
     pub(super) length: u64,
 }
 
-/// How a worker reads what is there as a picture.
+/// OCR configuration of a job.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct Sight {
     pub(super) ocr: Ocr,
-    /// It asks whoever gave it the document, instead of reading itself.
+    /// Whether the worker sends images to the parent instead of running OCR itself.
     pub(super) asks: bool,
-    /// How many more seconds of a processor each look may take.
+    /// Additional CPU seconds for each OCR job.
     pub(super) look_seconds: u64,
 }
 
-/// When text is read from pictures of it.
+/// When OCR runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Ocr {
     Off,
-    /// Where there is no other text, or hardly any (K-33).
+    /// On pages and images with little or no text (K-33).
     #[default]
     Auto,
-    /// Also where there is (K-22).
+    /// Also on pages with text (K-22).
     Force,
 }
 
-/// What a worker says.
+/// A message from a worker.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub(super) enum Said {
-    /// It is confined, and waits for documents.
+    /// The sandbox is active, and the worker waits for documents.
     Ready,
-    /// It could not be confined, and reads nothing.
+    /// The sandbox cannot be entered, and the worker exits.
     Unfit {
         why: String,
     },
-    /// It has begun, with a document of this format.
+    /// Extraction has started, with the detected format.
     Began {
         format: Format,
     },
-    /// How many pages there are.
+    /// Number of pages.
     Pages {
         count: u32,
     },
-    /// It begins to read a page, or a picture on it, by looking.
+    /// An OCR job for a page, or an image on it, starts.
     Looking {
         page: u32,
     },
-    /// What it looked at first, of what it still looks at, is read.
+    /// The oldest unfinished OCR job is done.
     Looked,
-    /// A picture that it cannot read itself. Its dots follow, a byte of gray each, and then it waits for [`Words`].
+    /// An image for OCR by the parent. Its pixels follow, one byte of gray each. The worker then waits for [`Words`].
     Show {
         width: u32,
         height: u32,
@@ -85,27 +85,27 @@ pub(super) enum Said {
     /// All pages are done.
     Done {
         summary: Box<Summary>,
-        /// Why some pictures were not read, if so.
+        /// Why OCR failed for some images, if it did.
         unread: Option<String>,
-        /// The file is a picture, and it was looked at for words in vain.
+        /// Whether the file is an image in which OCR found no text.
         wordless: bool,
     },
-    /// It cannot be read; `kind` stays the same, `message` is for people.
+    /// Extraction failed. `kind` is a stable code, `message` is for display.
     Failed {
         kind: String,
         message: String,
     },
 }
 
-/// What is answered to [`Said::Show`].
+/// Reply to [`Said::Show`].
 pub(super) type Shown = Result<Words, String>;
 
-/// Nothing that is said is larger.
+/// Maximum size of a message.
 pub(super) const LARGEST: usize = 128 << 20;
-/// Nor is all that is said about one document. What is said is kept by whoever listens.
+/// Maximum size of all messages of one document. The parent holds them in memory.
 pub(super) const LARGEST_DOCUMENT: usize = 512 << 20;
 
-/// What goes over the wire.
+/// Serializes a message with its length prefix.
 pub(super) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
     let mut frame = Frame(vec![0; 4]);
     serde_json::to_writer(&mut frame, message)?;
@@ -115,7 +115,7 @@ pub(super) fn framed(message: &impl Serialize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Grows to what may be said at most.
+/// Buffer with a size limit.
 struct Frame(Vec<u8>);
 
 impl io::Write for Frame {
@@ -132,7 +132,7 @@ impl io::Write for Frame {
     }
 }
 
-/// How long the next message is.
+/// Parses and checks the length prefix.
 pub(super) fn length(head: [u8; 4]) -> io::Result<usize> {
     let length = u32::from_le_bytes(head) as usize;
     if length <= LARGEST { Ok(length) } else { Err(io::ErrorKind::InvalidData.into()) }

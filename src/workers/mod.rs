@@ -1,14 +1,14 @@
-//! Reads documents in processes that a hostile file can neither escape nor exhaust (S-12).
+//! Sandboxed worker processes for text extraction and OCR, which a hostile file can neither escape nor exhaust (S-12).
 //!
-//! A worker is this same program, started with a hidden command. Before it sees a byte it gives up files, the network and
-//! starting programs, and bounds its own memory; then it takes one document after the other on stdin and says on stdout
-//! what it found, page by page. Whoever waits for it ends it when its time is up, and keeps the pages that were done.
+//! A worker is this same binary, started with a hidden command. Before it reads any input it drops access to files,
+//! network and processes, and limits its memory. It then reads documents from stdin and writes the extracted pages to
+//! stdout. The parent kills it at its timeout and retains the pages that were done.
 //!
-//! What is there only as a picture is drawn and read in the worker as well. Where Tesseract is to read it, the worker
-//! hands the picture back, since it cannot start programs.
+//! Pages without text are rendered and recognized in the worker as well. If Tesseract is configured, the worker sends
+//! the image to the parent, because it cannot start processes.
 //!
-//! A file may break the worker that reads it, which then sees the files that come after it. So a worker reads the documents
-//! of one tenant only: one caller, and one knowledge base of theirs.
+//! A file may compromise the worker that extracts it, and that worker would then see later files. A worker therefore
+//! serves one tenant only: one caller and one of the caller's knowledge bases.
 
 mod budget;
 pub mod child;

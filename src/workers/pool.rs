@@ -1,4 +1,5 @@
-//! A few workers, each for one tenant, replaced when they crash, have read enough or another tenant needs the room.
+//! Worker pool: each worker serves one tenant, and is replaced after a crash, after a number of documents, or when
+//! another tenant needs its slot.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -17,7 +18,7 @@ use crate::config::documents::Documents;
 use crate::config::ocr::{self, Engine};
 use crate::locked::locked;
 
-/// The workers of one program. Cheap to clone; all clones are the same. They are started when they are needed.
+/// The workers of one process, started on demand. Clones share the same pool.
 #[derive(Debug, Clone)]
 pub struct Pool(Arc<Shared>);
 
@@ -29,72 +30,73 @@ struct Shared {
     idle: Mutex<Idle>,
 }
 
-/// Workers that wait for documents.
+/// Idle workers.
 #[derive(Debug, Default)]
 struct Idle {
-    /// Those that have read some, the one that was used last at the end; no more than documents are read at a time.
+    /// Workers with a tenant, most recently used last. At most as many as documents are extracted concurrently.
     used: Vec<Worker>,
-    /// One that has read nothing. It is started once there are several tenants, so that a change costs no start.
+    /// A worker without a tenant. Started once there are several tenants, so that switching does not wait for a process
+    /// start.
     spare: Option<Worker>,
 }
 
-/// Whose document it is.
+/// Owner of a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tenant {
     pub caller: String,
     pub base: String,
 }
 
-/// A document to read.
+/// A document to extract.
 #[derive(Debug, Clone, Copy)]
 pub struct File<'a> {
     pub bytes: &'a [u8],
-    /// Its name, if it has one. A picture without words is known by it.
+    /// File name, if any. It is the description of an image without text.
     pub name: Option<&'a str>,
-    /// What its name says it is.
+    /// Format according to the file name.
     pub named: Option<Format>,
-    /// Everything an HTML page says, and not only its main part.
+    /// Whether to extract a whole HTML page instead of its main content.
     pub full: bool,
     pub ocr: Ocr,
-    /// No process reads documents of two.
+    /// A worker never serves two tenants.
     pub tenant: &'a Tenant,
 }
 
-/// A document that was read.
+/// An extracted document.
 #[derive(Debug)]
 pub struct Read {
     pub document: Document,
-    /// Why not all of it was read, if so.
+    /// Why extraction is incomplete, if it is.
     pub partial: Option<Error>,
-    /// It is a picture, and was looked at for words in vain.
+    /// Whether it is an image in which OCR found no text.
     pub wordless: bool,
 }
 
-/// What is told while a document is read.
+/// Progress of an extraction.
 #[derive(Debug, Clone, Copy)]
 pub enum Told {
-    /// How many pages there are.
+    /// Number of pages.
     Pages(u32),
-    /// This one is read as a picture, or a picture on it.
+    /// OCR runs on this page, or on an image on it.
     Looking(u32),
-    /// So many are done.
+    /// Number of pages done.
     Done(u32),
 }
 
 impl Tenant {
-    /// The user of this process, who has no knowledge base open.
+    /// The user of this process, without a knowledge base.
     pub fn local() -> Tenant {
         Tenant { caller: "local".to_owned(), base: String::new() }
     }
 }
 
-/// Why there is no document, or not all of it.
+/// Why extraction failed or is incomplete.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The document is at fault; the worker says how.
+    /// The document is the cause, as reported by the worker.
     #[error("{message}")]
     Document { kind: String, message: String },
-    /// What is there as a picture could not be read.
+    /// OCR failed.
     #[error("OCR processing failed: {0}")]
     Ocr(String),
     #[error("reading took longer than {0:?}; raise `documents.timeout`, or split the file")]
@@ -112,13 +114,13 @@ pub enum Error {
     Start(String),
 }
 
-/// After so many documents a worker is replaced: what one of them may have left behind is gone with it.
+/// Number of documents after which a worker is replaced, to discard anything that a document left behind.
 const JOBS: usize = 64;
-/// After a document of more bytes it is replaced too, and after one with more to look at: it may keep the memory that took.
+/// A worker is also replaced after a larger document or after more OCR jobs, because it may retain their memory.
 const SMALL: usize = 8 << 20;
 const FEW_LOOKS: usize = 4;
-/// How long a worker that has waited may take to say that it has begun. It says so before it reads; if it is merely slow,
-/// all that is lost is the start of another.
+/// Timeout for an idle worker to confirm a document. It confirms before it extracts. If it is only slow, the cost is
+/// one more process start.
 const ANSWERS: Duration = Duration::from_secs(5);
 
 impl Pool {
@@ -127,8 +129,8 @@ impl Pool {
         Pool(Arc::new(Shared { settings, ocr, room, idle: Mutex::default() }))
     }
 
-    /// A worker that has nothing to do and has read nothing of another tenant. One that was ended while it waited, or is near
-    /// the end of its processor time, is forgotten.
+    /// An idle worker of this tenant, or the spare one. Discards workers that have exited or are close to their CPU
+    /// limit.
     fn waiting(&self, tenant: &Tenant, budget: Budget) -> Option<Worker> {
         let settings = &self.0.settings;
         let spare = {
@@ -142,26 +144,27 @@ impl Pool {
             if idle.used.is_empty() && idle.spare.is_none() {
                 return None;
             }
-            // The new one takes the place of the one that was used longest ago.
+            // The new worker replaces the least recently used one.
             if idle.used.len() >= settings.workers() {
                 idle.used.remove(0);
             }
             idle.spare.take()
         };
-        // Without the lock, as it takes a while.
+        // Outside the lock, because starting a process takes time.
         if let Ok(worker) = Worker::start(settings.memory()) {
             locked(&self.0.idle).spare.get_or_insert(worker);
         }
         spare.and_then(|mut worker| worker.is_there().then_some(worker))
     }
 
-    /// Reads a document. Dropping the future ends the work.
+    /// Extracts a document. Dropping the future kills the worker.
     pub async fn read(&self, file: File<'_>, mut tell: impl FnMut(Told) + Send) -> Result<Read, Error> {
         let (job, budget) = self.job(&file)?;
         let _room = self.0.room.acquire().await.map_err(|error| Error::Start(error.to_string()))?;
         let (mut heard, error) = self.attempt(&file, &job, budget, &mut tell).await;
         if heard.looks > 0 && error.as_ref().is_some_and(Error::is_of_the_worker) {
-            // A picture that is too much for a worker must not cost the text around it.
+            // An image that exhausts a worker must not lose the text around it, so the document is extracted again
+            // without OCR.
             let sight = Sight { ocr: Ocr::Off, ..job.sight };
             let (again, _) = self.attempt(&file, &Job { sight, ..job }, budget, &mut |_| {}).await;
             heard.complete(again);
@@ -169,7 +172,7 @@ impl Pool {
         heard.end(error)
     }
 
-    /// Has one worker read it; why not all was read, if so.
+    /// Extracts a document with one worker. Returns the error if extraction is incomplete.
     async fn attempt(
         &self,
         file: &File<'_>,
@@ -184,7 +187,8 @@ impl Pool {
             let reading = Reading::new(job, ocr, begun + settings.timeout.get(), &mut *tell);
             let mut reading = reading.beginning_within(ANSWERS);
             let followed = reading.follow(&mut worker, file.bytes).await;
-            // What became of it while nobody looked is not the document's fault: it is stopped, or was ended.
+            // The worker failed before it confirmed the document, so the document is not the cause: the worker was
+            // suspended or killed while idle.
             if followed.is_ok() || reading.has_begun() {
                 return self.ended(followed, worker, reading, begun, file).await;
             }
@@ -203,7 +207,7 @@ impl Pool {
         self.ended(followed, worker, reading, begun, file).await
     }
 
-    /// What a worker came to. One that can read more waits for it.
+    /// Result of an extraction. Returns a reusable worker to the pool.
     async fn ended(
         &self,
         followed: io::Result<Option<Error>>,
@@ -226,7 +230,7 @@ impl Pool {
         (reading.heard, error)
     }
 
-    /// What a worker is told of a document.
+    /// The job message for a document.
     fn job(&self, file: &File<'_>) -> Result<(Job, Budget), Error> {
         let Shared { settings, ocr, .. } = &*self.0;
         let when = match (ocr.engine, file.ocr) {
@@ -237,7 +241,7 @@ impl Pool {
         let look_seconds = ocr.page_timeout.get().as_secs().max(1);
         let sight = Sight { ocr: when, asks: ocr.engine == Engine::Tesseract, look_seconds };
         let (cpu, length) = (settings.cpu.get(), file.bytes.len() as u64);
-        // Its name may say another format than it has.
+        // The extension may not match the content.
         let format = corbie_extract::resolve(file.named, file.bytes).ok().map(|(format, _)| format);
         let budget = Budget::new(cpu, format, length, if when == Ocr::Off { 0 } else { look_seconds });
         let limits = settings.limits();
@@ -260,30 +264,30 @@ impl Pool {
     }
 }
 
-/// Why a worker stopped speaking in the middle of a document.
+/// Why a worker exited during a document.
 async fn how_it_ended(worker: &mut Worker, seconds: u64) -> Error {
     use std::os::unix::process::ExitStatusExt;
-    // Asked before it is waited for, after which the system knows nothing of it.
+    // Read before waiting for the process, because its statistics disappear afterwards.
     let is_out_of_time = worker.is_out_of_time();
     let ended = tokio::time::timeout(Duration::from_secs(1), worker.ended()).await;
     let signal = ended.ok().and_then(|status| Signal::from_named_raw(status.ok()?.signal()?));
     match signal {
         Some(Signal::XCPU) => Error::ProcessorLimit { seconds },
-        // It did not end by itself, so the hard limit ended it.
+        // Killed by the kernel at the hard limit.
         Some(Signal::KILL) if is_out_of_time => Error::ProcessorLimit { seconds },
-        // It aborts itself when it gets no memory, and the system kills when there is none left for anybody.
+        // The allocator aborts when it gets no memory, and the kernel kills a process when the system is out of memory.
         Some(Signal::ABORT | Signal::KILL) => Error::Memory,
         _ => Error::Crashed,
     }
 }
 
 impl Error {
-    /// Whether the worker gave up, and not on the document.
+    /// Whether a limit or a crash of the worker ended the extraction.
     fn is_of_the_worker(&self) -> bool {
         matches!(self, Error::TimeLimit(_) | Error::ProcessorLimit { .. } | Error::Memory | Error::Crashed)
     }
 
-    /// A word that stays the same, for programs.
+    /// Stable error code for programs.
     pub fn kind(&self) -> &str {
         match self {
             Error::Document { kind, .. } => kind,

@@ -1,4 +1,4 @@
-//! One worker, seen from outside.
+//! Handle of one worker process.
 
 use std::io;
 use std::process::Stdio;
@@ -11,17 +11,17 @@ use super::budget::Budget;
 use super::message::{Job, Said, Shown, framed, length};
 use super::pool::Tenant;
 
-/// A process that waits for documents. Dropped, it and everything it started is ended.
+/// A worker process. Dropping it kills its process group.
 #[derive(Debug)]
 pub(super) struct Worker {
     child: Child,
     stdin: ChildStdin,
     stdout: ChildStdout,
-    /// How many documents it has read.
+    /// Number of extracted documents.
     pub(super) jobs: usize,
-    /// Whose documents it reads, once it has one.
+    /// Its tenant, from the first document on.
     pub(super) tenant: Option<Tenant>,
-    /// Its hard limit of processor time in seconds, once it has a document, and what it may have used of it at most.
+    /// Hard limit of CPU time in seconds, from the first document on, and the upper bound of the time used.
     lifetime: Option<u64>,
     granted: u64,
 }
@@ -29,12 +29,12 @@ pub(super) struct Worker {
 impl Worker {
     pub(super) fn start(memory: u64) -> io::Result<Worker> {
         let mut command = Command::new(program());
-        // What is in our environment may be secret.
+        // The environment may contain secrets.
         command.arg("worker").arg(memory.to_string()).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
-        // Its allocator would map a gibibyte at once, and what is mapped is what the limit counts.
+        // mimalloc would reserve a gibibyte initially, and the memory limit counts mapped memory.
         command.env("MIMALLOC_ARENA_RESERVE", "32768");
-        // Pictures come and go by the dozen of megabytes. Given back after a second, as is usual, what they leave behind is a
-        // fifth of all memory; given back at once, it takes twice the time.
+        // Images allocate and free tens of megabytes. With the default delay of one second, freed memory makes up a
+        // fifth of the total; with no delay, extraction takes twice as long.
         command.env("MIMALLOC_PURGE_DELAY", "100");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn()?;
@@ -43,31 +43,31 @@ impl Worker {
         Ok(Worker { child, stdin, stdout, jobs: 0, tenant: None, lifetime: None, granted: 0 })
     }
 
-    /// Binds it to a tenant and, with the first document, to a hard limit of processor time.
+    /// Assigns the tenant and, with the first document, the hard limit of CPU time.
     pub(super) fn assign(&mut self, tenant: &Tenant, lifetime: u64, budget: Budget) {
         self.tenant.get_or_insert_with(|| tenant.clone());
         self.lifetime.get_or_insert(lifetime);
         self.granted = self.granted.saturating_add(budget.total);
     }
 
-    /// Whether its hard limit leaves enough for a document.
+    /// Whether the hard limit leaves enough time for a document.
     pub(super) fn has_time_for(&self, budget: Budget) -> bool {
         let used = self.processor_seconds().unwrap_or(self.granted);
         self.lifetime.is_none_or(|lifetime| lifetime.saturating_sub(used) >= budget.total)
     }
 
-    /// Whether it has reached its hard limit. The system checks limits by ticks of its clock and reports times more exactly, so
-    /// the two differ by some percent.
+    /// Whether the hard limit is reached. The kernel enforces limits by clock ticks but reports times more precisely,
+    /// so the two differ by a few percent.
     pub(super) fn is_out_of_time(&self) -> bool {
         let is_over = |(used, lifetime): (u64, u64)| used >= (lifetime - lifetime / 10).saturating_sub(1);
         self.processor_seconds().zip(self.lifetime).is_some_and(is_over)
     }
 
-    /// Processor time it has taken, as the system counts it; also of one that has ended and was not waited for.
+    /// CPU time used, according to the kernel. Also works for a zombie process.
     #[cfg(target_os = "linux")]
     fn processor_seconds(&self) -> Option<u64> {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()?)).ok()?;
-        // The name of the program, in brackets, may have spaces in it. Fields 14 and 15 are user and system time.
+        // The process name in parentheses may contain spaces. Fields 14 and 15 are user and system time.
         let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
         let ticks = fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?;
         ticks.checked_div(rustix::param::clock_ticks_per_second())
@@ -78,14 +78,14 @@ impl Worker {
         None
     }
 
-    /// Hands over a document.
+    /// Sends a document.
     pub(super) async fn give(stdin: &mut ChildStdin, job: &Job, bytes: &[u8]) -> io::Result<()> {
         stdin.write_all(&framed(job)?).await?;
         stdin.write_all(bytes).await?;
         stdin.flush().await
     }
 
-    /// What it says next, and how many bytes that took.
+    /// Receives the next message and its size.
     pub(super) async fn hear(stdout: &mut ChildStdout) -> io::Result<(Said, usize)> {
         let mut head = [0; 4];
         stdout.read_exact(&mut head).await?;
@@ -95,14 +95,14 @@ impl Worker {
         Ok((serde_json::from_slice(&text)?, length))
     }
 
-    /// The dots of a picture that it shows, a byte each.
+    /// Receives the pixels of an image, one byte each.
     pub(super) async fn see(stdout: &mut ChildStdout, dots: usize) -> io::Result<Vec<u8>> {
         let mut picture = vec![0; dots];
         stdout.read_exact(&mut picture).await?;
         Ok(picture)
     }
 
-    /// Tells it what a picture says that it has shown.
+    /// Sends the OCR result of an image.
     pub(super) async fn answer(stdin: &mut ChildStdin, shown: &Shown) -> io::Result<()> {
         stdin.write_all(&framed(shown)?).await?;
         stdin.flush().await
@@ -116,7 +116,7 @@ impl Worker {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// How it ended, once it has.
+    /// Waits for the exit status.
     pub(super) async fn ended(&mut self) -> io::Result<std::process::ExitStatus> {
         self.child.wait().await
     }
@@ -128,16 +128,16 @@ impl Drop for Worker {
     }
 }
 
-/// Ends a process that leads a group, and all in it.
+/// Kills a process group by its leader.
 pub(super) fn end_group(leader: Option<u32>) {
     let leader = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(leader) = leader {
-        // They may be gone already.
+        // They may have exited already.
         let _ = kill_process_group(leader, Signal::KILL);
     }
 }
 
-/// This program, also if its file was replaced since it started.
+/// The running binary, even if its file was replaced.
 fn program() -> std::path::PathBuf {
     if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
 }

@@ -1,4 +1,4 @@
-//! What a worker says of one document, from its beginning to its end.
+//! Extraction of one document by a worker: message loop, deadlines and result.
 
 use std::collections::VecDeque;
 use std::io;
@@ -19,16 +19,16 @@ pub(super) struct Reading<'r> {
     job: &'r Job,
     ocr: &'r Ocr,
     tell: &'r mut (dyn FnMut(Told) + Send),
-    /// A look at a picture puts it off for as long as the look takes, within a bound.
+    /// Extended by the actual duration of each OCR job, up to a limit per job.
     pub(super) deadline: Instant,
-    /// Until when it must have begun, where it has not. A look puts off nothing of it: none comes before that.
+    /// Deadline for the confirmation, until it arrives. OCR does not extend it, because no OCR job starts before it.
     begins_by: Option<Instant>,
-    /// When the looks began that are not done.
+    /// Start times of the unfinished OCR jobs.
     looking: VecDeque<Instant>,
     pub(super) heard: Heard,
 }
 
-/// What has been said so far.
+/// Partial result.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     format: Option<Format>,
@@ -49,31 +49,31 @@ impl<'r> Reading<'r> {
         Reading { job, ocr, tell, deadline, begins_by: Some(deadline), looking: VecDeque::new(), heard }
     }
 
-    /// Gives a worker that may be no good less time to begin.
+    /// Shortens the deadline for the confirmation, for a worker that may have failed while idle.
     pub(super) fn beginning_within(mut self, patience: Duration) -> Reading<'r> {
         self.begins_by = Some(self.deadline.min(Instant::now() + patience));
         self
     }
 
-    /// The processor time that the document may take without OCR.
+    /// CPU time limit of the document without OCR.
     pub(super) fn seconds(&self) -> u64 {
         self.job.cpu_seconds
     }
 
-    /// Whether the worker has said a word of the document.
+    /// Whether the worker has confirmed the document.
     pub(super) fn has_begun(&self) -> bool {
         self.begins_by.is_none()
     }
 
-    /// Until when the worker must say something.
+    /// Deadline for the next message.
     fn until(&self) -> Instant {
         self.begins_by.unwrap_or(self.deadline)
     }
 
-    /// Hands the document over and listens to the end of it; why not all was read, if so.
+    /// Sends the document and receives messages until it is done. Returns the error if extraction is incomplete.
     pub(super) async fn follow(&mut self, worker: &mut Worker, bytes: &[u8]) -> io::Result<Option<Error>> {
         let (stdin, stdout) = worker.ends();
-        // One that could not be confined takes no document, and says why.
+        // A worker without a sandbox reads no document, so the write may fail. Its message has the reason.
         let given = timeout_at(self.until(), Worker::give(stdin, self.job, bytes)).await?;
         match self.listen(stdin, stdout).await {
             Err(error) => Err(given.err().unwrap_or(error)),
@@ -113,7 +113,7 @@ impl<'r> Reading<'r> {
         }
     }
 
-    /// A worker looks at each page once, or at the pictures that documents may have.
+    /// Limits the number of OCR jobs: one per page, or one per image of a document.
     fn looking(&mut self, page: u32) -> io::Result<()> {
         self.heard.looks += 1;
         if self.heard.looks > self.job.max_looks {
@@ -125,14 +125,14 @@ impl<'r> Reading<'r> {
         Ok(())
     }
 
-    /// Takes back the time that a look has not needed.
+    /// Shortens the deadline by the time that an OCR job did not use.
     fn looked(&mut self) {
         if let Some(begun) = self.looking.pop_front() {
             self.deadline -= self.ocr.page_timeout.get().saturating_sub(begun.elapsed());
         }
     }
 
-    /// Has Tesseract read a picture.
+    /// Runs Tesseract on an image.
     async fn show(
         &mut self,
         width: u32,
@@ -151,7 +151,7 @@ impl<'r> Reading<'r> {
 }
 
 impl Heard {
-    /// Adds the pages that another worker, which looked at nothing, has read beyond these.
+    /// Appends the pages that a second attempt without OCR has extracted in addition.
     pub(super) fn complete(&mut self, again: Heard) {
         let done = self.pages.len();
         self.format = again.format.or(self.format);
@@ -162,7 +162,7 @@ impl Heard {
         self.summary.warnings.extend(first.map(|first| Warning::on(first, message)));
     }
 
-    /// The document, or as much of it as there is.
+    /// The extracted document, possibly incomplete.
     pub(super) fn end(self, error: Option<Error>) -> Result<Read, Error> {
         let Summary { metadata, warnings, .. } = self.summary;
         let format = self.format.unwrap_or(Format::Text);
@@ -181,7 +181,7 @@ impl Heard {
     }
 }
 
-/// A document that says nothing is not what anybody has asked for.
+/// Error for a document without text.
 fn no_text(looks: usize) -> Error {
     let message = match looks {
         0 => "no text was found in the file: what it shows is a picture, and pictures were not read",

@@ -1,4 +1,4 @@
-//! The worker's end of the wire.
+//! Worker side of the IPC.
 
 use std::io::{self, Read, StdinLock, StdoutLock, Write};
 
@@ -6,11 +6,11 @@ use corbie_extract::Raster;
 
 use super::message::{Job, Said, Shown, framed, length};
 
-/// What is written goes out at once: a page that is done must not be lost with the next.
+/// Every message is flushed, so that a finished page is not lost when the next one crashes the worker.
 pub(super) struct Wire<'a> {
     input: StdinLock<'a>,
     out: StdoutLock<'a>,
-    /// A page was larger than anything that is said.
+    /// Whether a page exceeded the maximum message size.
     pub(super) too_large: bool,
 }
 
@@ -19,7 +19,7 @@ impl Wire<'_> {
         Wire { input: io::stdin().lock(), out: io::stdout().lock(), too_large: false }
     }
 
-    /// The next document, until there are no more.
+    /// The next document. `None` at the end of stdin.
     pub(super) fn next(&mut self) -> io::Result<Option<(Job, Vec<u8>)>> {
         let mut head = [0; 4];
         match self.input.read_exact(&mut head) {
@@ -38,8 +38,8 @@ impl Wire<'_> {
         self.out.flush()
     }
 
-    /// In the middle of a document. Nothing comes after a page that is missing, and without anybody who listens there is
-    /// nothing left to do.
+    /// Sends a message during a document. After an oversized page nothing more is sent. If the parent is dead, the
+    /// worker exits.
     pub(super) fn tell(&mut self, said: &Said) {
         if self.too_large {
             return;
@@ -51,7 +51,7 @@ impl Wire<'_> {
         }
     }
 
-    /// Has a picture read by whoever gave the document.
+    /// Sends an image to the parent for OCR and waits for the result.
     pub(super) fn show(&mut self, picture: &Raster) -> io::Result<Shown> {
         let Raster { width, height, rgb } = picture;
         self.say(&Said::Show { width: *width, height: *height })?;
@@ -70,7 +70,7 @@ impl Wire<'_> {
     }
 }
 
-/// As bright as the eye has it.
+/// Perceived brightness.
 fn gray([red, green, blue]: [u8; 3]) -> u8 {
     let sum = u32::from(red) * 77 + u32::from(green) * 150 + u32::from(blue) * 29;
     (sum >> 8) as u8

@@ -1,30 +1,30 @@
-//! The words of a picture, as blocks of a page.
+//! OCR result of an image, as blocks of a page.
 
 use corbie_extract::{Block, Method, Table, outline};
 use corbie_infer::ocr::{Paragraph, ParagraphKind, Recognised};
 use serde::{Deserialize, Serialize};
 
-/// What was read in a picture.
+/// Text recognized in an image.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Words {
     /// In reading order.
     pub(super) blocks: Vec<Block>,
     /// From 0 to 1.
     pub(super) confidence: f32,
-    /// A good part of what the picture says could not be read.
+    /// Whether much of the image could not be recognized.
     pub(super) doubtful: bool,
-    /// Lines that were too many to be read.
+    /// Number of lines beyond the limit.
     pub(super) left_out: usize,
 }
 
-/// Where the text of a page, or of a document, comes from.
+/// Origin of the text of a page or document.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Origin {
     pub(super) text: bool,
     pub(super) sight: bool,
 }
 
-/// How deep the headings of a picture are: below those that the document itself has.
+/// Heading level in an image: below the headings of the document.
 const LEVEL: u8 = 2;
 
 impl Words {
@@ -34,12 +34,12 @@ impl Words {
         Words { blocks, confidence: seen.confidence(), doubtful: seen.doubtful, left_out: seen.left_out }
     }
 
-    /// A single letter is a circle or a stroke.
+    /// A single letter is usually a circle or a line.
     pub(super) fn says_anything(&self) -> bool {
         letters(&self.blocks) > 1
     }
 
-    /// What did not go as it should.
+    /// Warning about an incomplete result.
     pub(super) fn warning(&self) -> Option<&'static str> {
         match self {
             Words { doubtful: true, .. } => Some(DOUBTFUL),
@@ -48,7 +48,7 @@ impl Words {
         }
     }
 
-    /// All of them, a line for each paragraph.
+    /// The text of all blocks, one line each.
     pub(super) fn text(&self) -> String {
         let texts = self.blocks.iter().map(|block| block.text.as_str());
         texts.collect::<Vec<_>>().join("\n")
@@ -60,7 +60,7 @@ impl Origin {
         Origin { text: self.text || other.text, sight: self.sight || other.sight }
     }
 
-    /// As K-32 names them.
+    /// As defined by K-32.
     pub(super) fn method(self) -> Method {
         match self {
             Origin { sight: false, .. } => Method::TextExtraction,
@@ -81,7 +81,7 @@ fn block(Paragraph { text, kind, .. }: Paragraph) -> Block {
     }
 }
 
-/// How many letters and digits blocks have.
+/// Number of letters and digits.
 pub(super) fn letters(blocks: &[Block]) -> usize {
     let letters = |block: &Block| block.text.chars().filter(|letter| letter.is_alphanumeric()).count();
     blocks.iter().map(letters).sum()

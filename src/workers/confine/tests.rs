@@ -1,5 +1,4 @@
-//! What a confined process can still do. There is no way back from it, so this program starts itself again and is confined
-//! there.
+//! Tests of the sandbox. It is irreversible, so the test binary starts itself as a subprocess and sandboxes that.
 
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 
@@ -12,7 +11,7 @@ use std::process::Command;
 use rustix::process::{Resource, Rlimit};
 use serde_json::{Map, Value, json};
 
-/// The variable that says what to try, for the process that is confined.
+/// Environment variable with the attempts for the sandboxed subprocess.
 const TASK: &str = "CORBIE_TEST_CONFINED";
 
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -56,7 +55,7 @@ fn attempts(task: &Task, mut opened: File) -> Map<String, Value> {
     results
 }
 
-/// Does nothing unless it is the process that is confined.
+/// Does nothing outside the sandboxed subprocess.
 #[test]
 fn confined_process() {
     let Ok(task) = std::env::var(TASK) else { return };
@@ -70,7 +69,7 @@ fn confined_process() {
     io::Write::write_all(&mut io::stderr(), format!("\nRESULTS {results}\n").as_bytes()).unwrap();
 }
 
-/// What another process has, and what must stay its own.
+/// Resources of another process, which must remain inaccessible.
 struct Others {
     folder: tempfile::TempDir,
     listener: TcpListener,
@@ -97,7 +96,7 @@ impl Others {
     }
 }
 
-/// What it did, confined; none where it could not be.
+/// Results of the sandboxed subprocess. `None` if the sandbox is unavailable.
 fn confined(task: &Task) -> Option<Map<String, Value>> {
     let output = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "workers::confine::tests::confined_process", "--nocapture", "--test-threads=1"])
@@ -109,7 +108,7 @@ fn confined(task: &Task) -> Option<Map<String, Value>> {
     serde_json::from_str(results.unwrap_or_else(|| panic!("{output:?}"))).unwrap()
 }
 
-/// Without confinement everything goes, or the tests below would say nothing.
+/// Without the sandbox every attempt succeeds. Otherwise the tests below would prove nothing.
 #[test]
 fn without_it_files_and_network_are_open() {
     let others = Others::new();
@@ -126,7 +125,7 @@ fn s12_by_its_calls_a_worker_cannot_open_files_connect_or_start_anything() {
 
 #[test]
 fn s12_by_landlock_a_worker_cannot_open_files_or_connect() {
-    // The kernel may be older, or be told not to have it; the filter of calls is there in any case.
+    // The kernel may lack Landlock or have it disabled. The seccomp filter always applies.
     if let Some(results) = confined(&Others::new().task("files")) {
         assert!(results.len() == 9 && results.values().all(Value::is_string), "{results:?}");
     }

@@ -1,4 +1,4 @@
-//! What a document shows, drawn.
+//! Page renderer: rasterizes pages and embedded images for OCR.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,23 +7,23 @@ use corbie_extract::{
     Error, Format, Image, Limits, Page, PdfPages, Raster, embedded_raster, picture_raster, svg_raster,
 };
 
-/// Draws the pages of one document and the pictures on them.
+/// Renderer for one document.
 pub(super) struct Easel<'e> {
     bytes: &'e Arc<Vec<u8>>,
     format: Format,
     limits: &'e Limits,
-    /// Opened when the first page is drawn.
+    /// Opened when the first page is rendered.
     pdf: Option<PdfPages>,
 }
 
-/// Dots per inch of a page that is drawn to be read: letters of 6 points are 17 dots high.
+/// Resolution for OCR in dots per inch: characters of 6 points are 17 pixels high.
 const DPI: f32 = 200.0;
-/// The longer side of a sheet of A4, in points. Smaller pages are drawn as large as this one, if that is not too close.
+/// Longer side of A4 in points. Smaller pages are scaled up to this size, at most by the factor `CLOSEST`.
 const SHEET: f32 = 842.0;
 const CLOSEST: f32 = 8.0;
-/// The largest page that is drawn, in dots: A3 has as many at this resolution.
+/// Maximum number of pixels of a rendered page: A3 at this resolution.
 const PAGE_DOTS: u64 = 16_000_000;
-/// Pictures smaller than this hold no words anybody would look for.
+/// Minimum size of an image for OCR. Smaller ones contain no useful text.
 const SMALLEST: (u32, u32) = (64, 16);
 
 impl<'e> Easel<'e> {
@@ -31,18 +31,18 @@ impl<'e> Easel<'e> {
         Easel { bytes, format, limits, pdf: None }
     }
 
-    /// Whether the page drawn last lacks a picture that could not be decoded.
+    /// Whether the last rendered page lacks an image that could not be decoded.
     pub(super) fn lacks_a_picture(&self) -> bool {
         self.pdf.as_ref().is_some_and(PdfPages::lacks_a_picture)
     }
 
-    /// All of a page, of those formats whose pages can be drawn.
+    /// Renders a whole page, for formats that support it.
     pub(super) fn page(&mut self, number: u32) -> Result<Raster, Error> {
         match self.format {
             Format::Pdf => {
                 let limits = Limits { pixels: self.limits.pixels.min(PAGE_DOTS), ..self.limits.clone() };
                 let pdf = self.pdf()?;
-                // The dots of a picture on a small page may stand close together.
+                // A small page may contain an image of high resolution.
                 let closer = pdf.length(number).map_or(1.0, |length| (SHEET / length).clamp(1.0, CLOSEST));
                 pdf.raster(number, DPI * closer, &limits)
             }
@@ -51,7 +51,7 @@ impl<'e> Easel<'e> {
         }
     }
 
-    /// The pictures on a page, each with its index among them. Their bytes are not needed any more.
+    /// Decodes the images on a page and passes each with its index. Frees their bytes.
     pub(super) fn pictures(&mut self, page: &mut Page, each: &mut dyn FnMut(usize, Result<Raster, Error>)) {
         if self.format == Format::Pdf && !page.images.is_empty() {
             let limits = self.limits;
@@ -76,12 +76,12 @@ impl<'e> Easel<'e> {
     }
 }
 
-/// By what the picture says of itself, if it does.
+/// By the declared size, if any.
 fn is_small(image: &Image) -> bool {
     image.width > 0 && (image.width < SMALLEST.0 || image.height < SMALLEST.1)
 }
 
-/// A picture that breaks its decoder fails alone.
+/// Catches a panic of the decoder, so that only this image fails.
 fn shielded(draw: impl FnOnce() -> Result<Raster, Error>) -> Result<Raster, Error> {
     let drawn = catch_unwind(AssertUnwindSafe(draw));
     drawn.unwrap_or_else(|_| Err(Error::Corrupted("decoding it failed in a way nobody expected".into())))

@@ -1,4 +1,4 @@
-//! One look at a picture: begun, and some time later done.
+//! OCR jobs: dispatch of an image, and its pending result.
 
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
@@ -10,27 +10,27 @@ use crate::workers::eyes::{Answer, Eyes};
 use crate::workers::message::{Said, Shown, Sight};
 use crate::workers::wire::Wire;
 
-/// Whoever reads pictures: this process, or the one that gave it the document.
+/// Dispatches images to the OCR threads of this process, or to the parent.
 pub(super) struct Gaze<'g, 'w> {
     pub(super) sight: Sight,
     pub(super) eyes: &'g Eyes,
     pub(super) wire: &'g mut Wire<'w>,
-    /// How much of a processor all looks have taken.
+    /// CPU time used by all OCR jobs.
     pub(super) took: Duration,
 }
 
 pub(super) enum Look {
     Awaited(Receiver<Answer>),
     Done(Shown),
-    /// There is nothing to look at.
+    /// The image could not be rendered.
     Undrawn(Error),
 }
 
-/// Tesseract takes no picture that is longer.
+/// Maximum image size of Tesseract, in pixels per side.
 const LONGEST: u32 = 32_767;
 
 impl Gaze<'_, '_> {
-    /// Looking takes longer than reading, and whoever waits gives it the time.
+    /// Announces an OCR job, so that the parent extends the deadline.
     pub(super) fn begin(&mut self, page: u32) {
         self.wire.tell(&Said::Looking { page });
     }
@@ -38,8 +38,7 @@ impl Gaze<'_, '_> {
     pub(super) fn look(&mut self, drawn: Result<Raster, Error>) -> Look {
         match drawn {
             Ok(picture) if !self.sight.asks => {
-                // Drawing the picture was a part of reading the document. The limit that is there already is the worst that
-                // can come of it.
+                // Raised after rendering, which counts as extraction. If raising fails, the existing limit applies.
                 let _ = confine::longer(self.sight.look_seconds.cast_signed());
                 Look::Awaited(self.eyes.look(picture))
             }
@@ -48,7 +47,7 @@ impl Gaze<'_, '_> {
                 Look::Undrawn(Error::TooMuch { what: "dots in a row or a column", most: LONGEST.into() })
             }
             Ok(picture) => {
-                // Without anybody who answers there is nothing left to do.
+                // The parent is dead, so the worker exits.
                 let shown = self.wire.show(&picture).unwrap_or_else(|_| std::process::exit(1));
                 self.end();
                 Look::Done(shown)
@@ -64,7 +63,7 @@ impl Gaze<'_, '_> {
         self.wire.tell(&Said::Looked);
     }
 
-    /// Takes back what was given and not needed: looks that are soon done leave no time for anything else.
+    /// Lowers the limit by the unused time, so that it is not available for anything but OCR.
     fn take_back(&mut self, took: Duration) {
         let before = self.took.as_secs();
         self.took += took.min(Duration::from_secs(self.sight.look_seconds));

@@ -1,29 +1,29 @@
-//! Puts the words that were seen where they belong.
+//! Merges OCR results into the text of a page.
 
 use corbie_extract::{Block, Kind, Page, is_made_of_words};
 
 use crate::workers::message::Ocr;
 use crate::workers::words::{Origin, Words, letters};
 
-/// What a picture shows.
+/// Position of an image on its page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Place {
-    /// All of the page.
+    /// The whole page.
     Page,
-    /// All of it but the words that are known already: a scan below stamps, or a file that is a picture.
+    /// The whole page except for text that was extracted: a scan below stamps, or a file that is an image.
     Sheet,
-    /// Something on it, after so many of its blocks.
+    /// An image after this number of blocks.
     After(usize),
 }
 
-/// Adds what was read in pictures to the text of their page, or puts it in its place; and where its text comes from then.
+/// Inserts OCR results into a page, or replaces its text with them. Returns the origin of the resulting text.
 pub(super) fn merge(page: &mut Page, mut read: Vec<(Place, Words)>, ocr: Ocr) -> Origin {
-    // Where much of a page could not be read, its own text is better.
+    // If OCR is unreliable for much of the page, the extracted text is better.
     let has_text = own(&page.blocks).next().is_some();
     read.retain(|(place, words)| words.says_anything() && !(*place == Place::Page && words.doubtful && has_text));
     read.sort_by_key(|(place, _)| *place);
     let mut origin = Origin { text: page.blocks.iter().any(Block::says_something), sight: false };
-    // From the last on, so that the places of the others stay true.
+    // In reverse order, so that earlier positions remain valid.
     for (place, words) in read.into_iter().rev() {
         match place {
             Place::After(place) => insert(page, place, &words),
@@ -43,14 +43,14 @@ pub(super) fn merge(page: &mut Page, mut read: Vec<(Place, Words)>, ocr: Ocr) ->
     origin
 }
 
-/// Whether what was seen is worth more than the text that is there, which is little, or odd, or a stamp.
+/// Whether the OCR result is better than the extracted text, which is short, garbled or only a stamp.
 fn says_more(words: &Words, page: &Page) -> bool {
     let text: String = own(&page.blocks).map(|block| block.text.as_str()).collect();
     let readable = text.chars().filter(|letter| letter.is_alphanumeric()).count();
     !is_made_of_words(&text) || letters(&words.blocks) > readable + readable / 5
 }
 
-/// Those that a picture of the page shows as well.
+/// Blocks that a rendered page contains as well.
 fn own(blocks: &[Block]) -> impl Iterator<Item = &Block> {
     blocks.iter().filter(|block| !is_laid_over(block) && block.says_something())
 }
@@ -59,13 +59,13 @@ fn is_laid_over(block: &Block) -> bool {
     matches!(block.kind, Kind::Comment | Kind::Field)
 }
 
-/// What lies over the page is not drawn with it, and stays.
+/// Annotations are not part of the rendered page and are retained.
 fn replace(page: &mut Page, blocks: Vec<Block>) {
     page.blocks.retain(is_laid_over);
     page.blocks.splice(..0, blocks);
 }
 
-/// Under the headings of what stands before it.
+/// Inserts a block under the headings of the preceding block.
 fn insert(page: &mut Page, place: usize, words: &Words) {
     let place = place.min(page.blocks.len());
     let before = place.checked_sub(1).and_then(|before| page.blocks.get(before));
@@ -87,7 +87,7 @@ mod tests {
         Words { blocks: vec![Block::paragraph(text)], confidence: 0.9, ..Words::default() }
     }
 
-    /// The texts of the page, and how they were found.
+    /// The texts of the page, and the extraction method.
     fn merged(mut page: Page, read: Vec<(Place, Words)>, ocr: Ocr) -> (Vec<String>, Method) {
         let origin = merge(&mut page, read, ocr);
         (page.blocks.into_iter().map(|block| block.text).collect(), origin.method())

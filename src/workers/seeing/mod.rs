@@ -1,7 +1,6 @@
-//! Pages on their way out: those that must be read as pictures are, and all stay in order.
+//! OCR of pages and images during extraction. Pages are emitted in order.
 //!
-//! Reading goes on while pictures are looked at, so a page waits here until its pictures and all pages before it are
-//! done.
+//! Extraction continues while OCR runs, so a page waits here until its images and all earlier pages are done.
 
 mod easel;
 mod look;
@@ -28,26 +27,26 @@ pub(super) struct Seeing<'s, 'w> {
     easel: Easel<'s>,
     gaze: Gaze<'s, 'w>,
     waiting: VecDeque<Waiting>,
-    /// The only page of a picture waits for what the picture says about itself.
+    /// The single page of an image file waits for the metadata of the image.
     held: Option<(Page, Origin)>,
-    /// The pictures on pages so far, by their dots: a logo is looked at once, however often it is stored.
+    /// Hashes of the images so far: a logo is recognized once, regardless of how often it is stored.
     known: HashSet<u64>,
     seen: Seen,
 }
 
-/// What came of it once all pages are out.
+/// Result after all pages are emitted.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
     pub(super) warnings: Vec<Warning>,
-    /// Why some pages were not read, if so.
+    /// Why OCR failed for some pages, if it did.
     pub(super) unread: Option<String>,
-    /// Why the file, which is a picture, cannot be looked at.
+    /// Why an image file cannot be decoded.
     pub(super) broken: Option<Error>,
-    /// The file is a picture, and it was looked at for words in vain.
+    /// Whether the file is an image in which OCR found no text.
     pub(super) wordless: bool,
 }
 
-/// A page and what is being read on it.
+/// A page with its OCR jobs.
 struct Waiting {
     page: Page,
     looks: Vec<(Place, Look)>,
@@ -67,15 +66,15 @@ impl<'s, 'w> Seeing<'s, 'w> {
         Seeing { format, job, easel, gaze, waiting, held: None, known, seen }
     }
 
-    /// Hands over all pages that wait still; `summary` is none if the file could not be read to its end.
+    /// Emits all remaining pages. `summary` is `None` if extraction failed.
     pub(super) fn end(mut self, summary: Option<&Summary>) -> Seen {
         self.advance(true);
         if let Some((mut page, origin)) = self.held.take().filter(|_| self.seen.broken.is_none()) {
-            // The text of a photograph is what it says about itself, that of a drawing is a part of it.
+            // The text of a photograph is its metadata; the text of a drawing is part of the drawing.
             let says_something = origin.sight || (origin.text && self.format == Format::Svg);
             if let Some(summary) = summary.filter(|_| !says_something) {
                 let about = corbie_extract::about(self.job.name.as_deref(), self.format, &summary.metadata);
-                // It has those words of the picture that say what it shows.
+                // Removes blocks that the description repeats.
                 page.blocks.retain(|block| !about.contains(block.text.as_str()));
                 page.blocks.push(Block::new(Kind::Caption, about));
             }
@@ -84,7 +83,7 @@ impl<'s, 'w> Seeing<'s, 'w> {
         self.seen
     }
 
-    /// Whether all of a page is read as a picture. A scan with words on it is not: those are known already, and better.
+    /// Whether OCR runs on a whole page. A scan with text is excluded, because the existing text is better.
     fn is_looked_at(&self, page: &Page) -> bool {
         match (self.job.sight.ocr, self.format) {
             (Ocr::Force | Ocr::Auto, Format::Jpg | Format::Png) | (Ocr::Force, Format::Pdf | Format::Svg) => true,
@@ -95,7 +94,7 @@ impl<'s, 'w> Seeing<'s, 'w> {
         }
     }
 
-    /// Hands over pages that are done; all of them, if it is to `wait`.
+    /// Emits finished pages, or all pages if `wait` is set.
     fn advance(&mut self, wait: bool) {
         while let Some(mut waiting) = self.waiting.pop_front() {
             if !waiting.looks.iter_mut().all(|(_, look)| look.is_done(wait, &mut self.gaze)) {
@@ -156,7 +155,7 @@ impl<'s, 'w> Seeing<'s, 'w> {
     }
 }
 
-/// Pictures with the same one are the same picture.
+/// Hash that identifies an image.
 fn fingerprint(picture: &Raster) -> u64 {
     let mut hasher = DefaultHasher::new();
     (picture.width, picture.height).hash(&mut hasher);
@@ -183,7 +182,7 @@ impl Sink for Seeing<'_, '_> {
             let (number, is_sheet) = (page.number, page.scanned);
             let places: Vec<usize> = page.images.iter().map(|image| image.after).collect();
             let (easel, gaze, known) = (&mut self.easel, &mut self.gaze, &mut self.known);
-            // Decoding them is a part of it.
+            // Decoding counts as OCR time.
             gaze.begin(number);
             easel.pictures(&mut page, &mut |index, drawn| {
                 if drawn.as_ref().is_ok_and(|picture| !known.insert(fingerprint(picture))) {
