@@ -1,8 +1,8 @@
-//! The audit log in a file (M-98): one line of JSON for each call and event.
+//! Audit log file (M-98): one line of JSON per call and event.
 //!
-//! Calls only put their entry into a queue. One thread takes what is there, every few milliseconds, and writes it with
-//! one call. A file that cannot be written stops nobody: what is missing is counted, and noted in the file as soon as
-//! that is possible.
+//! A call only adds its entry to a bounded queue. One thread writes the queued entries in batches every few
+//! milliseconds. A file that cannot be written does not block calls: lost entries are counted, and the count is written
+//! to the file when that becomes possible.
 
 mod queue;
 mod rotating;
@@ -22,21 +22,21 @@ use crate::locked::locked;
 use queue::Queue;
 use writer::Writer;
 
-/// A file that entries go to. What was taken is written when it is dropped.
+/// An audit log file. Dropping it writes the queued entries.
 #[derive(Debug)]
 pub struct AuditFile {
     shared: Arc<Shared>,
     is_required: bool,
 }
 
-/// What callers and the writing thread share.
+/// State shared by callers and the writer thread.
 #[derive(Debug)]
 struct Shared {
     queue: Queue,
-    /// Entries that are in no file, for lack of room here or there.
+    /// Entries that were not written because the queue or the disk was full.
     lost: AtomicU64,
     is_failing: AtomicBool,
-    /// Why the file could not be written the last time.
+    /// The last write error.
     failure: Mutex<Option<String>>,
 }
 
@@ -48,16 +48,16 @@ enum Line {
     Event(AuditEvent),
 }
 
-/// The files of this process. A server and its tools may hold each other for ever, so a file is not always dropped before
-/// the process ends.
+/// Open files of this process. A server and its tools may form a reference cycle, so a file is not always dropped
+/// before the process ends.
 static OPEN: Mutex<Vec<Weak<Shared>>> = Mutex::new(Vec::new());
 
-/// How long a stop waits for the last lines: a disk that hangs must not keep the process.
+/// Maximum wait for the last lines at shutdown: a hanging disk must not block the exit.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl AuditFile {
-    /// Opens the file and starts the thread that writes it. With `on_failure: refuse` a file that cannot be opened is an
-    /// error; with `continue` it is tried again until it can be, and [failing](AuditSink::failing) meanwhile.
+    /// Opens the file and starts the writer thread. With `on_failure: refuse`, a file that cannot be opened is an
+    /// error. With `continue`, opening is retried, and the sink is [failing](AuditSink::failing) in the meantime.
     pub fn open(path: &Path, settings: &config::Audit) -> io::Result<AuditFile> {
         let (max_bytes, keep) = (settings.max_bytes.bytes() as u64, settings.keep);
         let place = writer::Settings { path: path.to_owned(), max_bytes, keep };
@@ -81,7 +81,7 @@ impl AuditFile {
         Ok(AuditFile { shared, is_required: settings.on_failure == config::OnFailure::Refuse })
     }
 
-    /// Writes what was taken so far, and takes no more. Waits, but not for ever.
+    /// Closes the queue and waits for the queued entries, with a timeout.
     pub fn finish(&self) {
         self.shared.finish();
     }
@@ -89,7 +89,7 @@ impl AuditFile {
     fn take(&self, line: Line) {
         if !self.shared.queue.add(line) {
             self.shared.lost.fetch_add(1, Ordering::Relaxed);
-            // A write that hangs fails as much as one that is refused; the writer says when it goes on.
+            // A hanging write counts as a failure. The writer resets the flag when it continues.
             if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
                 *locked(&self.shared.failure) = Some("the queue is full, and nothing is written".to_owned());
                 tracing::error!("the audit log cannot keep up: its queue is full, and what comes now is lost");
@@ -98,7 +98,7 @@ impl AuditFile {
     }
 }
 
-/// The same for all files of this process, at its end.
+/// Finishes all files of this process.
 pub fn finish_all() {
     let open = std::mem::take(&mut *locked(&OPEN));
     open.iter().filter_map(Weak::upgrade).for_each(|shared| shared.finish());
@@ -162,7 +162,7 @@ mod tests {
         held.unlock().expect("unlocked");
         let began = std::time::Instant::now();
         while audit.failing().is_some() && began.elapsed() < Duration::from_secs(20) {
-            // The writer says that it goes on with what comes next.
+            // The flag is reset with the next written entry.
             audit.event(&AuditEvent::new("test"));
             std::thread::yield_now();
         }

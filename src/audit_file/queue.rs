@@ -1,4 +1,4 @@
-//! Lines on their way to the file. Adding one takes a lock for a moment, and wakes the writer only if it sleeps.
+//! Bounded queue of audit entries. Adding an entry holds a lock briefly, and wakes the writer only if it sleeps.
 
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -9,9 +9,9 @@ use crate::locked::locked;
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     state: Mutex<State>,
-    /// There is something to do for the writer.
+    /// Notified when the writer has work.
     news: Condvar,
-    /// The writer has ended.
+    /// Notified when the writer has ended.
     ended: Condvar,
 }
 
@@ -22,36 +22,36 @@ struct State {
     has_ended: bool,
 }
 
-/// What the writer is handed.
+/// Entries for one write.
 pub(super) struct Batch {
     pub(super) lines: Vec<Line>,
-    /// Nothing comes after it.
+    /// Whether the queue is closed and empty afterwards.
     pub(super) is_last: bool,
 }
 
-/// Lines that wait at most; a disk that is slower than this for long loses some.
+/// Capacity. If the disk is slower for long, entries are lost.
 const MOST: usize = 16_384;
-/// From so many on, the writer is not waited for.
+/// Number of entries that wakes the writer before the interval ends.
 const MANY: usize = MOST / 4;
-/// How long lines are gathered before they are written together.
+/// Interval in which entries are collected into one write.
 const GATHER: Duration = Duration::from_millis(20);
 
 impl Queue {
-    /// Tells whether there was room.
+    /// Returns false if the queue is full or closed.
     pub(super) fn add(&self, line: Line) -> bool {
         let mut state = locked(&self.state);
         if state.lines.len() >= MOST || state.is_closed {
             return false;
         }
         state.lines.push(line);
-        // The writer sleeps when nothing is there, and gathers when something is.
+        // The writer sleeps while the queue is empty, and collects otherwise.
         if state.lines.len() == 1 || state.lines.len() == MANY {
             self.news.notify_one();
         }
         true
     }
 
-    /// Waits for lines, and gathers those that follow. After `at_most`, it may be none.
+    /// Waits for entries and collects the ones that follow. May return none after `at_most`.
     pub(super) fn take(&self, at_most: Duration) -> Batch {
         let recovered = PoisonError::into_inner;
         let until = Instant::now() + at_most;
@@ -68,13 +68,13 @@ impl Queue {
         Batch { lines: std::mem::take(&mut state.lines), is_last: state.is_closed }
     }
 
-    /// The writer is done.
+    /// Marks the writer as ended.
     pub(super) fn end(&self) {
         locked(&self.state).has_ended = true;
         self.ended.notify_all();
     }
 
-    /// Takes no more, and waits for the writer; false if that took too long.
+    /// Closes the queue and waits for the writer. Returns false on timeout.
     pub(super) fn finish(&self, patience: Duration) -> bool {
         let mut state = locked(&self.state);
         state.is_closed = true;

@@ -1,4 +1,4 @@
-//! A file that is put aside when it is full. Several processes may write the same one, and others may move it away.
+//! Log file with rotation by size. Several processes may write to the same file, and external tools may rotate it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ pub(super) struct Rotating {
     file: File,
 }
 
-/// How often a file that was moved away is opened again before that is a failure.
+/// Maximum attempts to reopen a file that was moved.
 const TRIES: usize = 5;
 
 impl Rotating {
@@ -20,7 +20,7 @@ impl Rotating {
         Ok(Rotating { path: path.to_owned(), max_bytes, keep, file: open(path)? })
     }
 
-    /// Adds whole lines: all of them, or none where that fails.
+    /// Appends whole lines: all of them, or none on failure.
     pub(super) fn append(&mut self, lines: &[u8]) -> io::Result<()> {
         self.lock()?;
         let written = self.append_locked(lines);
@@ -28,19 +28,19 @@ impl Rotating {
         written
     }
 
-    /// Returns when everything is on the disk.
+    /// Syncs the file to disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.file.sync_all()
     }
 
-    /// Holds the file that stands at the path now, for this process alone.
+    /// Locks the file that is currently at the path.
     fn lock(&mut self) -> io::Result<()> {
         for _ in 0..TRIES {
             self.file.lock()?;
             if self.is_current() {
                 return Ok(());
             }
-            // Moved away, by one of us or by a tool that rotates logs.
+            // Moved by another process or by a log rotation tool.
             self.file = open(&self.path)?;
         }
         Err(io::Error::other("the file is moved away again and again"))
@@ -53,12 +53,12 @@ impl Rotating {
             before = self.file.metadata()?.len();
         }
         self.file.write_all(lines).inspect_err(|_| {
-            // A full disk takes half of a line; nobody could read that.
+            // A full disk may leave a partial line, which is removed.
             let _ = self.file.set_len(before);
         })
     }
 
-    /// Puts the full file aside, and begins a new one.
+    /// Renames the full file and creates a new one.
     fn rotate(&mut self) -> io::Result<()> {
         self.file.sync_all()?;
         if self.keep == 0 {
@@ -69,7 +69,7 @@ impl Rotating {
                 moved.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
             }
             let moved = fs::rename(&self.path, self.aside(1));
-            // A tool that rotates logs may have come first.
+            // A log rotation tool may have moved it first.
             moved.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })?;
         }
         let new = open(&self.path)?;
@@ -93,14 +93,14 @@ impl Rotating {
         there.is_some() && self.file.metadata().map(which).ok() == there
     }
 
-    /// A file that is open cannot be moved away.
+    /// An open file cannot be moved on this platform.
     #[cfg(not(unix))]
     fn is_current(&self) -> bool {
         true
     }
 }
 
-/// Opens the file to add to it. A new one is its owner's alone.
+/// Opens the file for appending. A new file is accessible only to its owner.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.append(true).create(true);

@@ -1,4 +1,4 @@
-//! The thread that writes.
+//! Writer thread of the audit log.
 
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,15 +18,15 @@ use crate::supervised::{self, Name};
 pub(super) struct Writer {
     shared: Arc<Shared>,
     settings: Settings,
-    /// None until it can be opened.
+    /// `None` until it can be opened.
     file: Option<Rotating>,
-    /// Losses that the file tells of.
+    /// Number of lost entries that the file already reports.
     told: u64,
-    /// How many of the lines at hand are written, or counted as lost.
+    /// Number of entries of the current batch that are written or counted as lost.
     settled: u64,
 }
 
-/// The file to write, and when to rotate it.
+/// The file and its rotation settings.
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) path: PathBuf,
@@ -40,9 +40,9 @@ impl Settings {
     }
 }
 
-/// How often a file that cannot be written is tried again while nobody calls.
+/// Retry interval of a failing file while there are no calls.
 const RETRY: Duration = Duration::from_secs(1);
-/// How long is slept while nobody calls and all is well.
+/// Maximum sleep while there are no calls and no failure.
 const QUIET: Duration = Duration::from_secs(3600);
 
 impl Writer {
@@ -50,7 +50,7 @@ impl Writer {
         Writer { shared, settings, file, told: 0, settled: 0 }
     }
 
-    /// Works until nothing more can come.
+    /// Runs until the queue is closed.
     pub(super) fn work(mut self) {
         loop {
             let failing = self.shared.is_failing.load(Ordering::Relaxed);
@@ -66,8 +66,7 @@ impl Writer {
         self.shared.queue.end();
     }
 
-    /// Writes lines. A panic loses those of them that it has not come to, at most, and the thread goes on with those that
-    /// follow.
+    /// Writes a batch. A panic loses at most the unwritten entries of this batch, and the thread continues.
     fn contained(&mut self, lines: &[Line], write: impl FnOnce(&mut Writer, &[Line])) {
         self.settled = 0;
         if catch_unwind(AssertUnwindSafe(|| write(self, lines))).is_err() {
@@ -78,7 +77,7 @@ impl Writer {
     }
 
     fn write(&mut self, lines: &[Line]) {
-        // A file that could not be opened is tried again also while nobody calls.
+        // A file that could not be opened is retried even without calls.
         if self.file.is_none() && self.file().is_ok() && lines.is_empty() {
             self.recovered();
         }
@@ -86,10 +85,10 @@ impl Writer {
         let (mut piece, mut count) = (Vec::new(), 0);
         for line in lines {
             let before = piece.len();
-            // Every value has a form in JSON, and writing into memory does not fail.
+            // Every value is serializable, and writing to memory does not fail.
             let _ = serde_json::to_writer(&mut piece, line);
             piece.push(b'\n');
-            // No more at a time than the file may hold.
+            // A write is at most as large as the maximum file size.
             if before > 0 && piece.len() as u64 > self.settings.max_bytes {
                 let rest = piece.split_off(before);
                 self.append(&piece, count);
@@ -100,7 +99,7 @@ impl Writer {
         self.append(&piece, count);
     }
 
-    /// Tells in the file how many entries are missing there, if it does not know yet.
+    /// Writes the number of lost entries to the file, if it is not reported yet.
     fn note_losses(&mut self) {
         let lost = self.shared.lost.load(Ordering::Relaxed);
         if lost > self.told {
@@ -112,7 +111,7 @@ impl Writer {
         }
     }
 
-    /// Writes some lines, and tells whether they are in the file. So many entries are lost otherwise.
+    /// Writes lines and returns whether that succeeded. On failure `entries` are counted as lost.
     fn append(&mut self, lines: &[u8], entries: u64) -> bool {
         if lines.is_empty() {
             return true;
@@ -130,7 +129,7 @@ impl Writer {
         true
     }
 
-    /// The file, opened if it is not yet.
+    /// The file; opened if necessary.
     fn file(&mut self) -> io::Result<&mut Rotating> {
         match &mut self.file {
             Some(file) => Ok(file),
@@ -138,7 +137,7 @@ impl Writer {
         }
     }
 
-    /// Told once, and not for every call.
+    /// Logged once, not for every call.
     fn failed(&self, error: &io::Error) {
         *locked(&self.shared.failure) = Some(error.to_string());
         if !self.shared.is_failing.swap(true, Ordering::Relaxed) {
