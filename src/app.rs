@@ -144,7 +144,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
                 .chain(stuck)
                 .chain(unaudited)
                 .chain(begun_anew);
-            // Monitoring reads it, which needs no trust.
+            // Monitoring reads it without authentication, so it contains no paths.
             let impaired = impaired.map(|(part, why)| (part, without_folders(&why)));
             if let Some(Value::String(why)) = members.get_mut("taxonomy_refused") {
                 *why = without_folders(why);
@@ -291,7 +291,7 @@ fn trusted_proxies(config: &Config) -> TrustedProxies {
     }
 }
 
-/// How many requests one caller may send to a listener.
+/// Rate limit per caller of a listener.
 pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
     config.server.rate_limit(loopback).and_then(in_force)
 }

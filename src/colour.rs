@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use clap::{ColorChoice, ValueEnum};
 
-/// What `--color` says.
+/// Value of `--color`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Colour {
     /// On terminals, unless NO_COLOR is set or TERM is `dumb`

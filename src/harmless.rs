@@ -90,7 +90,7 @@ pub fn without_folders(message: &str) -> String {
     shown
 }
 
-/// What ends a path that is not quoted.
+/// Characters that end an unquoted path.
 const ENDS: [&str; 7] = [": ", ". ", ", ", "; ", ")", "`", "\n"];
 
 fn is_absolute(text: &str) -> bool {

@@ -1,6 +1,6 @@
-//! corbie: one program that is an MCP server, a text classifier and a router and a knowledge base.
+//! corbie: MCP server, text classifier, LLM router and knowledge base in one program.
 //!
-//! The library exists so that tests can reach in; the product is the binary.
+//! The library exists for tests. The product is the binary.
 
 pub mod access;
 pub mod app;

@@ -1,11 +1,11 @@
-//! Runs one command of the command line, and turns its end into an exit code.
+//! Entry point: runs the command line and returns its exit code.
 
 use std::process::ExitCode;
 
 use corbie::{audit_file, cli};
 
-/// Keeps the memory of large messages instead of handing it back to the system after each one: with the system's
-/// allocator, half the time of a 1 MB call over HTTP went into page faults. It also makes small calls cheaper.
+/// Retains the memory of large messages instead of returning it to the system after each one: with the system
+/// allocator, half the time of a 1 MB call over HTTP was spent in page faults. Small calls are faster too.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

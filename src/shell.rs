@@ -1,6 +1,6 @@
-//! Words of a command line that a person copies into a shell.
+//! Shell quoting for commands that users copy.
 
-/// A word as a shell takes it.
+/// Quotes a word for a POSIX shell, if necessary.
 pub(crate) fn quoted(word: &str) -> String {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./:@%+=,".contains(letter);
     match !word.is_empty() && word.chars().all(is_plain) {
