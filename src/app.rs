@@ -144,7 +144,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
                 .chain(stuck)
                 .chain(unaudited)
                 .chain(begun_anew);
-            // Monitoring reads it without authentication, so it contains no paths.
+            // Callers of any trust level can read it, so it contains no paths.
             let impaired = impaired.map(|(part, why)| (part, without_folders(&why)));
             if let Some(Value::String(why)) = members.get_mut("taxonomy_refused") {
                 *why = without_folders(why);

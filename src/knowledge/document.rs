@@ -94,7 +94,7 @@ pub struct Document {
     pub id: DocumentId,
     pub base: BaseName,
     pub filename: String,
-    /// Path of its file, unless the file was moved or deleted.
+    /// Path of its file. `None` if the file is not retained, as for uploads.
     pub path: Option<String>,
     pub origin: Origin,
     /// Title from the file's metadata.

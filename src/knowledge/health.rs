@@ -131,7 +131,7 @@ impl Part {
             "documents": self.documents,
         });
         if let Some(why) = &self.impaired {
-            // Monitoring reads it without authentication, so it contains no paths.
+            // Callers of any trust level can read it, so it contains no paths.
             member["reason"] = without_folders(why).into();
         }
         member
