@@ -1,4 +1,4 @@
-//! Names of places on the network: where to listen, and who may ask.
+//! Network addresses: listeners, allowed origins and hosts, and URLs of servers.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,16 +10,16 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
-/// Where a listener is: a port, or a socket in the file system such as `unix:/run/corbie/corbie.sock`.
+/// Address of a listener: a port, or a Unix socket such as `unix:/run/corbie/corbie.sock`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Listen {
     Port(HostPort),
-    /// Always from the root: what a relative path means would depend on where the program was started.
+    /// Always absolute: a relative path would depend on the working directory.
     Socket(PathBuf),
 }
 
-/// A port of a host: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 takes a free one.
+/// Host and port: `127.0.0.1:8090`, `[::1]:8090`, `localhost:8090`. Port 0 selects a free one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostPort {
     /// Without brackets; never empty.
@@ -27,23 +27,23 @@ pub struct HostPort {
     port: u16,
 }
 
-/// An `Origin` header that is let in: scheme, host and perhaps a port. Never a pattern.
+/// An allowed `Origin` header: scheme, host and optional port. Never a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct WebOrigin(String);
 
-/// A `Host` header that is let in: a name, perhaps with a port. Never a pattern.
+/// An allowed `Host` header: a name with an optional port. Never a pattern.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
 
-/// Where a server is that we ask: `https://api.example/v1`. It may name a user, a password and a query such as
-/// `?key=…`, which are never shown.
+/// URL of a server that corbie connects to, such as `https://api.example/v1`. It may contain a user, a password and a
+/// query such as `?key=…`, which are never shown.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HttpUrl(Url);
 
-/// Text does not have the form that is needed.
+/// The text does not have the required form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a {0}")]
 pub struct NotAnAddress(pub(super) &'static str);
@@ -76,7 +76,7 @@ impl fmt::Display for Listen {
 // === impl HostPort ===
 
 impl HostPort {
-    /// `host` is a name or a number without brackets; it is taken as it is.
+    /// `host` is a name or an IP address without brackets; it is not validated.
     pub fn new(host: impl Into<String>, port: u16) -> Self {
         Self { host: host.into(), port }
     }
@@ -89,7 +89,7 @@ impl HostPort {
         self.port
     }
 
-    /// Only `localhost` and loopback numbers are: what another name means is known to the resolver alone.
+    /// Only `localhost` and loopback addresses: any other name depends on the resolver.
     pub fn is_loopback(&self) -> bool {
         match self.host.parse::<IpAddr>() {
             Ok(address) => is_loopback(address),
@@ -155,7 +155,7 @@ impl FromStr for HostName {
 // === impl HttpUrl ===
 
 impl HttpUrl {
-    /// With its user and password: each call of this is a place to look at when asking where secrets go.
+    /// The URL with user and password. Every call of this function is relevant for an audit of secrets.
     pub fn expose(&self) -> &Url {
         &self.0
     }
@@ -175,7 +175,7 @@ impl fmt::Display for HttpUrl {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut url = self.0.clone();
         if !url.username().is_empty() || url.password().is_some() {
-            // Both can be set wherever there is a host.
+            // Both can be set on a URL with a host.
             let _ = url.set_username("***").and_then(|()| url.set_password(None));
         }
         if url.query().is_some() {
@@ -191,12 +191,12 @@ impl fmt::Debug for HttpUrl {
     }
 }
 
-/// Whether only this machine can reach an address, also where IPv6 is told of IPv4.
+/// Whether only this machine can reach an address. Includes IPv4-mapped IPv6 addresses.
 pub fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
 }
 
-/// A host, without the brackets of IPv6, and the port if there is one.
+/// The host, without the brackets of IPv6, and the port if there is one.
 fn split(text: &str) -> Option<(&str, Option<u16>)> {
     if let Some(bracketed) = text.strip_prefix('[') {
         let (host, after) = bracketed.split_once(']')?;
@@ -214,12 +214,12 @@ fn split(text: &str) -> Option<(&str, Option<u16>)> {
     fits.then_some((host, port))
 }
 
-/// Digits only: Rust would also read `+80`.
+/// Digits only: Rust also parses `+80`.
 fn number(port: &str) -> Option<u16> {
     port.bytes().all(|byte| byte.is_ascii_digit()).then(|| port.parse().ok())?
 }
 
-// === what they share ===
+// === shared impls ===
 
 macro_rules! is_text {
     ($type:ident, $format:literal, $example:literal) => {

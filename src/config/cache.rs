@@ -1,4 +1,4 @@
-//! `router.cache`: answers that are given again.
+//! `router.cache`: response cache.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

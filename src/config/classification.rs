@@ -1,4 +1,4 @@
-//! `classification`: which categories there are, and how texts are sorted into them.
+//! `classification`: taxonomy and classification method.
 
 use std::path::PathBuf;
 

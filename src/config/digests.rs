@@ -1,4 +1,4 @@
-//! Whether settings have changed, for those who may not keep them: a digest of what was written for each section.
+//! Fingerprints of configuration sections: detect changes without keeping the values, which may be secret.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use super::tree::{Node, wipe};
 
-/// Digests of sections, and of single providers as `providers.NAME`. Keyed by chance for each process, so that they
-/// tell that something is the same and nothing else.
+/// Hashes of sections, and of single providers as `providers.NAME`. The hash key is random for each process, so that
+/// hashes only show equality.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Digests(BTreeMap<String, u64>);
 
@@ -25,7 +25,7 @@ impl Digests {
         Digests(digests)
     }
 
-    /// Whether a section, or a provider, is the same; also if neither has it.
+    /// Whether a section or provider is equal, or missing in both.
     pub fn same(&self, other: &Digests, key: &str) -> bool {
         self.0.get(key) == other.0.get(key)
     }
@@ -40,7 +40,7 @@ impl Digests {
 
 fn digest(value: &serde_json::Value) -> u64 {
     static KEY: OnceLock<RandomState> = OnceLock::new();
-    // Values hash by their parts, so no text of them is made.
+    // Hashes the values directly, without serializing them.
     KEY.get_or_init(RandomState::new).hash_one(value)
 }
 

@@ -1,4 +1,5 @@
-//! Other files that people write, read by the same rules as the configuration: every mistake has a line and a column.
+//! Loads other files in the formats of the configuration, with the same diagnostics: every error has a line and a
+//! column.
 
 use std::path::Path;
 
@@ -10,16 +11,16 @@ use super::read::{self, Kind};
 use super::tree::Node;
 use super::validate::validate;
 
-/// What was written, to find the place of a mistake that shows later.
+/// The source spans of a file, for errors that are detected after parsing.
 #[derive(Debug)]
 pub(crate) struct Written(Node);
 
-/// Reads a file and checks it against a schema.
+/// Loads a file and validates it against a schema.
 pub(crate) fn read<T: DeserializeOwned>(path: &Path, kind: Kind, schema: &Value) -> Result<(T, Written), ConfigError> {
     checked(read::file(path, kind).map_err(|problems| ConfigError { problems })?, schema)
 }
 
-/// Reads a text that is to become the content of a file.
+/// Parses the future content of a file.
 pub(crate) fn read_for<T: DeserializeOwned>(
     text: &str,
     file: &Path,
@@ -29,7 +30,7 @@ pub(crate) fn read_for<T: DeserializeOwned>(
     checked(read::text(text, file, kind).map_err(|problems| ConfigError { problems })?, schema)
 }
 
-/// Reads YAML that is inside the program.
+/// Parses embedded YAML.
 pub(crate) fn read_text<T: DeserializeOwned>(
     text: &str,
     name: &Path,
@@ -47,18 +48,18 @@ fn checked<T: DeserializeOwned>(mut tree: Node, schema: &Value) -> Result<(T, Wr
     }
     match T::deserialize(tree.to_json()) {
         Ok(value) => Ok((value, Written(tree))),
-        // The schema is made from the type, so this does not happen.
+        // The schema is generated from the type, so this cannot fail.
         Err(error) => Err(Problem::at(tree.origin, KeyPath::default(), format!("cannot be read: {error}")).into()),
     }
 }
 
 impl Written {
-    /// For what was not read from anywhere.
+    /// For values that do not come from a file.
     pub(crate) fn nowhere() -> Written {
         Written(Node::empty(Origin::command_line()))
     }
 
-    /// A mistake in the value at a path.
+    /// An error about the value at a path.
     pub(crate) fn mistake(&self, path: KeyPath, message: impl Into<String>) -> Problem {
         let origin = match self.0.get(&path.0) {
             Some(node) => node.origin.clone(),

@@ -1,4 +1,4 @@
-//! `documents`: how files are read.
+//! `documents`: limits for parsing files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -57,12 +57,12 @@ impl Documents {
         self.workers.unwrap_or_else(cores)
     }
 
-    /// A worker cannot begin with less.
+    /// The minimum with which a worker starts.
     pub fn memory(&self) -> u64 {
         (self.memory.bytes() as u64).max(64 << 20)
     }
 
-    /// What binds the reading itself.
+    /// Limits of the parsers.
     pub fn limits(&self) -> corbie_extract::Limits {
         corbie_extract::Limits {
             pages: self.max_pages,

@@ -1,4 +1,4 @@
-//! Durations as people write them: `2s`, `1h30m`, `100ms`, or a number of seconds.
+//! Human-readable durations: `2s`, `1h30m`, `100ms`, or a number of seconds.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,27 +9,27 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{Deserializer, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 
-/// A length of time, which may be zero.
+/// A duration that may be zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Period(Duration);
 
-/// How long something may take; never zero.
+/// A duration that is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(try_from = "Period", into = "Period")]
 pub struct Timeout(Period);
 
-/// Text is no duration, or one that is too long or too short.
+/// The text is not a duration, or out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a duration such as `2s`, `5m` or `100ms`")]
 pub struct NotADuration;
 
-/// A year. Adding more to a clock could overflow it.
+/// A year. A larger value could overflow the clock.
 const MAX_SECONDS: u64 = 366 * 24 * 60 * 60;
 
-/// Longest unit first, in milliseconds.
+/// Largest unit first, in milliseconds.
 const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
 
-/// Writes a whole number of seconds as a number, for keys whose name says `seconds`.
+/// Serializes whole seconds as a number, for keys that end with `seconds`.
 pub(super) fn as_seconds<S: Serializer>(
     duration: &(impl Copy + Into<Duration>),
     serializer: S,
@@ -52,7 +52,7 @@ impl Period {
         self.0
     }
 
-    /// To the millisecond, which is the smallest unit.
+    /// Rounds to milliseconds, the smallest unit.
     fn checked(seconds: f64) -> Result<Self, NotADuration> {
         if (0.0..=MAX_SECONDS as f64).contains(&seconds) {
             Ok(Self(Duration::from_millis((seconds * 1000.0).round() as u64)))
@@ -65,7 +65,7 @@ impl Period {
 impl FromStr for Period {
     type Err = NotADuration;
 
-    /// One or more numbers with units, the larger unit first; or a bare number of seconds.
+    /// One or more numbers with units, largest unit first; or a number of seconds.
     fn from_str(text: &str) -> Result<Self, NotADuration> {
         let text = text.trim();
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
@@ -82,7 +82,7 @@ impl FromStr for Period {
             let amount: f64 = rest[..end].parse().map_err(|_| NotADuration)?;
             let unit_end = rest[end..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |len| end + len);
             let unit = &rest[end..unit_end];
-            // `find` goes on from where it stopped, so a unit cannot come twice or out of order.
+            // `find` continues after the last match, so a unit cannot occur twice or out of order.
             let (_, milliseconds) = units.find(|(name, _)| *name == unit).ok_or(NotADuration)?;
             seconds += amount * (*milliseconds as f64) / 1000.0;
             rest = &rest[unit_end..];
@@ -166,7 +166,7 @@ impl JsonSchema for Period {
 // === impl Timeout ===
 
 impl Timeout {
-    /// A constant that is not zero; for defaults.
+    /// For constant defaults; must not be zero.
     pub(super) const fn seconds(seconds: u64) -> Self {
         assert!(seconds > 0);
         Self(Period::seconds(seconds))
@@ -220,7 +220,7 @@ impl JsonSchema for Timeout {
         true
     }
 
-    /// A millisecond is the least, as it is the smallest unit.
+    /// The minimum is one millisecond, the smallest unit.
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({"type": ["string", "number"], "format": "timeout", "minimum": 0.001, "maximum": MAX_SECONDS})
     }

@@ -1,7 +1,7 @@
 //! Settings from environment variables.
 //!
-//! `CORBIE_SERVER__TOOL_TIMEOUTS__CHAT` is `server.tool_timeouts.chat`: capitals become small letters
-//! and two underscores step one level down, so a key may itself have single ones.
+//! `CORBIE_SERVER__TOOL_TIMEOUTS__CHAT` is `server.tool_timeouts.chat`: names are converted to lower case, and two
+//! underscores separate levels, so that a key may contain single ones.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ use super::typed::typed;
 
 const PREFIX: &str = "CORBIE_";
 
-/// Variables with a name of their own. Empty ones count as not set, and a `CORBIE_` variable for the
-/// same key wins.
+/// Variables with dedicated names. An empty value counts as unset, and a `CORBIE_` variable for the same key takes
+/// precedence.
 const NAMED: [(&str, &str); 8] = [
     ("LOG_LEVEL", "log.level"),
     ("LOG_FORMAT", "log.format"),
@@ -28,7 +28,7 @@ const NAMED: [(&str, &str); 8] = [
     ("DEFAULT_MODEL", "defaults.model"),
 ];
 
-/// The settings in `variables`. One that looks like a setting but is none is warned about.
+/// The settings in `variables`. Warns about variables that look like settings but are none.
 pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, findings: &mut Findings) -> Node {
     let mut tree = Node::empty(Origin::variable(PREFIX));
     let mut set = |name: &str, path: KeyPath, text: &str| {
@@ -47,8 +47,8 @@ pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, finding
             continue;
         };
         let path = KeyPath(key.split("__").map(|key| Segment::Key(key.to_ascii_lowercase())).collect());
-        // Kubernetes sets `CORBIE_PORT` and the like for a service of that name: such a variable must
-        // not stop the program. A misspelt section with keys below it still does.
+        // Kubernetes sets `CORBIE_PORT` and similar variables for a service of that name, which must not prevent the
+        // start. A misspelt section with keys below it is an error.
         if path.0.len() == 1 && schema::at(schema, &path.0).is_none() {
             let message = "is not a setting and is ignored";
             findings.warnings.push(Problem::at(Origin::variable(name), KeyPath::default(), message));

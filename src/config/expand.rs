@@ -1,4 +1,4 @@
-//! Puts environment variables into the text of a file: `${VAR}`, `${VAR:-default}`; `$${` is a plain `${`.
+//! Expands environment variables in configuration files: `${VAR}`, `${VAR:-default}`; `$${` is a literal `${`.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::schema;
 use super::tree::{Data, Node};
 use super::typed::typed;
 
-/// Expands every string below `node`; an expanded string then takes the type its key asks for.
+/// Expands every string below `node`, then coerces each expanded string to the type of its key.
 ///
-/// A file may grow to `MAX_FILE_BYTES` by this, however often it names a long variable.
+/// The expanded size of a file is limited to `MAX_FILE_BYTES`, however often it contains a long variable.
 pub(super) fn expand(node: &mut Node, variables: &BTreeMap<String, String>, schema: &Value) -> Vec<Problem> {
     let mut expansion = Expansion { variables, budget: MAX_FILE_BYTES, problems: Vec::new() };
     expansion.visit(node, &KeyPath::default(), Some(schema));
@@ -59,15 +59,15 @@ impl Expansion<'_> {
 }
 
 struct Expanded {
-    /// Wiped when it is let go: keys come from variables.
+    /// Zeroed on drop, because variables may contain keys.
     text: Zeroizing<String>,
-    /// How many bytes came from variables.
+    /// Number of bytes inserted from variables.
     grown: usize,
-    /// False when there were only escapes.
+    /// False if there were only escapes.
     replaced: bool,
 }
 
-/// Variables are put in once: what a variable holds is not expanded again.
+/// Expands once: the value of a variable is not expanded again.
 fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -> Result<Expanded, Vec<String>> {
     let mut expanded = Expanded { text: Zeroizing::default(), grown: 0, replaced: false };
     let mut problems = Vec::new();
@@ -104,7 +104,7 @@ fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -
     if problems.is_empty() { Ok(expanded) } else { Err(problems) }
 }
 
-/// As in a shell, `:-` also stands in for a variable that is empty.
+/// As in a shell, `:-` also applies to an empty variable.
 fn resolve<'a>(inside: &'a str, variables: &'a BTreeMap<String, String>) -> Result<&'a str, String> {
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),

@@ -1,4 +1,4 @@
-//! `router.grounding`: what the knowledge base has to say about where a prompt goes.
+//! `router.grounding`: knowledge base passages for prompts, and their effect on routing.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

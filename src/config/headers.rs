@@ -1,4 +1,4 @@
-//! Headers that the operator adds to requests to others.
+//! Configured headers for outgoing requests.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::secret::SecretLine;
 
-/// Set by the protocol; a second value would break it or leave the receiver to choose.
+/// Headers that the protocol sets. A second value would break it or be ambiguous.
 const RESERVED: [&str; 9] = [
     "accept",
     "connection",
@@ -19,7 +19,7 @@ const RESERVED: [&str; 9] = [
     "transfer-encoding",
 ];
 
-/// A name that cannot be sent.
+/// A header name that cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotAHeader {
     #[error("is not the name of a header; use letters, digits and `-`")]
@@ -28,14 +28,14 @@ pub enum NotAHeader {
     Reserved(String),
 }
 
-/// The headers, ready to be sent; their values show nowhere.
+/// The headers as a map. Their values are marked as sensitive.
 pub fn header_map(headers: &BTreeMap<String, SecretLine>) -> Result<HeaderMap, NotAHeader> {
     let ready = headers.iter().map(|(name, line)| {
         let key: HeaderName = name.parse().map_err(|_| NotAHeader::Name(name.clone()))?;
         if RESERVED.contains(&key.as_str()) {
             return Err(NotAHeader::Reserved(name.clone()));
         }
-        // A value is checked when it is read; one made by hand that is none takes the blame to its name.
+        // Values are validated when they are parsed. If one is invalid anyway, the error names its header.
         let mut value = HeaderValue::from_str(line.expose()).map_err(|_| NotAHeader::Name(name.clone()))?;
         value.set_sensitive(true);
         Ok((key, value))

@@ -1,4 +1,4 @@
-//! `inference`: the models that run inside corbie.
+//! `inference`: local models.
 
 use std::path::PathBuf;
 
@@ -95,12 +95,12 @@ impl Inference {
 }
 
 impl EmbeddingModel {
-    /// Nothing was said, so it is the model inside corbie.
+    /// Whether the built-in model is used: no setting was changed.
     pub fn is_builtin(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Keys that say how a model in a folder is used, where no folder is named.
+    /// Keys for a custom model that are set without `path`.
     pub fn unused(&self) -> Vec<&'static str> {
         let keys = [
             ("pooling", self.pooling.is_some()),

@@ -1,4 +1,4 @@
-//! `server.limits`: the bound of every queue, message and wait.
+//! `server.limits`: limits of queues, messages and timeouts.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

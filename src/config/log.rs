@@ -1,4 +1,4 @@
-//! `log`: what is written to stderr.
+//! `log`: log messages on stderr.
 
 use std::fmt;
 

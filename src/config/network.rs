@@ -1,4 +1,4 @@
-//! `network`: where corbie connects to.
+//! `network`: egress policy.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -26,21 +26,21 @@ pub struct Network {
     pub allowed_addresses: Vec<AddressBlock>,
 }
 
-/// An address, or all addresses that begin like it: `169.254.10.1`, `169.254.10.0/24`, `fe80::/10`.
+/// An address or a CIDR block: `169.254.10.1`, `169.254.10.0/24`, `fe80::/10`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct AddressBlock {
     address: IpAddr,
-    /// How many bits count: at most 32, or 128 where addresses are long.
+    /// Prefix length: at most 32 for IPv4 and 128 for IPv6.
     length: u8,
 }
 
-/// What is said of an address that is not connected to.
+/// Error for a forbidden address.
 const FORBIDDEN: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
 another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
 
 impl Config {
-    /// URLs that name by its number what is never connected to. Names are judged when they are looked up.
+    /// URLs with a forbidden IP address. Host names are checked when they are resolved.
     pub(super) fn forbidden_addresses(&self) -> Vec<Mistake> {
         let destinations = Destinations::new(&self.network);
         let mut named: Vec<(KeyPath, &Option<HttpUrl>)> = Vec::new();
@@ -70,7 +70,7 @@ impl AddressBlock {
         AddressBlock { address, length }
     }
 
-    /// An address of the other kind is in no block.
+    /// An address of the other IP version is never contained.
     pub fn contains(&self, address: IpAddr) -> bool {
         let (own, other, width) = match (self.address, address) {
             (IpAddr::V4(own), IpAddr::V4(other)) => (u128::from(own.to_bits()), u128::from(other.to_bits()), 32),
@@ -78,7 +78,7 @@ impl AddressBlock {
             _ => return false,
         };
         let ignored = width - u32::from(self.length);
-        // Ignoring all 128 bits is no shift that a number knows.
+        // A shift by 128 bits overflows; the prefix length is then 0 and everything matches.
         (own ^ other).checked_shr(ignored).unwrap_or(0) == 0
     }
 }
@@ -96,7 +96,7 @@ impl FromStr for AddressBlock {
         let most = if address.is_ipv4() { 32 } else { 128 };
         let length = match length {
             None => most,
-            // Rust would also read `+8`.
+            // Rust also parses `+8`.
             Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => digits.parse().map_err(|_| not)?,
             Some(_) => return Err(not),
         };

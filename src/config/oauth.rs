@@ -1,4 +1,4 @@
-//! `server.oauth`: tokens that an authorization server gives out.
+//! `server.oauth`: tokens of an authorization server.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -59,7 +59,7 @@ pub enum Algorithm {
     EdDSA,
 }
 
-/// A web address that is compared letter by letter, so it is kept as it was written. It has no user, query or fragment.
+/// A URL that is compared as a string and therefore stored as written. It has no user, query or fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Identifier {
@@ -67,16 +67,16 @@ pub struct Identifier {
     url: Url,
 }
 
-/// Text does not name a server.
+/// The text is not such a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a web address without user, query and fragment")]
 pub struct NotAnIdentifier;
 
-/// With more, tokens would be taken long after they expired.
+/// A larger skew would accept tokens long after their expiry.
 const MOST_SKEW: Duration = Duration::from_secs(600);
 
 impl OAuth {
-    /// What the schema cannot say.
+    /// Validation beyond the schema.
     pub(super) fn mistakes(&self) -> Vec<Mistake> {
         let mistake = |key: &str, message: String| Mistake {
             path: KeyPath::default().key("server").key("oauth").key(key),
@@ -105,7 +105,7 @@ impl OAuth {
     }
 }
 
-/// Whether what comes from there can be believed: it is encrypted, or never leaves this machine.
+/// Whether responses from the URL are authentic: HTTPS, or loopback.
 pub fn is_safe(url: &Url) -> bool {
     url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
 }
@@ -123,7 +123,7 @@ fn names_user(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
-/// As RFC 6749 has it.
+/// Scope syntax of RFC 6749.
 fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
@@ -156,7 +156,8 @@ impl FromStr for Identifier {
         let url = Url::parse(text).map_err(|_| NotAnIdentifier)?;
         let is_bare = !names_user(&url);
         let is_short = url.query().is_none() && url.fragment().is_none();
-        // It goes into headers and is compared: what a parser would mend is better mended by who wrote it.
+        // The text appears in headers and is compared as a string. A text that a parser would normalize is therefore
+        // rejected.
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte));
         let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare && is_short && is_plain;
         fits.then(|| Self { text: text.into(), url }).ok_or(NotAnIdentifier)

@@ -1,4 +1,4 @@
-//! `router.policies`: other ways to route, which callers ask for by name.
+//! `router.policies`: named variants of the routing settings.
 
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Policy {
 }
 
 impl Policy {
-    /// The settings with what is different. What must stay on a machine stays there under every policy.
+    /// The settings with the overrides of this policy. `stay` applies under every policy.
     pub fn over(&self, router: &Router) -> Router {
         let mut settings = router.clone();
         settings.enabled = self.enabled.unwrap_or(settings.enabled);

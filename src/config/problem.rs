@@ -1,32 +1,32 @@
-//! What is wrong with a configuration, and where it is written.
+//! Diagnostics of a configuration, with source spans.
 //!
-//! A problem names keys and says what was expected; it never repeats a value. A key pasted into the
-//! wrong place would otherwise end up in a log.
+//! A diagnostic names keys and the expected type but never contains a value. Otherwise a key pasted into the wrong line
+//! would appear in a log.
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-/// One mistake (or one remark), printed as
+/// An error or a warning, displayed as
 /// ``corbie.yaml:3:5: server.nmae: is not a setting; did you mean `name`?``.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// Nothing when the value was written nowhere, such as a missing file.
+    /// `None` if there is no location, for example for a missing file.
     pub origin: Option<Origin>,
     pub path: KeyPath,
     pub message: String,
     pub suggestion: Option<String>,
 }
 
-/// Where a key or a value is written.
+/// Location of a key or a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
     pub source: Source,
-    /// Files have positions; variables and flags have none.
+    /// Only files have positions.
     pub position: Option<Position>,
 }
 
-/// What a value was read from.
+/// Source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
     File(Arc<Path>),
@@ -34,14 +34,14 @@ pub enum Source {
     CommandLine,
 }
 
-/// A place in a file; both numbers start at 1, and columns count characters.
+/// Position in a file. Both numbers start at 1, and columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
     pub line: usize,
     pub column: usize,
 }
 
-/// The way from the root to a key, printed as `server.listen[1]`.
+/// Path from the root to a key, displayed as `server.listen[1]`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyPath(pub Vec<Segment>);
 
@@ -51,7 +51,7 @@ pub enum Segment {
     Index(usize),
 }
 
-/// Why a configuration cannot be used: every mistake found, one line each.
+/// Why a configuration is invalid: all errors, one line each.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", lines(.problems))]
 pub struct ConfigError {
@@ -59,7 +59,7 @@ pub struct ConfigError {
     pub problems: Vec<Problem>,
 }
 
-/// What reading the sources brought to light.
+/// Errors and warnings of all sources.
 #[derive(Debug, Default)]
 pub(super) struct Findings {
     pub(super) mistakes: Vec<Problem>,
@@ -69,7 +69,7 @@ pub(super) struct Findings {
 // === impl Problem ===
 
 impl Problem {
-    /// A problem with a whole source, not with one of its keys.
+    /// A diagnostic for a whole source.
     pub fn with_source(source: Source, message: impl Into<String>) -> Self {
         let origin = Origin { source, position: None };
         Self::at(origin, KeyPath::default(), message)
@@ -84,12 +84,12 @@ impl Problem {
         self
     }
 
-    /// Whether it is about this file, or something in it.
+    /// Whether the diagnostic refers to this file.
     pub fn is_about(&self, file: &Path) -> bool {
         matches!(&self.origin, Some(Origin { source: Source::File(path), .. }) if **path == *file)
     }
 
-    /// Orders problems as a reader meets them: by source, then from top to bottom.
+    /// Sort key: by source, then by position.
     pub(super) fn reading_order(&self) -> (String, Option<Position>) {
         match &self.origin {
             Some(origin) => (origin.source.to_string(), origin.position),
@@ -152,7 +152,7 @@ impl fmt::Display for Source {
 // === impl KeyPath ===
 
 impl KeyPath {
-    /// Reads `server.limits.max_batch`; keys that themselves hold a dot cannot be written this way.
+    /// Parses `server.limits.max_batch`. Keys that contain a dot cannot be written in this form.
     pub fn dotted(text: &str) -> Self {
         Self(text.split('.').map(|key| Segment::Key(key.into())).collect())
     }
@@ -182,7 +182,7 @@ impl fmt::Display for KeyPath {
                     if is_plain(key) {
                         write!(out, "{dot}{key}")?;
                     } else {
-                        // Quoted and escaped: a key from a file must not be able to forge a line.
+                        // Quoted and escaped, so that a key in a file cannot forge a log line.
                         write!(out, "{dot}{key:?}")?;
                     }
                 }
@@ -199,7 +199,7 @@ fn is_plain(key: &str) -> bool {
 // === impl ConfigError ===
 
 impl ConfigError {
-    /// Mistakes in the order a reader meets them.
+    /// The errors, sorted by location.
     pub(crate) fn sorted(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_cached_key(Problem::reading_order);
         Self { problems }

@@ -1,4 +1,4 @@
-//! `providers` and `defaults`: whose models are asked, and which one where nobody says.
+//! `providers` and `defaults`: providers and default models.
 
 use std::collections::BTreeMap;
 
@@ -137,7 +137,7 @@ impl Default for Providers {
 }
 
 impl Providers {
-    /// What does not fit together: servers without an address, and headers that cannot be sent.
+    /// Validation across keys: servers without an address, and invalid headers.
     pub(super) fn mistakes(&self) -> Vec<Mistake> {
         let mut mistakes = Vec::new();
         for (name, provider) in &self.named {
@@ -167,7 +167,7 @@ impl ProviderTimeout {
 }
 
 impl Provider {
-    /// What it is, by what is said or else by its name.
+    /// The configured kind, or the default for the name.
     pub fn kind(&self, name: &str) -> Kind {
         self.kind.unwrap_or(match name {
             "openai" => Kind::OpenAi,
@@ -178,7 +178,7 @@ impl Provider {
         })
     }
 
-    /// All its keys, the first one first.
+    /// All keys, in order.
     pub fn keys(&self) -> impl Iterator<Item = &Secret> {
         self.api_key.iter().chain(&self.api_keys)
     }

@@ -1,4 +1,4 @@
-//! `registry`: the list of tools.
+//! `registry`: tool list.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

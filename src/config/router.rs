@@ -1,4 +1,4 @@
-//! `router`: how a prompt finds its model.
+//! `router`: routing of prompts to models.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +101,7 @@ impl Default for Router {
             stay: BTreeSet::new(),
             fallbacks: BTreeMap::new(),
             timeout: Timeout::seconds(300),
-            // The longest answers, 128,000 tokens at 100 a second, take 21 minutes.
+            // The longest responses, 128,000 tokens at 100 per second, take 21 minutes.
             stream_timeout: Timeout::seconds(30 * 60),
             budget: Budget::default(),
             policies: BTreeMap::new(),

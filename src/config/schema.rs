@@ -1,4 +1,4 @@
-//! The JSON Schema of the configuration: made from the types, and what every value is checked against.
+//! JSON Schema of the configuration, generated from the types and used for validation.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,15 @@ use serde_json::Value;
 use super::problem::Segment;
 use super::{Config, address, duration, network, oauth, secret, size, socket_mode};
 
-/// A `format` that JSON Schema does not know (and must not: editors check the ones they know): its check, and how to say it to a person.
+/// A custom `format` with its check and its description. It has no standard name, because editors validate standard
+/// formats.
 pub(super) struct Format {
     pub(super) name: &'static str,
     pub(super) fits: fn(&str) -> bool,
     pub(super) expected: &'static str,
 }
 
-/// The formats use the parsers of the types, so that the schema and serde cannot disagree.
+/// The checks use the parsers of the types, so that schema and serde cannot disagree.
 pub(super) const FORMATS: [Format; 12] = [
     Format {
         name: "period",
@@ -77,13 +78,13 @@ pub(super) const FORMATS: [Format; 12] = [
     },
 ];
 
-/// The schema of the whole configuration, without references, as it is published.
+/// The published schema of the whole configuration, without references.
 pub fn schema() -> &'static Value {
     static SCHEMA: LazyLock<Value> = LazyLock::new(derive::<Config>);
     &SCHEMA
 }
 
-/// The schema of a type that people write in files, without references.
+/// The schema of a file format, without references.
 pub(crate) fn derive<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>();
@@ -91,8 +92,8 @@ pub(crate) fn derive<T: JsonSchema>() -> Value {
     schema.to_value()
 }
 
-/// A key without a value counts as left out, so `null` is not worth offering; and the default of a
-/// section is nothing but the defaults of its keys again.
+/// Removes `null`, because a key without a value counts as missing, and the defaults of sections, because they repeat
+/// those of their keys.
 fn simplify(schema: &mut schemars::Schema) {
     let Some(object) = schema.as_object_mut() else {
         return;
@@ -112,7 +113,7 @@ fn simplify(schema: &mut schemars::Schema) {
         if let [Value::Object(only)] = choices.as_mut_slice() {
             let mut only = std::mem::take(only);
             object.remove("anyOf");
-            // What is said about the key counts more than what is said about its type.
+            // Keywords of the key take precedence over those of its type.
             only.retain(|key, _| !object.contains_key(key));
             object.extend(only);
         }
@@ -133,7 +134,7 @@ pub(super) fn member<'a>(schema: &'a Value, key: &str) -> Option<&'a Value> {
     property.or_else(|| schema.get("additionalProperties").filter(|others| others.is_object()))
 }
 
-/// Whether a value of this JSON type may stand there.
+/// Whether a value of this JSON type is allowed.
 pub(super) fn allows(schema: &Value, kind: &str) -> bool {
     match schema.get("type") {
         Some(Value::String(only)) => only == kind,
@@ -142,7 +143,7 @@ pub(super) fn allows(schema: &Value, kind: &str) -> bool {
     }
 }
 
-/// The words a choice offers.
+/// The values of an enumeration.
 pub(super) fn choices(schema: &Value) -> Vec<&str> {
     let list = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
     let described = list("oneOf").flat_map(choices);

@@ -1,4 +1,4 @@
-//! Values that must not be seen: a token or a key, and a header that carries one.
+//! Secret values: tokens, keys, and headers that contain them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,26 +7,25 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use zeroize::Zeroizing;
 
-/// Cannot be displayed, and shows as `***` wherever it is printed or written out.
+/// A secret. Cannot be displayed; `Debug` and serialization print `***`.
 ///
-/// Its memory is wiped when it is let go. There is deliberately no `PartialEq` either: a token is compared in constant
-/// time or not at all.
+/// Zeroed on drop. There is no `PartialEq`, so that a token can only be compared in constant time.
 #[derive(Clone)]
 pub struct Secret(Zeroizing<String>);
 
-/// The value of a header that is sent to others, such as `Bearer ${MCP_API_KEY}`. As unseen as a [`Secret`], but it may
-/// hold spaces. It can be compared, as it is sent out and nobody is let in by it.
+/// Value of an outgoing header, such as `Bearer ${MCP_API_KEY}`. Protected like a [`Secret`], but may contain spaces.
+/// It can be compared, because it authenticates no caller.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SecretLine(Zeroizing<String>);
 
 const MASK: &str = "***";
 
-/// An empty token would let everybody in, and a stray newline would let nobody in.
+/// An empty token would authenticate every caller, and a token with a newline none.
 pub(super) fn is_token(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic())
 }
 
-/// A newline would be a header of its own; spaces at the ends would be lost on the way.
+/// A newline would start another header, and surrounding spaces are not transmitted.
 pub(super) fn is_header_value(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ') && text.trim_matches(' ') == text
 }
@@ -38,7 +37,7 @@ macro_rules! is_unseen {
                 Self(Zeroizing::new(text.into()))
             }
 
-            /// The text itself. Each call of this is a place to look at when asking where secrets go.
+            /// The secret text. Every call of this function is relevant for an audit of secrets.
             pub fn expose(&self) -> &str {
                 &self.0
             }
@@ -91,7 +90,7 @@ mod tests {
         assert!(!["a\nb", "a\r", "a\tb", " a", "a ", "\u{e4}", "\0"].into_iter().any(is_header_value));
     }
 
-    /// What is let go cannot be looked at, so this is said of the types that hold the text.
+    /// Freed memory cannot be inspected, so the test checks the types that hold the text.
     #[test]
     fn s01_secrets_and_their_copies_are_wiped_when_they_are_let_go() {
         fn is_wiped(_: &impl zeroize::ZeroizeOnDrop) {}

@@ -1,4 +1,4 @@
-//! `server`: where it listens, who may call, and how long things may take.
+//! `server`: listeners, authentication and timeouts.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -102,7 +102,7 @@ pub struct RateLimit {
     pub burst: Option<u32>,
 }
 
-/// What a listener asks of its callers.
+/// Authentication that a listener requires.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Authentication {
     None,
@@ -121,10 +121,10 @@ pub enum NoAuthentication {
 }
 
 impl Server {
-    /// What a listener asks of its callers; an error means that it must not be opened. `anybody` tells whether there is
-    /// a token that would be let in.
+    /// The authentication of a listener, or an error if it must not be opened. `anybody` is whether any valid token
+    /// exists.
     pub fn authentication(&self, loopback: bool, anybody: bool) -> Result<Authentication, NoAuthentication> {
-        // A proxy brings callers of other machines to a loopback listener.
+        // A proxy forwards callers from other machines to a loopback listener.
         let loopback = loopback && !self.is_behind_proxy();
         match self.auth {
             Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
@@ -135,13 +135,13 @@ impl Server {
         }
     }
 
-    /// A token that guards a listener must not be guessable.
+    /// Rejects a guessable token on a listener that requires one.
     pub(super) fn mistakes(&self) -> Option<Mistake> {
         let is_loopback = |listen: &Listen| match listen {
             Listen::Port(address) => address.is_loopback(),
             Listen::Socket(_) => true,
         };
-        // Without `listen`, this machine alone is served.
+        // Without `listen`, the server listens on loopback only.
         let all_loopback = self.listen.iter().all(is_loopback);
         let guards = self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
         let token = self.token.as_ref().filter(|token| guards && !is_strong(token.expose()))?;
@@ -156,12 +156,12 @@ impl Server {
         Some(Mistake { path: KeyPath::dotted("server.token"), message })
     }
 
-    /// Whether a proxy may bring callers of other machines to a listener of this one.
+    /// Whether a proxy may forward callers from other machines to a loopback listener.
     pub fn is_behind_proxy(&self) -> bool {
         !self.trusted_proxies.is_empty()
     }
 
-    /// The limit for callers of one listener, if there is one.
+    /// The rate limit per caller of a listener, if there is one.
     pub fn rate_limit(&self, loopback: bool) -> Option<RateLimit> {
         let usual = (!loopback).then(RateLimit::default);
         self.rate_limit.or(usual).filter(|limit| limit.per_second > 0)

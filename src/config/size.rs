@@ -1,4 +1,4 @@
-//! Sizes as people write them: `16KiB`, `4MiB`, or a number of bytes.
+//! Human-readable sizes: `16KiB`, `4MiB`, or a number of bytes.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -12,14 +12,14 @@ use serde::{Deserialize, Serialize, Serializer};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ByteSize(u32);
 
-/// Text is no size, or one out of range.
+/// The text is not a size, or out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a size such as `16KiB` or `4MiB`, from `1B` to `1GiB`")]
 pub struct NotASize;
 
 const MAX: u64 = 1 << 30;
 
-/// `KB` is a thousand and `KiB` is 1024, as the standards have it. The ones we write come first.
+/// `KB` is 1000 and `KiB` is 1024 (IEC 80000-13). The units used for output come first.
 const UNITS: [(&str, u64); 7] = [
     ("GiB", 1 << 30),
     ("MiB", 1 << 20),

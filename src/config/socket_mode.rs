@@ -1,4 +1,4 @@
-//! `server.socket_mode`: who may open a socket in the file system.
+//! `server.socket_mode`: permissions of Unix sockets.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -7,12 +7,12 @@ use std::str::FromStr;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-/// Permissions of a file in octal digits, as `chmod` takes them: `0660`.
+/// Permissions in octal digits, as for `chmod`: `0660`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct SocketMode(u32);
 
-/// Text is no such number.
+/// The text is not such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a mode of three octal digits such as `0660`")]
 pub struct NotAMode;
@@ -24,7 +24,7 @@ impl SocketMode {
 }
 
 impl Default for SocketMode {
-    /// The user alone.
+    /// Owner only.
     fn default() -> Self {
         Self(0o600)
     }

@@ -1,13 +1,13 @@
-//! Guesses what a misspelt word was meant to be.
+//! Suggestions for misspelt words ("did you mean").
 
 use serde_json::Value;
 
-/// How alike two words must be, from 0 to 1: one typo in a word of four letters still counts.
+/// Minimum similarity, from 0 to 1: one typo in a word of four letters is accepted.
 const NEAR: f64 = 0.7;
 
-/// The candidate nearest to `word`, if one is near. Case and separators do not count.
+/// The candidate most similar to `word`, if similar enough. Ignores case and separators.
 pub(super) fn near<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    // Comparing is quadratic in length, and no key is this long.
+    // The comparison is quadratic in length, and no key is this long.
     if word.len() > 64 {
         return None;
     }
@@ -19,7 +19,7 @@ pub(super) fn near<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) ->
         .map(|(_, candidate)| candidate)
 }
 
-/// Where in the schema a key of exactly this name stands, for a setting written at the wrong level.
+/// Path of a key with exactly this name, for a setting at the wrong level.
 pub(super) fn elsewhere(key: &str, schema: &Value) -> Option<String> {
     let properties = schema.get("properties")?.as_object()?;
     if properties.contains_key(key) {

@@ -1,4 +1,4 @@
-//! `telemetry`: where is told what the server does, besides stderr.
+//! `telemetry`: export of spans.
 
 use std::collections::BTreeMap;
 

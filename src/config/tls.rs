@@ -1,4 +1,4 @@
-//! `server.tls`: the certificates of HTTPS.
+//! `server.tls`: TLS certificates.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
-//! A value that remembers where each part of it was written.
+//! Value with source spans.
 //!
-//! Every source (file, variables, flags) becomes one tree; the trees are merged, checked against the
-//! schema as plain JSON, and a complaint about a path is looked up here to find its line.
+//! Every source (file, variables, flags) becomes a tree. The trees are merged and validated as plain JSON. The tree
+//! then maps the path of a validation error to its line.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,7 +22,7 @@ pub(super) enum Data {
     Null,
     Bool(bool),
     Number(Number),
-    /// Wiped when it is let go, as it may be a key.
+    /// Zeroed on drop, because it may be a key.
     String(Zeroizing<String>),
     List(Vec<Node>),
     Map(Map),
@@ -32,12 +32,12 @@ pub(super) type Map = BTreeMap<String, Entry>;
 
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Entry {
-    /// Where the key stands; `node.origin` is where its value stands.
+    /// Origin of the key; `node.origin` is that of the value.
     pub(super) key: Origin,
     pub(super) node: Node,
 }
 
-/// Says only what kind of value it is: a tree holds secrets in clear.
+/// Shows only the types of values, because a tree contains secrets in plain text.
 impl fmt::Debug for Data {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -68,7 +68,7 @@ impl Node {
         Self { data: Data::text(text), origin }
     }
 
-    /// The whole of `value` at one place.
+    /// Converts `value`, with the same origin for all parts.
     pub(super) fn from_json(value: Value, origin: Origin) -> Self {
         let data = match value {
             Value::Null => Data::Null,
@@ -86,7 +86,7 @@ impl Node {
         Self { data, origin }
     }
 
-    /// `leaf` at `path`, with nothing beside it.
+    /// A tree that contains only `leaf` at `path`.
     pub(super) fn nested(path: &KeyPath, leaf: Self) -> Self {
         path.0.iter().rev().fold(leaf, |node, segment| {
             let origin = node.origin.clone();
@@ -111,7 +111,7 @@ impl Node {
         }
     }
 
-    /// Puts `over` on top: maps are joined key by key, everything else is replaced.
+    /// Merges `over` into this tree: maps key by key, all other values are replaced.
     pub(super) fn merge(&mut self, over: Self) {
         match (&mut self.data, over) {
             (Data::Map(below), Self { data: Data::Map(above), .. }) => {
@@ -131,7 +131,7 @@ impl Node {
         }
     }
 
-    /// Removes keys without a value: `server:` with every line below it commented out says nothing.
+    /// Removes keys without a value, such as `server:` with every line below it commented out.
     pub(super) fn drop_nulls(&mut self) {
         match &mut self.data {
             Data::Map(entries) => {
@@ -151,7 +151,7 @@ impl Node {
         })
     }
 
-    /// Takes one key out; true when it was there.
+    /// Removes a key. Returns whether it existed.
     pub(super) fn remove(&mut self, path: &[Segment]) -> bool {
         match (&mut self.data, path) {
             (Data::Map(entries), [Segment::Key(key)]) => entries.remove(key).is_some(),
@@ -165,7 +165,7 @@ impl Node {
         }
     }
 
-    /// Wipes all values, and keeps where they were written.
+    /// Zeroes all values and keeps their origins.
     pub(super) fn forget_values(&mut self) {
         match &mut self.data {
             Data::String(text) => text.zeroize(),
@@ -175,7 +175,7 @@ impl Node {
         }
     }
 
-    /// Where the key at the end of `path` stands, or the nearest thing above it that is written.
+    /// Origin of the key at the end of `path`, or of its nearest existing ancestor.
     pub(super) fn key_origin(&self, path: &KeyPath) -> Origin {
         let mut node = self;
         let mut origin = &self.origin;
@@ -196,7 +196,7 @@ impl Node {
     }
 }
 
-/// Wipes the texts of a tree that was made to be looked at.
+/// Zeroes the strings of a temporary JSON value.
 pub(super) fn wipe(value: &mut Value) {
     match value {
         Value::String(text) => text.zeroize(),
@@ -206,8 +206,8 @@ pub(super) fn wipe(value: &mut Value) {
     }
 }
 
-/// A number as the schema and serde both read it: `5.0` is the whole number 5 to the one and a
-/// fraction to the other.
+/// Converts whole floats to integers, so that the schema and serde agree: `5.0` is an integer for the schema and a
+/// float for serde.
 pub(super) fn whole(number: Number) -> Number {
     const EXACT: f64 = 9_007_199_254_740_992.0;
     match number.as_f64() {
@@ -220,7 +220,7 @@ pub(super) fn whole(number: Number) -> Number {
 mod tests {
     use super::*;
 
-    /// The tree lives as long as the program, to say where a setting was written.
+    /// The tree lives as long as the process, to report the origins of settings.
     #[test]
     fn s01_a_tree_forgets_its_values_and_not_where_they_were() {
         let written = serde_json::json!({ "token": "sk-1", "keys": ["sk-2", { "more": "sk-3" }], "port": 80 });

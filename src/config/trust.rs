@@ -1,4 +1,4 @@
-//! `trust`: what a caller may do, by the way it came.
+//! `trust`: trust level by listener kind.
 
 use corbie_mcp::TrustLevel;
 use schemars::JsonSchema;
@@ -37,7 +37,7 @@ pub enum Level {
     Trusted,
 }
 
-/// The ways a caller can come.
+/// Listener kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Via {
     Stdio,
@@ -46,7 +46,7 @@ pub enum Via {
 }
 
 impl Trust {
-    /// How far a caller that came this way is trusted.
+    /// The trust level of callers on this kind of listener.
     pub fn level(&self, via: Via) -> Level {
         self.all.unwrap_or(match via {
             Via::Stdio => self.stdio,

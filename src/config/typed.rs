@@ -1,6 +1,6 @@
-//! Gives text the type that the schema asks for.
+//! Coerces strings to the types of the schema.
 //!
-//! Variables, flags and `${VAR}` are text; whether `5` is a number or a word depends on the key.
+//! Values of variables, flags and `${VAR}` are strings; whether `5` is a number depends on the key.
 
 use serde_json::{Number, Value};
 
@@ -8,7 +8,7 @@ use super::problem::Origin;
 use super::schema;
 use super::tree::{Data, Node, whole};
 
-/// Text that does not fit stays text, so that the check against the schema can say what was expected.
+/// A string that does not fit stays a string, so that validation can report the expected type.
 pub(super) fn typed(text: &str, schema: Option<&Value>, origin: Origin) -> Node {
     let Some(schema) = schema else {
         return Node::string(text, origin);
@@ -30,7 +30,7 @@ pub(super) fn typed(text: &str, schema: Option<&Value>, origin: Origin) -> Node 
 
 /// `["a", "b"]`, or `a, b`.
 fn list(text: &str, schema: &Value, origin: &Origin) -> Option<Data> {
-    // `[::1]:8090` begins with a bracket too, and is no JSON.
+    // `[::1]:8090` also begins with a bracket but is not JSON.
     if let Some(list @ Data::List(_)) = json(text, origin) {
         return Some(list);
     }
@@ -46,7 +46,7 @@ fn json(text: &str, origin: &Origin) -> Option<Data> {
 fn number(text: &str) -> Option<Number> {
     let integer = text.parse::<i64>().ok().map(Number::from);
     integer.or_else(|| {
-        // Rust also reads `inf` and `nan`, which are no numbers in a configuration.
+        // Rust also parses `inf` and `nan`, which are not numbers in a configuration.
         let float = text.parse::<f64>().ok().filter(|float| float.is_finite())?;
         Number::from_f64(float).map(whole)
     })

@@ -1,4 +1,4 @@
-//! Checks a merged configuration against the schema and says every mistake where it is written.
+//! Validates the merged configuration against the schema and reports all errors with their locations.
 
 use jsonschema::error::ValidationErrorKind;
 use jsonschema::paths::Location;
@@ -9,11 +9,10 @@ use super::schema::{self, FORMATS};
 use super::tree::{Data, Node, wipe};
 use super::{suggest, wording};
 
-/// Sections whose snippets come from other programs: a key we do not know is worth a warning there,
-/// not a refusal to start.
+/// Sections that may be copied from the configuration of other programs: an unknown key is a warning, not an error.
 const LENIENT: [&str; 2] = ["classification", "classifier"];
 
-/// Checks `tree`, and takes the keys out of it that are only warned about.
+/// Validates `tree`, and removes the keys that only cause warnings.
 pub(super) fn validate(tree: &mut Node, schema: &Value, findings: &mut Findings) {
     let options = FORMATS
         .iter()
@@ -75,9 +74,9 @@ fn unfit(tree: &Node, schema: &Value, path: KeyPath) -> Problem {
     Problem::at(node.origin.clone(), path, wording::must_be(schema, &node.data)).suggest(near.map(String::from))
 }
 
-/// The validator writes `0` for a key as for an index; the tree knows which it is.
+/// The validator does not distinguish a key `0` from an index; the tree does.
 fn key_path(tree: &Node, location: &Location) -> KeyPath {
-    // Its own iterator drops keys that are empty.
+    // The iterator of the library drops empty keys.
     let segments = location.as_str().split('/').skip(1);
     segments.fold(KeyPath::default(), |path, segment| {
         let segment = segment.replace("~1", "/").replace("~0", "~");

@@ -1,4 +1,4 @@
-//! Says in words what the schema expects.
+//! Human-readable description of the type that the schema expects.
 
 use serde_json::Value;
 

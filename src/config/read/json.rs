@@ -1,7 +1,7 @@
-//! JSON files.
+//! JSON parser with source positions.
 //!
-//! serde_json decides what is JSON and bounds nesting, but tells no positions of what it accepted.
-//! So the accepted text is walked once more, with nothing left to check but repeated keys.
+//! serde_json validates the text and limits nesting, but reports no positions of valid values. So a second pass over
+//! the valid text determines them, and detects duplicate keys.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> 
     if text.trim().is_empty() {
         return Ok(Node::empty(Origin::file(path, start)));
     }
-    // A `Value` bounds nesting; skipping with `IgnoredAny` would not.
+    // Parsing a `Value` limits nesting; skipping with `IgnoredAny` would not.
     if let Err(error) = serde_json::from_str::<Value>(text) {
         let position = Position { line: error.line().max(1), column: error.column().max(1) };
-        // serde_json ends its text with the position, which ours begins with.
+        // serde_json appends the position; ours is a prefix.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
         return Err(vec![syntax(path, position, format!("is not JSON: {message}"))]);
@@ -43,7 +43,7 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// `None` cannot happen for accepted text; it stands in for a panic.
+    /// `None` is impossible for valid text and avoids a panic.
     fn value(&mut self, path: &KeyPath) -> Option<Node> {
         let origin = self.origin();
         let data = match self.peek()? {
@@ -113,7 +113,7 @@ impl Walk<'_> {
         Some(())
     }
 
-    /// The next byte that is not white space; the walk then stands on it.
+    /// Advances to the next byte that is not white space, and returns it.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.get(self.offset..)?;
         self.offset += rest.bytes().take_while(u8::is_ascii_whitespace).count();

@@ -1,4 +1,4 @@
-//! Reads one configuration file: YAML, TOML or JSON, all into the same tree.
+//! Configuration file parser: YAML, TOML or JSON into the same tree.
 
 mod json;
 mod position;
@@ -15,10 +15,10 @@ use zeroize::Zeroizing;
 use super::problem::{KeyPath, Origin, Position, Problem, Source};
 use super::tree::{Data, Node};
 
-/// A larger file is refused: no configuration written by a person comes near it.
+/// Maximum file size, far above any handwritten configuration.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
-/// What a file is, for messages, and how large it may be.
+/// Kind of a file, for messages, and its maximum size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kind {
     pub(crate) name: &'static str,
@@ -27,7 +27,7 @@ pub(crate) struct Kind {
 
 pub(super) const CONFIGURATION: Kind = Kind { name: "configuration", most_bytes: MAX_FILE_BYTES };
 
-/// Deeper nesting is refused, so that nothing after the parser can run out of stack.
+/// Maximum nesting depth, so that later recursion cannot overflow the stack.
 const MAX_DEPTH: usize = 64;
 
 enum Format {
@@ -37,7 +37,7 @@ enum Format {
 }
 
 impl Format {
-    /// Decided by the name alone; the content is never guessed at.
+    /// Determined by the extension alone, never by the content.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
@@ -55,19 +55,19 @@ impl Format {
     }
 }
 
-/// The tree of a file, whose root is always a map.
+/// Parses a file. The root is always a map.
 pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     parsed(&content(path, kind)?, path, kind)
 }
 
-/// The bytes of a file. They are wiped when they are let go, as a file may hold keys.
+/// The content of a file. Zeroed on drop, because it may contain keys.
 pub(super) fn content(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>, Vec<Problem>> {
     Format::named(path, kind)?;
     let bytes = bounded(path, kind);
     bytes.map(Zeroizing::new).map_err(|message| vec![Problem::with_source(Source::File(path.into()), message)])
 }
 
-/// The tree of what was read from a file.
+/// Parses the content of a file.
 pub(super) fn parsed(content: &[u8], path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     let path: Arc<Path> = path.into();
     let format = Format::named(&path, kind)?;
@@ -79,12 +79,12 @@ pub(super) fn parsed(content: &[u8], path: &Path, kind: Kind) -> Result<Node, Ve
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(text), &path)
 }
 
-/// The tree of a text in the format that a file of this name has.
+/// Parses a text in the format of this file name.
 pub(super) fn text(text: &str, path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
     parse(Format::named(path, kind)?, text.strip_prefix('\u{feff}').unwrap_or(text), &path.into())
 }
 
-/// The tree of a text that stands for a file.
+/// Parses YAML, with `path` as its origin.
 pub(super) fn yaml(text: &str, path: &Path) -> Result<Node, Vec<Problem>> {
     parse(Format::Yaml, text, &path.into())
 }
@@ -102,7 +102,7 @@ fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Probl
     }
 }
 
-/// The bytes of a regular file within the limit; anything else could block or never end.
+/// Reads a regular file up to the limit. Other kinds of files could block or be endless.
 fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
@@ -111,7 +111,7 @@ fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
     if !path.metadata().map_err(unreadable)?.is_file() {
         return Err("is not a regular file".into());
     }
-    // Looked at once more when it is open, as another may have taken its place; opening a pipe must not wait for a writer.
+    // Checked again after opening, because the file may have been replaced. Opening a pipe must not wait for a writer.
     let mut options = File::options();
     options.read(true);
     #[cfg(unix)]

@@ -1,8 +1,8 @@
-//! Turns byte offsets into lines and columns.
+//! Converts byte offsets to lines and columns.
 
 use super::Position;
 
-/// Known positions at every `STRIDE` bytes, so that a lookup never walks a long line from its start.
+/// Precomputed positions every `STRIDE` bytes, so that a lookup does not scan a long line from its start.
 pub(super) struct Index<'text> {
     text: &'text str,
     known: Vec<(usize, Position)>,
@@ -23,7 +23,7 @@ impl<'text> Index<'text> {
         Self { text, known }
     }
 
-    /// Where the character at `offset` stands; an offset past the end is the end.
+    /// Position of the character at `offset`; an offset past the end is the end.
     pub(super) fn position(&self, offset: usize) -> Position {
         let nearest = self.known.partition_point(|(known, _)| *known <= offset) - 1;
         let (start, position) = self.known[nearest];

@@ -1,4 +1,4 @@
-//! TOML files. The parser bounds nesting itself and recovers, so that every syntax error is told.
+//! TOML parser. The library limits nesting and recovers from errors, so that all syntax errors are reported.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> 
             syntax(path, reader.index.position(offset), format!("is not TOML: {}", error.message()))
         };
         let mut problems: Vec<Problem> = errors.iter().map(problem).collect();
-        // Each of many open brackets is reported at the end of the file.
+        // Many open brackets are all reported at the end of the file.
         problems.dedup();
         return Err(problems);
     }

@@ -1,7 +1,7 @@
-//! YAML files, YAML 1.2 core types.
+//! YAML parser (YAML 1.2 core schema).
 //!
-//! The tree is built from the parser's events and not by its ready-made loader, which descends
-//! without a bound: a few kilobytes of `- - - -` overflow the stack.
+//! Builds the tree from parser events instead of using the library's loader, whose recursion is unbounded: a few
+//! kilobytes of `- - - -` overflow the stack.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -36,11 +36,11 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> 
 
 struct Builder<'a> {
     path: &'a Arc<Path>,
-    /// What is open, outermost first; never deeper than `MAX_DEPTH`.
+    /// Open containers, outermost first; at most `MAX_DEPTH`.
     open: Vec<Frame>,
     root: Option<Node>,
     anchors: HashMap<usize, Node>,
-    /// How many bytes of text aliases may still repeat.
+    /// Remaining bytes that aliases may copy.
     alias_budget: usize,
     problems: Vec<Problem>,
 }
@@ -53,7 +53,7 @@ struct Frame {
 
 enum Content {
     List(Vec<Node>),
-    /// The key is there while its value is awaited.
+    /// The key is set while its value is pending.
     Map(Map, Option<(String, Origin)>),
 }
 
@@ -157,7 +157,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The way to the innermost open list or map.
+    /// Path of the innermost open container.
     fn open_path(&self) -> KeyPath {
         let segment = |frame: &Frame| match &frame.content {
             Content::List(items) => Some(Segment::Index(items.len())),
@@ -185,7 +185,7 @@ fn position(at: Marker) -> Position {
     Position { line: at.line(), column: at.col() + 1 }
 }
 
-/// How much text a subtree holds, and how many levels.
+/// Text size and height of a subtree.
 fn extent(node: &Node) -> (usize, usize) {
     let join = |(size, height): (usize, usize), (more, deeper): (usize, usize)| (size + more, height.max(deeper));
     match &node.data {
@@ -221,7 +221,7 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Data, &'s
     }
 }
 
-/// The type of an unquoted word by YAML 1.2: `no` and `on` are words, not truth values.
+/// Type of a plain scalar in YAML 1.2: `no` and `on` are strings, not booleans.
 fn plain(text: &str) -> Result<Data, &'static str> {
     Ok(match text {
         "" | "~" | "null" | "Null" | "NULL" => Data::Null,
@@ -247,7 +247,7 @@ fn number(text: &str) -> Option<Number> {
     if let Ok(integer) = text.parse::<i64>() {
         return Some(integer.into());
     }
-    // Rust also reads `inf` and `nan`, which are words in YAML.
+    // Rust also parses `inf` and `nan`, which are strings in YAML.
     let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
     let float: f64 = (numeric && digits).then(|| text.parse().ok())??;
