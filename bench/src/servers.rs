@@ -47,7 +47,7 @@ impl Server {
         self != Server::TypeScriptV1 || era == Era::Legacy
     }
 
-    /// Slow peers are measured only on the headline workloads: the others would take long and add little.
+    /// Slow peers are measured only on the headline workloads; the remaining ones would take long and add little.
     pub(crate) fn is_slow(self) -> bool {
         matches!(self, Server::TypeScriptV1 | Server::TypeScriptV2 | Server::Python)
     }

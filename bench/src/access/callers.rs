@@ -53,7 +53,7 @@ const CORBIE: &str = ".tools/bench/target/release/corbie";
 /// Generated server configuration.
 const FOLDER: &str = ".tools/bench/access";
 const OPERATOR: &str = "5d41c0de9a7b34f2186e0cb3f79a2d84e6b15f03";
-/// Tokens in the file besides the one that is used.
+/// Unused tokens in the file.
 const OTHERS: usize = 1000;
 /// The audience of signed tokens.
 pub(super) const RESOURCE: &str = "http://127.0.0.1/mcp";
@@ -180,7 +180,7 @@ impl Callers {
     }
 }
 
-/// Creates a token with the CLI, adds many others before it, and returns its secret.
+/// Creates a token with the CLI, adds many tokens before it, and returns its secret.
 fn many_tokens() -> Result<String> {
     let settings = written("tokens-create.json", &json!({ "server": { "tokens_file": tokens_file()? } }))?;
     let output = corbie(&settings).args(["tokens", "create", "measured", "--json"]).output().context(CORBIE)?;

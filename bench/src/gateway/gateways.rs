@@ -27,7 +27,7 @@ pub(super) enum Gateway {
     LiteLlm,
 }
 
-/// `direct` first: the others are reported relative to it.
+/// `direct` first: it is the baseline.
 pub(super) const GATEWAYS: [Gateway; 9] = [
     Gateway::Direct,
     Gateway::Floor,

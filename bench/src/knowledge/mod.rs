@@ -180,7 +180,7 @@ fn start(chunks: usize, sets: Option<&Path>) -> Result<Started> {
     Ok(Started { chunks, kept_s, anew_s, rss_mb })
 }
 
-/// A part that cannot be measured is skipped; the others still count.
+/// Skips a part that cannot be measured.
 pub(crate) fn attempt<T>(what: &str, measure: impl FnOnce() -> Result<T>) -> Option<T> {
     measure().inspect_err(|error| eprintln!(" going on without {what}: {error:#}")).ok()
 }
