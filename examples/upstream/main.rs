@@ -1,9 +1,8 @@
 //! Mock of the OpenAI, Anthropic and Google APIs on loopback, for tests.
 //!
-//! It speaks the wire formats of all three on one port, answers with an echo ([`echo`]), and fails in the way the
-//! model's name says ([`fault`]). It takes no
-//! signature that another model made, and one model counts what a request carries unseen ([`marks`]). The same request gets the
-//! same answer.
+//! It serves the wire formats of all three on one port, responds with an echo ([`echo`]), and fails in the way that the
+//! model's name selects ([`fault`]). It rejects signatures of other models, and one model returns counts of request
+//! attributes that an echo does not show ([`marks`]). Responses are deterministic.
 //!
 //! ```text
 //! cargo run --example upstream -- --port 0

@@ -12,13 +12,13 @@ pub(crate) const MODEL: &str = "marks";
 /// Compatible servers sign nothing, except for models whose names begin with this.
 pub(crate) const SIGNING: &str = "signing-";
 
-/// What Google takes in the place of a signature.
+/// The value that Google accepts instead of a signature.
 const UNSIGNED: &str = "skip_thought_signature_validator";
 
-/// The flag with which signatures of recorded conversations are accepted, which no model of this program made.
+/// The flag that accepts the signatures of recorded conversations, which no model of this mock has made.
 const ACCEPT_RECORDED: &str = "--accept-recorded-signatures";
 
-/// Whether a signature is accepted although no model of this program made it.
+/// Whether a signature is accepted although no model of this mock made it.
 fn is_recorded(signature: &Value) -> bool {
     let is_ours = || {
         let bytes = signature.as_str().and_then(|text| STANDARD.decode(text).ok());
@@ -27,7 +27,7 @@ fn is_recorded(signature: &Value) -> bool {
     std::env::args().any(|argument| argument == ACCEPT_RECORDED) && !is_ours()
 }
 
-/// What a model signs its thinking with. No other model takes it.
+/// The signature of a model's thinking. Other models reject it.
 pub(crate) fn signature(model: &str) -> String {
     STANDARD.encode(format!("signature of {model}"))
 }
@@ -39,7 +39,7 @@ pub(crate) fn counted(body: &Value) -> String {
     format!("{signatures} signatures, {marks} cache marks")
 }
 
-/// Refuses signatures of other models and missing ones, in the words of each API.
+/// Rejects foreign and missing signatures with the error of each API.
 pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
     let expected = signature(model);
     let is_foreign = |name: &str, value: &Value| {
@@ -51,7 +51,7 @@ pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
         Api::OpenAi | Api::Anthropic => &body["messages"],
         Api::Google => &body["contents"],
     };
-    // Pictures have data too.
+    // Images have data too.
     let thoughts = list(turns).iter().filter(|turn| turn["role"] == "assistant" || turn["role"] == "model");
     match api {
         _ if count(body, &|name, _| name == "signed_by") > 0 => Err("Unknown name: signed_by".into()),
@@ -74,7 +74,7 @@ pub(crate) fn check(api: Api, model: &str, body: &Value) -> Result<(), String> {
     }
 }
 
-/// Whether tools were called last, and the model did not think before it called them.
+/// Whether the last turn calls tools without thinking before.
 fn is_unthought(turns: &[Value]) -> bool {
     let Some(last) = turns.iter().rposition(|turn| turn["role"] == "assistant") else { return false };
     let first = list(&turns[last]["content"]).first().map_or(&Value::Null, |block| &block["type"]);

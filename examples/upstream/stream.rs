@@ -86,7 +86,7 @@ pub(crate) fn endless(beginning: &'static str) -> Body {
     Body::from_stream(stream::once(future::ready(Ok(Bytes::from(beginning)))).chain(more))
 }
 
-/// A body that begins like this and goes on byte by byte with a comment that never ends.
+/// A body with this start that continues byte by byte with an endless comment.
 pub(crate) fn trickle(beginning: Bytes, pause: Duration) -> Body {
     let more = stream::repeat(Bytes::from_static(b":")).then(move |byte| async move {
         rest(pause).await;
