@@ -201,7 +201,7 @@ fn s05_a_token_that_can_be_guessed_is_refused_at_start_with_the_command_that_mak
             assert!(weak.len() < 5 || !said.contains(weak), "{said}");
         }
     }
-    // Where it guards nothing, it may be anything: the variable is also what other servers get.
+    // A token that no listener requires may be weak: the variable may be meant for other servers.
     let ended = corbie("config validate").variable("MCP_API_KEY", "a").run("");
     assert_eq!(ended.code, Some(0), "{ended:?}");
 }

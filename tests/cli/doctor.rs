@@ -201,7 +201,7 @@ fn with_client_url(url: &str) -> Setup {
 
 #[test]
 fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
-    // Also one that tells strangers nothing but that it is well.
+    // Also if it sends unauthenticated clients only its status.
     for token in ["", "72f4be89d6ebab1496e21e38bcd7c8ca0a68928a"] {
         let mut serving = corbie("serve --port 0");
         if !token.is_empty() {

@@ -207,7 +207,7 @@ fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_d
     }
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
     assert!(place.run("knowledge check").out.starts_with("nothing is wrong: 2 documents"));
-    // Whoever wants to begin anew deletes the index too.
+    // To start with an empty knowledge base, the index has to be deleted too.
     std::fs::remove_file(&database).unwrap();
     std::fs::remove_dir_all(Path::new(&place.storage()).join("index")).unwrap();
     assert!(place.run("knowledge check").refusal().contains("there is no knowledge base in `"));

@@ -134,7 +134,7 @@ fn f34_the_limit_of_connections_holds_over_all_listeners() {
     // A connection that is in use: the rest of its body is awaited.
     kept.write_all(Client::v4(ports[0]).head("POST", "/mcp", &[], 100).as_bytes()).unwrap();
     kept.write_all(b"{").unwrap();
-    // One place, and it is taken: whoever comes next is turned away, wherever.
+    // There is one connection permit and it is taken, so further connections are rejected on every listener.
     wait_for("the first connection to count", || {
         let reply = Client::v4(ports[0]).try_call("GET", "/metrics", &[], "").ok()?;
         (reply.status == 503).then_some(())

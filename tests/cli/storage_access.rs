@@ -1,4 +1,4 @@
-//! A storage folder or a socket that others control is not used.
+//! A storage folder or a socket under the control of another user is not used.
 
 use std::fs::{Permissions, create_dir, set_permissions};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -133,7 +133,7 @@ fn s14_nothing_is_sent_to_a_socket_that_another_user_serves() {
     let refused = users.run(USER, &storage, "show --json");
     let expected = format!("belongs to another user (uid {OTHER}), and nothing was sent to it");
     assert!(!refused.status.success() && told(&refused).contains(&expected), "{refused:?}");
-    // As if the other user could give files away.
+    // As if the other user were allowed to change the owner of a file.
     chown(&planted, Some(USER), Some(USER)).unwrap();
     let refused = users.run(USER, &storage, "show --json");
     let expected = format!("runs as another user (uid {OTHER}), and nothing was sent to it");

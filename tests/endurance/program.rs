@@ -83,7 +83,7 @@ impl Program {
         fs::write(self.settings(), settings)?;
         fs::write(self.home.join("taxonomy.yaml"), TAXONOMY)?;
         let Some(user) = self.user else { return Ok(()) };
-        // The user owns what it writes to and can traverse the parent directories.
+        // The user owns the written paths and can traverse the parent directories.
         for place in [self.home.join("taxonomy.yaml").as_path(), &self.home, &self.storage] {
             chown(place, Some(user), Some(user))?;
         }

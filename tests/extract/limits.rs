@@ -142,7 +142,7 @@ fn children(of: u32) -> Vec<u32> {
     lists.flat_map(|list| list.split_whitespace().filter_map(|id| id.parse().ok()).collect::<Vec<_>>()).collect()
 }
 
-/// Each of them computes a million pixels anew, with much noise and blur.
+/// Every filter recomputes a million pixels, with much noise and blur.
 fn nested_filters() -> Vec<u8> {
     let filter = "<filter id='f' x='0' y='0' width='1' height='1'><feTurbulence baseFrequency='0.9' numOctaves='9' \
         result='t'/><feGaussianBlur stdDeviation='40'/><feComposite in2='t'/></filter>";

@@ -1,18 +1,18 @@
-//! Replays what fuzzing starts from and what it found, and a slice of new inputs made of it.
+//! Replays the fuzzing corpus, which includes past findings, and a fixed number of mutated inputs.
 //!
-//! Every crate with targets includes this file in a test. The fuzzer itself needs a build of its own and takes as long as
-//! one likes (`tests/fuzz/run`); this runs with all other tests, and each run tries the same inputs. `CORBIE_CHANGED_INPUTS`
-//! tries another number of them.
+//! Every crate with fuzz targets includes this file in a test. The fuzzer itself needs a separate build and an
+//! open-ended run (`tests/fuzz/run`). This test runs with all other tests and is deterministic. `CORBIE_CHANGED_INPUTS`
+//! sets the number of mutated inputs.
 
 use std::panic::{RefUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-/// A changed input gets no longer than this.
+/// Maximum length of a mutated input.
 const LONGEST: usize = 16 * 1024;
-/// Bytes that mean something in many formats.
+/// Bytes with a special meaning in many formats.
 const SPEAKING: &[u8] = b"\0\n\r \"'{}[]<>:,;/\\$#&%=-+.0199aeE\x7f\x80\xff";
 
-/// What a promise is kept for: every committed input of a target, then `changed` inputs made of them.
+/// Checks an invariant with every committed input of a target, then with `changed` mutations of them.
 pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwindSafe) {
     let inputs = inputs(corpus);
     assert!(!inputs.is_empty(), "nothing is committed in {}", corpus.display());
@@ -30,7 +30,7 @@ pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwi
     }
 }
 
-/// In the order of their names, which is the same everywhere.
+/// Sorted by name, so that the order is the same on all machines.
 fn inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = std::fs::read_dir(corpus).expect("the corpus is committed");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("entry").path()).collect();
@@ -38,7 +38,7 @@ fn inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     paths.into_iter().map(|path| (path.clone(), std::fs::read(&path).expect("readable"))).collect()
 }
 
-/// The same for the same number.
+/// Deterministic for each number.
 fn changed_input(inputs: &[(PathBuf, Vec<u8>)], number: u64) -> (&Path, Vec<u8>) {
     let mut chance = Chance(number);
     let (path, input) = &inputs[chance.below(inputs.len())];
@@ -54,18 +54,18 @@ fn change(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     let at = chance.below(input.len() + 1);
     let length = chance.below(32).min(input.len() - at);
     match chance.below(6) {
-        // A bit flips.
+        // Flips a bit.
         0 if at < input.len() => input[at] ^= 1 << chance.below(8),
-        // A byte becomes one that means something.
+        // Replaces a byte by a special one.
         1 if at < input.len() => input[at] = SPEAKING[chance.below(SPEAKING.len())],
         2 => input.insert(at, SPEAKING[chance.below(SPEAKING.len())]),
-        // A piece is lost, or comes twice.
+        // Removes or duplicates a range.
         3 => drop(input.drain(at..at + length)),
         4 => {
             let piece = input[at..at + length].to_vec();
             input.splice(at..at, piece);
         }
-        // It goes on as another.
+        // Splices two inputs.
         _ => {
             input.truncate(at);
             input.extend_from_slice(&other[chance.below(other.len() + 1)..]);
@@ -73,7 +73,7 @@ fn change(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
     }
 }
 
-/// Numbers by chance that are the same in every run (SplitMix64).
+/// Deterministic pseudorandom numbers (SplitMix64).
 struct Chance(u64);
 
 impl Chance {

@@ -14,7 +14,7 @@ pub(crate) struct Exchange {
     pub(crate) steps: Vec<(usize, Step)>,
 }
 
-/// Texts are kept unexpanded: some of their variables are known only when they are sent.
+/// Texts are stored unexpanded: some variables get their values only when they are sent.
 #[derive(Debug)]
 pub(crate) enum Step {
     /// Switches to another connection, which is opened if it is new.

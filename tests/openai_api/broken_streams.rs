@@ -58,7 +58,7 @@ fn a_provider_that_drips_forever_is_cut_off_when_the_stream_has_taken_too_long()
         settings["providers"][format]["models"] =
             json!({ "drip-300": { "price": { "input": 1, "output": 1 } }, "trickle-20": {} });
     }
-    // No provider is ever silent for as long as its own timeout, which is two minutes.
+    // No provider is silent longer than its own timeout of two minutes.
     settings["router"] = json!({ "stream_timeout": "1s" });
     let face = Face::start(&settings);
     for format in FORMATS {

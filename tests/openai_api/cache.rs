@@ -125,7 +125,8 @@ fn other_bytes_are_another_request() {
 fn nobody_gets_what_another_caller_was_answered() {
     let upstream = Upstream::start();
     let mut settings = with(three(&upstream), json!({ "router": { "cache": { "exact": true, "semantic": true } } }));
-    // The first is open to everybody on this machine; the second asks for the token, as others can reach it.
+    // The first listener is open to all local callers; the second requires the token, because other machines can reach
+    // it.
     settings["server"] =
         json!({ "listen": ["127.0.0.1:0", "0.0.0.0:0"], "token": "7d3194f79e645c42e4396dda38be04766810ec6a" });
     let mut server = setup("serve", &settings).start();

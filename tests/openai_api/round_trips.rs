@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Face, question, three, with};
 use crate::upstream::Upstream;
 
-/// What a model of the fake upstream signs with. It refuses every other signature.
+/// The signature of a model of the mock upstream, which rejects every other one.
 fn signature(model: &str) -> String {
     STANDARD.encode(format!("signature of {model}"))
 }
@@ -107,7 +107,7 @@ fn googles_signatures_go_back_on_the_part_they_came_with() {
         let told: Vec<&Value> = told.as_array().unwrap().iter().filter(|part| part["thought"] != true).collect();
         match streamed {
             false => assert_eq!(told, [&json!({ "text": "echo: noon", "thoughtSignature": signature("echo-small") })]),
-            // In a stream it came with an empty text of its own, after all others.
+            // In a stream the signature arrives with an empty text after all other parts.
             true => assert_eq!(
                 told,
                 [&json!({ "text": "echo: noon" }), &json!({ "text": "", "thoughtSignature": signature("echo-small") })]
@@ -225,8 +225,8 @@ fn four(upstream: &Upstream) -> Face {
     Face::start(&settings)
 }
 
-/// A conversation in which one model calls a tool, another reads its result, and the first is asked again. Gives what the
-/// second and the first were sent.
+/// A conversation in which one model calls a tool, another reads the result, and the first continues. Returns the last
+/// two requests: to the second model and to the first.
 fn moved(face: &Face, upstream: &Upstream, provider: &str, models: [&str; 2], streamed: bool) -> [Value; 2] {
     let asked = |model: &str, turns: &[Value]| {
         let model = format!("{provider}/{model}");
@@ -257,7 +257,7 @@ fn a_conversation_that_moves_to_another_model_leaves_signatures_behind_and_finds
         ("house", ["signing-small", "signing-large"]),
     ] {
         for streamed in [false, true] {
-            // The fake upstream refuses foreign signatures, so that both are answered says most of it.
+            // The mock upstream rejects foreign signatures, so two responses are most of the proof.
             let [second, first] = moved(&face, &upstream, provider, models, streamed).map(|sent| sent.to_string());
             let [own, other] = models.map(signature);
             assert!(!second.contains(&own), "{provider}, streamed {streamed}: {second}");
@@ -287,7 +287,7 @@ fn a_budget_for_thinking_is_left_out_where_another_claude_thought_before_the_las
     let upstream = Upstream::start();
     let face = four(&upstream);
     for streamed in [false, true] {
-        // These two take budgets alone, and with one a turn that calls tools must begin with its thinking.
+        // These two models accept only budgets, and with a budget a turn that calls tools must begin with its thinking.
         let [second, first] = moved(&face, &upstream, "anthropic", ["claude-sonnet-4-5", "claude-haiku-4-5"], streamed);
         assert!(second.get("thinking").is_none(), "{second}");
         assert_eq!(second["messages"][1]["content"][0]["type"], "tool_use", "{second}");

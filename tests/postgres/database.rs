@@ -1,4 +1,4 @@
-//! A database of its own for each test, on the server that `tests/postgres/server` has started.
+//! A separate database for each test, on the server that `tests/postgres/server` has started.
 
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -7,19 +7,19 @@ use std::thread;
 use tokio_postgres::config::Host;
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
-/// Which store tests use: `postgres`, or `embedded`, which is what they use unless they are told.
+/// Selects the store of the tests: `postgres`, or `embedded`, the default.
 const STORE: &str = "CORBIE_TEST_STORE";
-/// Where the server is.
+/// URL of the server.
 const SERVER: &str = "CORBIE_TEST_POSTGRES";
 
-/// An empty database. It goes with the test, whoever is still connected to it.
+/// An empty database. It is dropped with the test, even if clients are still connected.
 pub(crate) struct Database {
     server: String,
     name: String,
 }
 
 impl Database {
-    /// A new one, if tests are to use PostgreSQL.
+    /// Creates a database if the tests use PostgreSQL.
     pub(crate) fn if_wanted() -> Option<Database> {
         match std::env::var(STORE).as_deref() {
             Err(_) | Ok("" | "embedded") => return None,
@@ -36,7 +36,7 @@ impl Database {
         Some(Database { server, name })
     }
 
-    /// How a program reaches it.
+    /// The URL of the database.
     pub(crate) fn url(&self) -> String {
         let (server, options) = self.server.split_once('?').unwrap_or((&self.server, ""));
         let (server, _) = server.rsplit_once('/').unwrap();
@@ -44,7 +44,7 @@ impl Database {
         format!("{server}/{}{question}{options}", self.name)
     }
 
-    /// The file that its server listens on. A program can be led there by other ways.
+    /// The server's socket file, for tests that redirect the program to another path.
     #[allow(dead_code, reason = "not all who share this lead anybody")]
     pub(crate) fn socket(&self) -> PathBuf {
         let config: Config = self.url().parse().unwrap();
@@ -52,14 +52,14 @@ impl Database {
         folder.join(format!(".s.PGSQL.{}", config.get_ports().first().unwrap_or(&5432)))
     }
 
-    /// The first column of what it answers.
+    /// The first column of the result.
     #[allow(dead_code, reason = "not all who share this ask")]
     #[track_caller]
     pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
         ask(&self.url(), sql)
     }
 
-    /// Begins a transaction with this, and keeps it open.
+    /// Starts a transaction with this statement and keeps it open.
     #[allow(dead_code, reason = "not all who share this hold anything")]
     pub(crate) fn hold(&self, sql: &str) -> Held {
         let (url, sql) = (self.url(), format!("BEGIN; {sql}"));
@@ -80,7 +80,7 @@ impl Database {
     }
 }
 
-/// A transaction that is open as long as this is.
+/// Keeps a transaction open until it is dropped.
 #[allow(dead_code, reason = "not all who share this hold anything")]
 pub(crate) struct Held {
     until: mpsc::Sender<()>,
@@ -106,7 +106,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap()
 }
 
-/// On a thread of its own, so that it can be asked from within a runtime and without one.
+/// Runs on a separate thread, so that it can be called with or without a runtime.
 #[track_caller]
 fn ask(url: &str, sql: &str) -> Vec<String> {
     let answered = thread::scope(|scope| {

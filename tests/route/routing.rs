@@ -277,7 +277,7 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         .variable("DEFAULT_PROVIDER", "house")
         .variable("DEFAULT_MODEL", "echo-small")
         .start();
-    // From now on the models of the provider are known.
+    // Fetches the model list of the provider.
     server.ask(&message(1, "models/list", json!({})));
     for id in 2..4 {
         let answer = server.ask(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));

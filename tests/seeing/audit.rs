@@ -40,7 +40,7 @@ fn events<'a>(lines: &'a [Value], event: &str) -> Vec<&'a Value> {
     lines.iter().filter(|line| line["event"] == event).collect()
 }
 
-/// Waits until so many entries are counted as lost.
+/// Waits until at least this many entries are counted as lost.
 fn wait_for_losses(client: &Client, least: u64) {
     wait_for("losses to be counted", || {
         let metrics = client.call("GET", "/metrics", &[KNOWN], "").body;

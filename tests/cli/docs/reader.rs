@@ -53,7 +53,7 @@ struct Reader<'a> {
     root: &'a Path,
     place: TempDir,
     variables: BTreeMap<String, String>,
-    /// Whether the page tells the reader to approve the settings that they write.
+    /// Whether the page instructs the reader to approve the settings that they write.
     approves: bool,
     /// `${NAME}` of the settings that the page has in place.
     keys: BTreeMap<String, String>,
