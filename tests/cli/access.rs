@@ -28,7 +28,7 @@ fn s06_an_address_others_can_reach_is_refused_without_a_token() {
         open_to_others().variable("CORBIE_SERVER__AUTH", "none").variable("MCP_API_KEY", TOKEN),
         corbie("--http").variable("CORBIE_SERVER__LISTEN", "[::]:0"),
         corbie("serve --trust untrusted").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0"),
-        // A proxy brings callers of other machines.
+        // A proxy forwards callers from other machines.
         corbie("serve --port 0").variable("CORBIE_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
     ] {
         let ended = setup.run("");

@@ -131,7 +131,7 @@ fn f34_the_limit_of_connections_holds_over_all_listeners() {
         .start();
     server.port();
     let mut kept = Client::v4(ports[0]).connect().unwrap();
-    // A connection that is in use: the rest of its body is awaited.
+    // A connection in use: the server waits for the rest of its body.
     kept.write_all(Client::v4(ports[0]).head("POST", "/mcp", &[], 100).as_bytes()).unwrap();
     kept.write_all(b"{").unwrap();
     // There is one connection permit and it is taken, so further connections are rejected on every listener.

@@ -48,7 +48,7 @@ fn s14_an_empty_storage_folder_that_others_can_write_to_is_made_private() {
 const USER: u32 = 54_321;
 const OTHER: u32 = 54_322;
 
-/// Folders of users, which root alone can make.
+/// Folders of other users, which only root can create.
 struct Users(TempDir);
 
 impl Users {
@@ -85,7 +85,7 @@ impl Users {
     }
 }
 
-/// A server that is not left behind.
+/// A server that is killed on drop.
 struct Server(Child);
 
 impl Drop for Server {
@@ -107,7 +107,7 @@ fn s14_a_storage_folder_of_another_user_is_refused() {
     let refused = users.run(USER, &storage, "show --json");
     assert!(told(&refused).contains("belongs to another user"), "{refused:?}");
     assert!(users.run(OTHER, &storage, "show --json").status.success());
-    // Root looks after the data of users.
+    // Root may administer the data of other users.
     let looked = Command::new(env!("CARGO_BIN_EXE_corbie"))
         .args(["show", "--json"])
         .env("CORBIE_KNOWLEDGE__STORAGE_PATH", &storage)

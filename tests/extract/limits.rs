@@ -165,7 +165,7 @@ fn s12_a_drawing_of_nested_filters_does_not_hold_a_worker() {
     assert_eq!(lines[0]["warnings"], Value::Array(Vec::new()), "{ended:?}");
 }
 
-/// Filters are not the only way to make a small drawing a lot of work.
+/// Nested patterns are expensive without any filter.
 #[test]
 fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_the_next_file_is_read() {
     let mut drawing = "<svg xmlns='http://www.w3.org/2000/svg' width='2000' \
@@ -187,7 +187,7 @@ fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_th
     assert!(lines[0]["message"].as_str().unwrap().starts_with(told), "{}", lines[0]);
 }
 
-/// A signal that is ignored stays so in the programs that are started, so the worker ignores its soft limit.
+/// Child processes inherit ignored signals, so the worker does not react to its soft limit.
 #[cfg(target_os = "linux")]
 #[test]
 fn s12_a_worker_that_ignores_sigxcpu_is_killed_by_the_hard_limit() {
@@ -195,7 +195,7 @@ fn s12_a_worker_that_ignores_sigxcpu_is_killed_by_the_hard_limit() {
     let mut shell = std::process::Command::new("/bin/sh");
     shell.args(["-c", "trap '' XCPU; exec \"$0\" extract --json --ocr=off a.pdf", env!("CARGO_BIN_EXE_corbie")]);
     shell.current_dir(files.folder()).env_clear();
-    // Without a hard limit only the clock would end it.
+    // Without a hard limit only the timeout would end it.
     let output = shell.envs([("CORBIE_DOCUMENTS__CPU", "1s"), ("CORBIE_DOCUMENTS__TIMEOUT", "10m")]).output().unwrap();
     let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert_eq!(read["error"], "processor_limit", "{read}");

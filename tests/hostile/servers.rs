@@ -17,9 +17,9 @@ pub(crate) struct Server {
     checks: u64,
 }
 
-/// What callers of servers with a token must send.
+/// The token of servers with authentication.
 pub(crate) const TOKEN: &str = "8f383ccddc6f17eb57a96c711523e4a8072d8e79";
-/// What no exchange may make the program grow to. It needs 50 MB to run, and 110 MB when it classifies.
+/// Maximum memory after any exchange. The program needs 50 MB to run, and 110 MB when it classifies.
 #[cfg(target_os = "linux")]
 const MOST_MEMORY: u64 = 256 << 20;
 /// Prefix of all limit settings.

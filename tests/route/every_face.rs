@@ -12,7 +12,7 @@ use crate::upstream::{FORMATS, Peer, Upstream};
 
 /// Part of every secret.
 const MARK: &str = "sk-marker";
-/// What callers have to show.
+/// The token that callers must send.
 const TOKEN: &str = "sk-marker-0282d9b79f42c74c1550b20ff2dd16aafc3fe5d8";
 
 /// Failures of every kind, by model name.

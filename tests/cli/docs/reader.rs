@@ -278,7 +278,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value that is no key of a provider, and long enough for the token of a server.
+/// A dummy value for provider keys, long enough for the token of a server.
 const DUMMY_KEY: &str = "5f0a3c9d1e7b486282c4d6f0a1b3e5978d2c4b6a0f1e3d5c";
 
 /// A dummy key for each `${NAME}`; requests to the providers go nowhere.
