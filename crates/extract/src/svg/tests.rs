@@ -104,19 +104,42 @@ fn filters_are_left_out_of_what_is_drawn() {
             "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='50'><filter id='f'><feFlood flood-color='red'/>\
              </filter>{inside}</svg>"
         );
-        svg_raster(svg.as_bytes(), &Limits::default())
+        svg_raster(svg.as_bytes(), &Limits::default()).unwrap()
     };
-    let plain = draw("<g class='a'><path d='M9 9h9v9z' fill='blue'/></g>").unwrap();
+    let plain = draw("<g class='a'><path d='M9 9h9v9z' fill='blue'/></g>");
     for inside in [
         "<g class='a' filter='url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
         "<g class='a' style='opacity:1; filter : url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
         "<g class='a' style='filter:blur(2px) drop-shadow(16px 16px 10px red)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g class='a' style='&#102;ilter:url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g class='a' style='filter:url(#f) !important'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g xmlns:s='http://www.w3.org/2000/svg' s:filter='url(#f)' filter='url(#f)'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<g filter='url(#f)'><g filter='inherit'><path d='M9 9h9v9z' fill='blue'/></g></g>",
         "<style>.a{filter/* é */:url(#f)}</style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
-        "<style><![CDATA[ g{fill:red;filter:url(#f)} ]]></style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style>*{filter:url(#f)!important} #g{filter:url(#f)!important}</style><g id='g'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style>g{fil<![CDATA[ter:url(#f)} ]]></style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
+        "<style>.a{&#102;ilter:url(#f)}</style><g class='a'><path d='M9 9h9v9z' fill='blue'/></g>",
         "<style>.filter{fill:blue}</style><g filter='url(#none)'><path class='filter' d='M9 9h9v9z'/></g>",
+        "<defs><path id='p' filter='url(#f)' d='M9 9h9v9z' fill='blue'/></defs><use href='#p' filter='url(#f)'/>",
     ] {
-        assert!(draw(inside).unwrap().rgb == plain.rgb, "{inside}");
+        assert!(draw(inside).rgb == plain.rgb, "{inside}");
     }
-    let hidden = "<g style='&#102;ilter:url(#f)'><path d='M9 9h9v9z'/></g>";
-    assert!(matches!(draw(hidden), Err(Error::Corrupted(why)) if why.contains("filters")));
+}
+
+/// The filter floods the innermost mask with white, so that the path would be drawn.
+#[test]
+fn a_filter_that_a_character_reference_hides_in_the_third_level_of_masks_is_not_rendered() {
+    let draw = |style: &str| {
+        let svg = format!(
+            "<svg xmlns='http://www.w3.org/2000/svg' width='100' height='50'><filter id='f'><feFlood flood-color='white'/></filter>\
+             <mask id='c'><rect width='100' height='50' fill='black' style='{style}'/></mask>\
+             <mask id='b' mask='url(#c)'><rect width='100' height='50' fill='white'/></mask>\
+             <mask id='a' mask='url(#b)'><rect width='100' height='50' fill='white'/></mask>\
+             <path mask='url(#a)' d='M9 9h40v30z' fill='blue'/></svg>"
+        );
+        svg_raster(svg.as_bytes(), &Limits::default()).unwrap()
+    };
+    assert!(draw("&#102;ilter:url(#f)").rgb == draw("").rgb);
+    // The masks count: without the innermost rectangle in black, the path is drawn.
+    assert!(draw("fill:white").rgb != draw("").rgb);
 }
