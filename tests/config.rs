@@ -63,7 +63,7 @@ impl Machine {
         machine
     }
 
-    /// Writes a file that nobody approves.
+    /// Writes a file without approving it.
     fn foreign_file(self, name: &str, content: impl AsRef<[u8]>) -> Self {
         let path = self.root.path().join(name);
         std::fs::create_dir_all(path.parent().expect("a folder")).expect("a new folder");

@@ -34,61 +34,61 @@ use clap::{Parser, ValueEnum};
 
 use crate::servers::Server;
 
-/// What the person asked for.
+/// Command line arguments.
 #[derive(Debug, Parser)]
 #[command(name = "bench/run")]
 pub(crate) struct Args {
-    /// What to measure
+    /// Benchmark to run
     #[arg(value_enum)]
     name: Name,
-    /// Short rounds, to check the harness; the numbers mean little
+    /// Run short rounds to check the harness; the results are not meaningful
     #[arg(long)]
     quick: bool,
-    /// Rounds of each measurement; the median counts
+    /// Number of rounds per measurement; the median is reported
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=99))]
     rounds: Option<u32>,
-    /// Put the tables into bench/RESULTS.md
+    /// Write the tables to bench/RESULTS.md
     #[arg(long)]
     keep: bool,
-    /// Only these servers, by comma: those of `protocol` or `gateway`
+    /// Only these servers, separated by commas: those of `protocol` or `gateway`
     #[arg(long, value_delimiter = ',')]
     servers: Vec<String>,
-    /// Only workloads whose name contains this text, such as `http, 32`; `access` is what it costs to know callers
+    /// Only workloads whose name contains this text, such as `http, 32`; `access` measures the cost of authentication
     #[arg(long, default_value = "")]
     workloads: String,
-    /// The folder with labelled texts for `classify`, with retrieval sets for `chunk`, `knowledge` and `many`, or with files
-    /// for `ocr`
+    /// Folder with labelled texts for `classify`, with retrieval sets for `chunk`, `knowledge` and `many`, or with
+    /// files for `ocr`
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// A million chunks too, for `knowledge` and `many`
+    /// Also measure a million chunks, for `knowledge` and `many`
     #[arg(long)]
     large: bool,
-    /// The folder with documents and `reference/`, for `extract`
+    /// Folder with documents and `reference/`, for `extract`
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Name {
-    /// Calls per second, latency, CPU and memory of the protocol layer beside the official SDKs
+    /// Calls per second, latency, CPU and memory of the protocol layer, compared with the official SDKs
     Protocol,
-    /// Cutting texts into chunks beside text-splitter
+    /// Chunking, compared with text-splitter
     Chunk,
-    /// Classification beside nearest neighbours, a support-vector machine and a Python server
+    /// Classification, compared with nearest neighbours, a support-vector machine and a Python server
     Classify,
-    /// Sentence embeddings beside sentence-transformers and onnxruntime
+    /// Sentence embeddings, compared with sentence-transformers and onnxruntime
     Embed,
-    /// Text out of documents beside kreuzberg, markitdown, pypdfium2 and trafilatura
+    /// Text extraction, compared with kreuzberg, markitdown, pypdfium2 and trafilatura
     Extract,
-    /// An OpenAI gateway beside vllm-router, nginx, Portkey, LiteLLM and a bare proxy
+    /// OpenAI gateway, compared with vllm-router, nginx, Portkey, LiteLLM and a bare proxy
     Gateway,
-    /// The knowledge base beside Chroma and LanceDB
+    /// Knowledge base, compared with Chroma and LanceDB
     Knowledge,
-    /// Several instances on PostgreSQL beside the embedded store, and vectors beside plain pgvector
+    /// Several instances on PostgreSQL, compared with the embedded store, and vectors compared with plain pgvector
     Many,
-    /// Text out of pictures beside Tesseract and RapidOCR
+    /// OCR, compared with Tesseract and RapidOCR
     Ocr,
-    /// The targets of contract rows N-01 to N-08 and N-13; fails when one is missed
+    /// Performance targets of the contract, N-01 to N-08 and N-13; fails if one is missed
     Slo,
 }
 

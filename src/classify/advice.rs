@@ -13,7 +13,7 @@ use super::taxonomy::{Category, DEFAULT_MODEL};
 pub struct Advice<'a> {
     pub model: &'a str,
     pub use_reasoning: bool,
-    /// The names of the deciding rules; `None` where the category decided.
+    /// Names of the deciding rules; `None` if the category decided.
     pub model_rule: Option<&'a str>,
     pub reasoning_rule: Option<&'a str>,
 }
@@ -34,13 +34,14 @@ pub struct Routing {
     reasoning: Vec<Rule<bool>>,
 }
 
-/// The two lists as people write them.
+/// The two lists in the taxonomy file.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Rules {
-    /// Which model is recommended; the first rule that fits decides. Where none does, it is the category's model.
+    /// Rules for the recommended model. The first matching rule decides; without one, the category's model is
+    /// recommended.
     pub model: Vec<Rule<String>>,
-    /// Whether the model should reason; the first rule that fits decides. Where none does, the category says.
+    /// Rules for reasoning. The first matching rule decides; without one, the category's setting applies.
     pub reasoning: Vec<Rule<bool>>,
 }
 
@@ -48,45 +49,45 @@ pub struct Rules {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule<Choice> {
-    /// What it is called in answers.
+    /// Name of the rule in results.
     pub name: String,
-    /// When it fits: all that is said here must hold.
+    /// When the rule matches: all of its conditions must be met.
     #[serde(default)]
     pub when: Condition,
-    /// What it chooses: a model, or whether to reason.
+    /// Result of the rule: a model, or whether to reason.
     #[serde(rename = "use")]
     pub choice: Choice,
 }
 
-/// When a rule fits. What is left out does not matter.
+/// Conditions of a rule. Unset conditions are always met.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Condition {
-    /// The text is of one of these categories. A name that is no category now is no mistake: the rule waits for it.
+    /// The category is one of these. A name that is not a category is allowed and never matches.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub categories: Vec<String>,
-    /// The classifier is less sure than this, from 0 to 1.
+    /// The confidence is below this value, from 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_below: Option<f32>,
-    /// The classifier is at least this sure, from 0 to 1.
+    /// The confidence is at least this value, from 0 to 1.
     #[schemars(range(min = 0, max = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_at_least: Option<f32>,
-    /// The text is at least this strange beside all examples, from 0 to 1.
+    /// The out-of-scope score of the text, from 0 to 1, is at least this high.
     #[schemars(range(min = 0, max = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_scope_at_least: Option<f32>,
-    /// The text has more words than this.
+    /// The text has more than this number of words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words_over: Option<usize>,
-    /// The text has no more words than this.
+    /// The text has at most this number of words.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words_at_most: Option<usize>,
-    /// The text has at least one of these words.
+    /// The text contains at least one of these words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub any_word: Vec<String>,
-    /// The text has none of these words.
+    /// The text contains none of these words.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub no_word: Vec<String>,
 }

@@ -11,22 +11,22 @@ use super::method::{Verdict, With};
 use super::{Published, Taxonomy, Unfit, text};
 use crate::config::{ConfigError, Problem};
 
-/// What was found in a text, and where.
+/// A finding in a text with its position.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub(super) struct Finding {
-    /// What is wrong, with the key it is about
+    /// Description of the problem, with the key it is about
     message: String,
-    /// From 1
+    /// Line, starting at 1
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     #[schemars(default)]
     line: Option<usize>,
-    /// From 1, in characters
+    /// Column, starting at 1, in characters
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "usize")]
     #[schemars(default)]
     column: Option<usize>,
-    /// What may have been meant
+    /// Suggested correction
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]

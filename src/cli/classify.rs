@@ -23,23 +23,23 @@ Examples:
   corbie classify \"what is 2 + 2?\"
   corbie classify --taxonomy mine.yaml --json < texts.txt")]
 pub(super) struct Classify {
-    /// The texts; without any, each line of stdin is one
+    /// Texts to classify; without any, one per line of stdin
     #[arg(value_name = "TEXT")]
     texts: Vec<String>,
     #[command(flatten)]
     how: How,
-    /// Print one JSON object a text, with the probabilities of all categories
+    /// Print one JSON object per text, with the probabilities of all categories
     #[arg(long)]
     json: bool,
 }
 
-/// What to classify with, for those who want something else than the settings say.
+/// Classification options that override the settings.
 #[derive(Debug, Clone, Args)]
 pub(super) struct How {
-    /// Use the categories of this file, and not those of the settings
+    /// Taxonomy file, instead of the one in the settings
     #[arg(long, value_name = "FILE")]
     pub(super) taxonomy: Option<PathBuf>,
-    /// Classify this way, and not as the settings say: hybrid, rules, embedding or model
+    /// Classification method, overriding the settings: hybrid, rules, embedding or model
     #[arg(long, value_name = "METHOD")]
     pub(super) method: Option<Method>,
 }

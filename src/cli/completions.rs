@@ -16,7 +16,7 @@ Examples:
   corbie completions fish > ~/.config/fish/completions/corbie.fish
   corbie completions powershell >> $PROFILE")]
 pub(super) struct Completions {
-    /// The shell to print them for
+    /// Shell to generate the script for
     #[arg(value_enum)]
     shell: Shell,
 }

@@ -21,7 +21,7 @@ Exits with 0 when there is no problem, and with 1 otherwise.";
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Doctor {
-    /// Ask providers elsewhere too, which sends them their keys
+    /// Also check remote providers, which sends them their keys
     #[arg(long)]
     online: bool,
     /// Print JSON

@@ -20,13 +20,13 @@ Examples:
   corbie embed \"some words\"
   corbie embed --json --query < questions.txt")]
 pub(super) struct Embed {
-    /// The texts; without any, each line of stdin is one
+    /// Texts to embed; without any, one per line of stdin
     #[arg(value_name = "TEXT")]
     texts: Vec<String>,
-    /// Print one JSON object a text, with its vector, model, number of tokens and whether it was cut
+    /// Print one JSON object per text, with its vector, model, number of tokens and whether it was truncated
     #[arg(long)]
     json: bool,
-    /// The texts are searched for, not searched in; some models see a difference
+    /// Embed the texts as queries rather than passages; some models distinguish them
     #[arg(long)]
     query: bool,
 }

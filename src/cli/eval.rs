@@ -23,19 +23,19 @@ Examples:
   corbie eval test.jsonl
   corbie eval --train train.jsonl --svg reliability.svg test.jsonl")]
 pub(super) struct Eval {
-    /// Files with `{"text": …, "label": …}` on each line, or `.csv` with the columns text and label; without a label a text
-    /// belongs to no category
+    /// Files with `{"text": …, "label": …}` per line, or `.csv` with the columns text and label; texts without a label
+    /// belong to no category
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     #[command(flatten)]
     how: How,
-    /// Learn the categories from this file, of the same kind, instead of a taxonomy
+    /// Train on this file, in the same format, instead of a taxonomy
     #[arg(long, value_name = "FILE", conflicts_with = "taxonomy")]
     train: Option<PathBuf>,
-    /// Mistype this share of the characters first, such as 0.1
+    /// Add typos to this share of the characters, such as 0.1
     #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = values::share)]
     typos: f64,
-    /// Write the reliability diagram to this file, as SVG
+    /// Write the reliability diagram as SVG to this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Print the report as JSON

@@ -20,19 +20,19 @@ Examples:
   corbie eval-search scifact
   corbie eval-search --mode hybrid --limit 100 --json scifact")]
 pub(super) struct EvalSearch {
-    /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, as public retrieval sets have them
+    /// Folders with `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, the format of public retrieval datasets
     #[arg(required = true, value_name = "FOLDER")]
     folders: Vec<PathBuf>,
-    /// Search only in this way; may be given several times. In all of them, if left out
+    /// Search mode to evaluate; can be repeated. All modes if omitted
     #[arg(long, value_enum)]
     mode: Vec<Way>,
-    /// How many passages of a list count
+    /// Number of top passages per question to evaluate
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     top: u16,
-    /// Ask no more than this many questions of each set; all, if left out
+    /// Maximum number of questions per set; all if omitted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
-    /// Tell how often nothing is found where nothing should be: answers taken out, questions of other sets, small talk
+    /// Measure false positives with questions without an answer: removed answers, questions of other sets, small talk
     #[arg(long)]
     absent: bool,
     /// Print the report as JSON

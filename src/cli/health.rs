@@ -16,7 +16,7 @@ use crate::config::address::{HostPort, Listen};
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Health {
-    /// Where the server is, such as http://127.0.0.1:8090. Without it, the first port that the settings name
+    /// URL of the server, such as http://127.0.0.1:8090; defaults to the first port in the settings
     #[arg(value_name = "URL", value_parser = values::http_url)]
     url: Option<Url>,
     /// Print one JSON object

@@ -15,7 +15,7 @@ Examples:
   corbie man | man -l -
   corbie man --folder ~/.local/share/man/man1")]
 pub(super) struct Man {
-    /// Write one page for each command into this folder, which is made if it is not there
+    /// Write one page per command into this folder, which is created if missing
     #[arg(long, value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }

@@ -30,7 +30,7 @@ Examples:
   corbie providers --models
   corbie providers --json")]
 pub(super) struct Providers {
-    /// List the models of each, with what they read and can do
+    /// List the models of each provider with their capabilities
     #[arg(long)]
     models: bool,
     /// Print JSON

@@ -30,14 +30,14 @@ Examples:
   corbie tokens list
   corbie tokens revoke laptop")]
 pub(super) enum Command {
-    /// Make a token and print its secret, which is shown only this once
+    /// Create an API token and print its secret, which cannot be shown again
     ///
-    /// Servers that run take it up within two seconds. With `--trust` its holder is trusted that far, wherever the call
-    /// comes from; without, as any caller who comes the same way.
+    /// Running servers accept it within two seconds. `--trust` sets the trust level of its callers; without it, the
+    /// level depends on the listener.
     Create(Create),
-    /// List tokens and what they allow; their secrets are not kept
+    /// List tokens and their permissions; secrets are not stored
     List(List),
-    /// Take a token away; connections that use it end when their running calls are answered
+    /// Revoke a token; its connections are closed after their running calls
     Revoke(Revoke),
 }
 
@@ -48,22 +48,22 @@ Examples:
   corbie tokens create reader --tool 'knowledge-*' --base work
   corbie tokens create bot --trust untrusted --rate-limit 5")]
 pub(super) struct Create {
-    /// What logs and the audit call its holder
+    /// Name of the token in logs and the audit log
     name: TokenName,
-    /// How long it is valid, such as `90d`; for ever, if left out
+    /// Lifetime of the token, such as `90d`; unlimited if omitted
     #[arg(long, value_name = "TIME")]
     expires_in: Option<Timeout>,
-    /// A tool its holder may use, or the beginning of some, such as `knowledge-*`; may be given several times.
-    /// `embeddings` stands for /v1/embeddings
+    /// Tool that callers may use, or a prefix such as `knowledge-*`; can be repeated. `embeddings` is the endpoint
+    /// /v1/embeddings
     #[arg(long = "tool", value_name = "NAME")]
     tools: Vec<String>,
-    /// A knowledge base its holder may use; may be given several times
+    /// Knowledge base that callers may use; can be repeated
     #[arg(long = "knowledge-base", visible_alias = "base", value_name = "NAME")]
     knowledge_bases: Vec<BaseName>,
-    /// How many requests a second its holder may send; as many as others, if left out
+    /// Maximum number of requests per second; the server's limit if omitted
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate_limit: Option<u32>,
-    /// How many may come at once after a pause; twice the rate, if left out
+    /// Maximum number of requests in a burst; twice the rate if omitted
     #[arg(long, value_name = "N", requires = "rate_limit", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     burst: Option<u32>,
     /// Print JSON
@@ -87,7 +87,7 @@ pub(super) struct List {
 Examples:
   corbie tokens revoke laptop")]
 pub(super) struct Revoke {
-    /// The token's name, as `corbie tokens list` shows it
+    /// Name of the token, as in `corbie tokens list`
     name: TokenName,
     /// Print JSON
     #[arg(long)]

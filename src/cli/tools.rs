@@ -20,17 +20,17 @@ Examples:
   corbie tools list
   corbie tools call classify_text '{\"text\": \"what is 2 + 2?\"}'")]
 pub(super) enum Command {
-    /// List every tool with the first line of its description
+    /// List all tools with the first line of their descriptions
     #[command(after_help = "\
 Examples:
   corbie tools list
   corbie tools list --json")]
     List {
-        /// Print the whole listing as JSON, as `tools/list` gives it
+        /// Print the complete list as JSON, as in `tools/list`
         #[arg(long)]
         json: bool,
     },
-    /// Call a tool and print what it gives; exits with 1 when the tool failed
+    /// Call a tool and print its result; exits with 1 if the tool fails
     #[command(after_help = "\
 Examples:
   corbie tools call inspect_server
@@ -38,10 +38,10 @@ Examples:
     Call {
         /// Name of the tool
         name: String,
-        /// Its arguments, as a JSON object
+        /// Arguments of the tool as a JSON object
         #[arg(value_name = "JSON", default_value = "{}", value_parser = values::json_object)]
         arguments: Map<String, Value>,
-        /// Print the whole result as JSON
+        /// Print the complete result as JSON
         #[arg(long)]
         json: bool,
     },

@@ -1,7 +1,7 @@
-//! Project files that the user has approved: the path of each, and the SHA-256 of the content that was approved.
+//! Approved project files: the path of each file and the SHA-256 of its approved content.
 //!
-//! The path is the canonical path of the folder with the file's name. A symbolic link in the place of the file is not
-//! resolved: a link to a file that is approved elsewhere would bring that file's relative paths into this folder.
+//! The path is the canonical path of the folder joined with the file name. The file itself is not resolved if it is a
+//! symbolic link: a link to a file that is approved elsewhere would bring that file's relative paths into this folder.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,14 +15,14 @@ use super::layers::user_folder;
 use crate::private_folder::{private_file, private_folder};
 use crate::whole_file::{self, Access, folder_of};
 
-/// The file that keeps approvals, in the user's own configuration folder.
+/// The approvals file in the user's configuration folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApprovalFile(PathBuf);
 
-/// What is approved: canonical path to SHA-256.
+/// Approvals: canonical path to SHA-256 of the content.
 pub type Approvals = BTreeMap<PathBuf, ContentHash>;
 
-/// The SHA-256 of a file's content, written in hexadecimal digits.
+/// SHA-256 of a file's content in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct ContentHash(String);
@@ -34,7 +34,7 @@ struct Content {
     files: Approvals,
 }
 
-/// Why approvals cannot be read or changed.
+/// Reading or changing approvals failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ApprovalError {
     #[error("{path}: {error}", path = .path.display())]
@@ -65,7 +65,7 @@ impl ContentHash {
 }
 
 impl ApprovalFile {
-    /// Nothing where the environment names no configuration folder of the user; then nothing can be approved.
+    /// `None` if the environment defines no configuration folder for the user; then nothing can be approved.
     pub fn of(variables: &BTreeMap<String, String>) -> Option<ApprovalFile> {
         user_folder(variables).map(|folder| ApprovalFile(folder.join("corbie").join(NAME)))
     }
@@ -74,7 +74,7 @@ impl ApprovalFile {
         &self.0
     }
 
-    /// Everything that is approved; nothing where there is no file.
+    /// All approvals; empty if the file does not exist.
     pub fn read(&self) -> Result<Approvals, ApprovalError> {
         let io = |error| ApprovalError::Io { path: self.0.clone(), error };
         let file = match File::open(&self.0) {
@@ -104,7 +104,7 @@ impl ApprovalFile {
         })
     }
 
-    /// Withdraws the approval of every file in `folder`, and gives back which there were.
+    /// Withdraws the approval of every file in `folder` and returns their paths.
     pub fn withdraw(&self, folder: &Path) -> Result<Vec<PathBuf>, ApprovalError> {
         self.change(|approvals| {
             let (withdrawn, rest): (Vec<_>, Vec<_>) =
@@ -114,7 +114,7 @@ impl ApprovalFile {
         })
     }
 
-    /// Reads, changes and replaces the file, while no other process does.
+    /// Reads, changes and replaces the file under an exclusive lock.
     fn change<T>(&self, change: impl FnOnce(&mut Approvals) -> Result<T, ApprovalError>) -> Result<T, ApprovalError> {
         let io = |error| ApprovalError::Io { path: self.0.clone(), error };
         private_folder(folder_of(&self.0)).map_err(io)?;
@@ -127,7 +127,7 @@ impl ApprovalFile {
             let mut text = serde_json::to_string_pretty(&Content { version: VERSION, files: approvals })
                 .map_err(|error| io(error.into()))?;
             text.push('\n');
-            // People keep such files elsewhere and link to them.
+            // The file may be a symbolic link into a folder of dotfiles, so the target is replaced.
             let place = std::fs::canonicalize(&self.0).unwrap_or_else(|_| self.0.clone());
             whole_file::prepare(&place, text.as_bytes(), Access::Owner).and_then(|file| file.replace()).map_err(io)?;
         }
@@ -135,7 +135,7 @@ impl ApprovalFile {
     }
 }
 
-/// The path that an approval is for: the folder's canonical path, and the file's own name.
+/// The path used as the key of an approval: the folder's canonical path and the file name.
 pub fn place(file: &Path) -> io::Result<PathBuf> {
     let folder = std::fs::canonicalize(folder_of(file))?;
     Ok(folder.join(file.file_name().ok_or(ErrorKind::InvalidInput)?))

@@ -7,78 +7,78 @@ use serde::{Deserialize, Serialize};
 
 use super::mcp_server::McpServer;
 
-/// Which categories there are, and how texts are sorted into them.
+/// Taxonomy and classification of texts.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classification {
-    /// A taxonomy file: categories with their prompts, patterns and examples. Left out, it is the one inside corbie:
-    /// math, science, technology, history, general. `corbie taxonomy new` makes one of your own.
+    /// Taxonomy file: categories with their prompts, patterns and examples. Defaults to the built-in taxonomy: math,
+    /// science, technology, history, general. `corbie taxonomy new` creates a taxonomy file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taxonomy: Option<PathBuf>,
-    /// How texts are sorted: `hybrid`, `rules`, `embedding` or `model`.
+    /// Classification method: `hybrid`, `rules`, `embedding` or `model`.
     pub method: Method,
-    /// A model that was trained for these categories.
+    /// Model trained for these categories.
     #[serde(skip_serializing_if = "SequenceModel::is_absent")]
     pub model: SequenceModel,
-    /// The longest text that is taken, in characters.
+    /// Maximum length of a text in characters.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_text_length: usize,
-    /// How many texts one call of `batch_categorize` may bring.
+    /// Maximum number of texts per call of `batch_categorize`.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_batch: usize,
-    /// How many answers are kept for texts that come again; long texts are never kept.
+    /// Number of cached results. Results of long texts are not cached.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub cache_entries: usize,
-    /// Read the taxonomy file again when it has changed. SIGHUP does it at any time.
+    /// Reload the taxonomy file when it changes. SIGHUP reloads it at any time.
     pub watch: bool,
-    /// A category keeps its number when the file is read again: new ones come last, and the place of one that is gone
-    /// stays empty until the next start.
+    /// Keep the index of each category across reloads: new categories are appended, and the index of a removed category
+    /// stays unused until the next start.
     pub stable_indices: bool,
-    /// Who sorts the prompts that the router routes: `builtin`, which is corbie itself, or `mcp`, the server in
-    /// `mcp_server`. It is `builtin` if left out.
+    /// Classifier of routed prompts: `builtin` for corbie itself, or `mcp` for the server in `mcp_server`. Defaults to
+    /// `builtin`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// The server that sorts prompts with `type: mcp`. While it is down, corbie does it.
+    /// Classification server for prompts, used with `type: mcp`. While it is unavailable, corbie classifies prompts
+    /// itself.
     #[serde(skip_serializing_if = "McpServer::is_absent")]
     pub mcp_server: McpServer,
-    /// How many categories the server must have. One with another number is not used. Any number, if left out.
+    /// Number of categories that the server must have; a server with another number is not used. Any number if unset.
     #[schemars(range(min = 1, max = 10_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub num_categories: Option<usize>,
-    /// A prompt whose category is less sure than this, from 0 to 1, counts as one of `fallback_category`. It is 0.6 if
-    /// left out.
+    /// Minimum confidence, from 0 to 1. A prompt below it is assigned to `fallback_category`. Defaults to 0.6.
     #[schemars(range(min = 0.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence_threshold: Option<f64>,
-    /// The category of prompts that fit no other well enough.
+    /// Category of prompts that fit no other category well enough.
     #[schemars(length(min = 1, max = 1024))]
     pub fallback_category: String,
 }
 
-/// How texts are sorted into categories.
+/// Classification method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Method {
-    /// Rules for what is certain, words where they leave no doubt, and the embedding model for the rest.
+    /// Rules for clear matches, unambiguous words, and the embedding model for all other texts.
     #[default]
     Hybrid,
-    /// Patterns and words alone; no model is loaded.
+    /// Patterns and words only; no model is loaded.
     Rules,
-    /// The nearest examples vote.
+    /// Vote of the nearest examples.
     Embedding,
-    /// A trained model decides alone: the one in `model.path`, or else one trained on the examples.
+    /// A trained model alone: the one in `model.path`, or one trained on the examples.
     Model,
 }
 
-/// A model that was trained for these categories. Left out, corbie trains its own on the examples.
+/// Model trained for these categories. If unset, corbie trains one on the examples.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct SequenceModel {
-    /// A folder with `model.onnx`, `tokenizer.json` and `config.json` of a sequence-classification model whose labels
-    /// are the names of the categories. It is used with `method: model`.
+    /// Folder with `model.onnx`, `tokenizer.json` and `config.json` of a sequence classification model whose labels are
+    /// the names of the categories. Used with `method: model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// How many tokens of a text are read. What the folder says, if left out.
+    /// Maximum number of tokens per text. Defaults to the limit in the model folder.
     #[schemars(range(min = 8, max = 8192))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,

@@ -5,40 +5,40 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is written to stderr.
+/// Log messages on stderr.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Log {
-    /// The least important messages that are still written. The variable `LOG_LEVEL` sets it too. Where nothing sets it,
-    /// `corbie ask` and `corbie providers` write warnings alone.
+    /// Minimum log level. The variable `LOG_LEVEL` also sets it. If it is unset, `corbie ask` and `corbie providers`
+    /// log only warnings and errors.
     pub level: Level,
-    /// How a message is written. The variable `LOG_FORMAT` sets it too.
+    /// Log format. The variable `LOG_FORMAT` also sets it.
     pub format: Format,
 }
 
-/// How a message is written: always one line, in which nothing could control a terminal.
+/// Log format. A message is always one line without terminal control characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// For people: time, level, request, message and fields.
+    /// Human-readable: time, level, request, message and fields.
     #[default]
     Text,
-    /// For programs: an object with `time`, `level`, `message`, `fields` and `spans`, where the request is.
+    /// JSON: an object with `time`, `level`, `message`, `fields` and `spans`, which contain the request.
     Json,
 }
 
-/// How important a message is.
+/// Log level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// Everything, for finding a fault.
+    /// Details for debugging, including each request.
     Debug,
-    /// What the server is doing: where it listens, what it refuses, when it stops. Requests are told at `debug`.
+    /// Operation of the server: listeners, refused requests, shutdown. Requests are logged at `debug`.
     #[default]
     Info,
-    /// What went wrong but could be coped with.
+    /// Problems that corbie recovered from.
     Warn,
-    /// What somebody has to act on.
+    /// Problems that require action.
     Error,
 }
 

@@ -15,13 +15,13 @@ use super::external::Mistake;
 use super::problem::KeyPath;
 use crate::destinations::Destinations;
 
-/// Where corbie connects to: providers, proxies, other MCP servers and a collector of spans.
+/// Outgoing connections: providers, proxies, MCP servers and the trace collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Addresses such as `169.254.10.1` and networks such as `169.254.10.0/24` that are connected to although they belong
-    /// to the link, to the metadata of a cloud, or to many machines at once. No other such address is connected to,
-    /// whatever name stands for it. This machine and private networks need not be named.
+    /// Link-local, cloud metadata, multicast and broadcast addresses (`169.254.10.1`) or networks (`169.254.10.0/24`)
+    /// that corbie may connect to. All other such addresses are refused, also when a host name resolves to them.
+    /// Loopback and private networks are always allowed.
     #[schemars(length(max = 64))]
     pub allowed_addresses: Vec<AddressBlock>,
 }

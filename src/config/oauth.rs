@@ -17,35 +17,35 @@ use super::external::Mistake;
 use super::problem::KeyPath;
 use super::trust::Level;
 
-/// An authorization server whose tokens are taken: corbie is a resource server of OAuth 2.1. Tokens are signed JWTs, as
-/// RFC 9068 has them.
+/// Authorization server whose access tokens are accepted; corbie is an OAuth 2.1 resource server. Tokens are signed
+/// JWTs according to RFC 9068.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct OAuth {
-    /// Who gives out the tokens, letter by letter as their `iss` has it.
+    /// Issuer URL. Must match the token's `iss` claim exactly.
     pub issuer: Identifier,
-    /// The address by which clients know this server. Tokens must be made for it: their `aud` names it.
+    /// URL of this server as clients know it. Must be in the token's `aud` claim.
     pub resource: Identifier,
-    /// What else `aud` may name.
+    /// Further accepted values of the `aud` claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
-    /// Where the issuer's keys are. Left out, the issuer's metadata tells.
+    /// URL of the issuer's key set (JWKS). Defaults to the URL in the issuer's metadata.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jwks_url: Option<HttpUrl>,
-    /// How far a caller is trusted, by the scopes of its token; the highest counts. A token with none of them is
-    /// `untrusted`.
+    /// Trust level by scope of the token; the highest applies. A token with none of these scopes is `untrusted`.
     #[serde(default)]
     pub scopes: BTreeMap<String, Level>,
-    /// By how much clocks may differ, `10m` at most.
+    /// Maximum clock skew, at most `10m`.
     #[serde(default = "usual_skew")]
     pub clock_skew: Period,
-    /// How tokens may be signed.
+    /// Accepted signature algorithms.
     #[serde(default = "all_algorithms")]
     #[schemars(length(min = 1))]
     pub algorithms: Vec<Algorithm>,
 }
 
-/// A way to sign that needs no shared secret. There are no others: whoever checks with a secret could also sign.
+/// Asymmetric signature algorithm. Algorithms with a shared secret are not supported, because a verifier could also
+/// sign.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 pub enum Algorithm {
     RS256,

@@ -13,15 +13,15 @@ use super::problem::KeyPath;
 use super::secret::{Secret, SecretLine};
 use crate::providers::capabilities::Overrides;
 
-/// Whose models are asked. Every key but `required` and `detect_ports` is the name of a provider: `openai`, `anthropic`
-/// and `google` are known by their names, any other says with `type` what it is.
+/// Providers of models. Every key except `required` and `detect_ports` is the name of a provider. `openai`, `anthropic`
+/// and `google` are predefined; for any other name, `type` selects the kind of provider.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub struct Providers {
-    /// Do not start without a provider that can be asked.
+    /// Fail at startup if no provider is available.
     pub required: bool,
-    /// Ports of this machine where a local model server is looked for: those of Ollama, LM Studio, vLLM and llama.cpp.
-    /// An empty list looks for none.
+    /// Local ports that are probed for model servers; the defaults are those of Ollama, LM Studio, vLLM and llama.cpp.
+    /// An empty list disables the detection.
     #[schemars(length(max = 16))]
     pub detect_ports: Vec<u16>,
     #[serde(flatten)]
@@ -32,97 +32,98 @@ pub struct Providers {
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Provider {
-    /// What it is: `openai`, `anthropic`, `google`, `openai-compatible` or `mock`. Left out, its name says it, and a name
-    /// that says nothing is `openai-compatible`.
+    /// Kind of provider: `openai`, `anthropic`, `google`, `openai-compatible` or `mock`. Defaults to the predefined
+    /// kind of the name, or `openai-compatible`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<Kind>,
-    /// The key it asks for. `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `GOOGLE_API_KEY` set those of the three.
+    /// API key. The variables `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `GOOGLE_API_KEY` set the keys of these
+    /// providers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub api_key: Option<Secret>,
-    /// Further keys, tried in turn where one is refused or has to wait.
+    /// Further API keys, used in turn when a key is rejected or rate-limited.
     #[schemars(length(max = 16))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub api_keys: Vec<Secret>,
-    /// Where it is, such as `http://localhost:11434/v1`. The company's own address, if left out.
+    /// Base URL, such as `http://localhost:11434/v1`. Defaults to the public endpoint of the provider.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub base_url: Option<HttpUrl>,
-    /// The model that is asked where nobody names one.
+    /// Model for requests that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub default_model: Option<String>,
-    /// Sent with every request.
+    /// Headers of every request.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
-    /// How long one attempt may take until its answer is complete or, if it is streamed, until its first content; then,
-    /// how long the stream may be silent.
+    /// Timeout of one attempt: until the response is complete or, if it is streamed, until its first content, and then
+    /// between chunks of the stream.
     pub timeout: ProviderTimeout,
-    /// A proxy on the way, such as `http://proxy.example:3128`.
+    /// Proxy for requests, such as `http://proxy.example:3128`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub proxy: Option<HttpUrl>,
-    /// What is known of single models, by their names: prices, and what they take. A model that is named here is served,
-    /// whether the provider lists it or not.
+    /// Prices and capabilities of models, by model name. A model in this map is offered even if the provider does not
+    /// list it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub models: BTreeMap<String, Model>,
 }
 
-/// What a provider is.
+/// Kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
-    /// OpenAI itself.
+    /// OpenAI.
     #[serde(rename = "openai")]
     OpenAi,
     Anthropic,
-    /// Google's Gemini.
+    /// Google Gemini.
     Google,
-    /// Any server that speaks OpenAI's chat completions: Ollama, vLLM, llama.cpp, LM Studio and many more.
+    /// Any server with the OpenAI chat completions API: Ollama, vLLM, llama.cpp, LM Studio and many more.
     #[serde(rename = "openai-compatible")]
     Compatible,
-    /// Answers by itself, always the same; for trying things out.
+    /// Built-in provider with fixed responses, for testing.
     Mock,
 }
 
-/// What is known of a model.
+/// Prices and capabilities of a model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Model {
-    /// What its tokens cost.
+    /// Price of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
-    /// What it can do and does not take, where corbie does not know it or knows it wrong.
+    /// Overrides of the model's known capabilities.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Overrides>,
 }
 
-/// What a million tokens cost, in the currency you count in.
+/// Price of a million tokens, in a currency of your choice.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Price {
-    /// Of those that are read.
+    /// Price of input tokens.
     #[schemars(range(min = 0))]
     pub input: f64,
-    /// Of those that are written.
+    /// Price of output tokens.
     #[schemars(range(min = 0))]
     pub output: f64,
-    /// Of those that are read from the provider's cache; the same as `input`, if left out.
+    /// Price of input tokens from the provider's cache. Defaults to `input`.
     #[schemars(range(min = 0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached: Option<f64>,
 }
 
-/// Who is asked where nobody says.
+/// Provider and model for requests that name none.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Defaults {
-    /// The provider of models that nobody else is known for. The variable `DEFAULT_PROVIDER` sets it too.
+    /// Provider of models that no configured provider lists. The variable `DEFAULT_PROVIDER` also sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The model that is asked where neither the caller nor the category names one that is served. The variable
-    /// `DEFAULT_MODEL` sets it too.
+    /// Model for requests if neither the caller nor the category names an available model. The variable `DEFAULT_MODEL`
+    /// also sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
 }
 
-/// Two minutes, unless said otherwise: a long answer that comes as a whole takes its time.
+/// Defaults to two minutes: a long response that is not streamed takes that long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct ProviderTimeout(Timeout);

@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::{Period, as_seconds};
 
-/// The list of tools.
+/// Tool list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Registry {
-    /// How long a client may keep the list of tools and the answers of tools that allow it, in seconds;
-    /// 0 turns keeping off.
+    /// How long a client may cache the tool list and cacheable tool results, in seconds; 0 disables caching.
     #[serde(serialize_with = "as_seconds")]
     pub cache_ttl: Period,
 }

@@ -12,33 +12,33 @@ use super::headers::header_map;
 use super::problem::KeyPath;
 use super::secret::SecretLine;
 
-/// Where is told what the server does, besides stderr.
+/// Export of telemetry.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// Spans for an OpenTelemetry collector. Needs a program that was built with `--features otlp`.
+    /// Export of spans to an OpenTelemetry collector. Requires a build with `--features otlp`.
     #[serde(skip_serializing_if = "Otlp::is_default")]
     pub otlp: Otlp,
 }
 
-/// Spans for an OpenTelemetry collector: requests, and calls of providers. Never what was asked or answered.
+/// Spans of requests and provider calls for an OpenTelemetry collector. Prompts and responses are not recorded.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Otlp {
-    /// Where the collector takes OTLP over HTTP, such as `http://localhost:4318`; `/v1/traces` is put after it. Left out,
-    /// nothing is sent.
+    /// Base URL of the collector's OTLP/HTTP receiver, such as `http://localhost:4318`; `/v1/traces` is appended.
+    /// Nothing is exported if unset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<HttpUrl>,
-    /// Sent with every request, such as a key of the collector.
+    /// Headers of every request, such as an API key of the collector.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
-    /// What the collector calls this program.
+    /// Service name of this program in spans.
     #[schemars(length(min = 1, max = 200))]
     pub service_name: String,
-    /// The share of traces that is sent. A caller who sends a trace along decides about it.
+    /// Share of traces that is exported. The sampling decision of a caller that sends a trace context takes precedence.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub sample_ratio: f64,
-    /// How long the collector may take for one request.
+    /// Timeout of an export request.
     pub timeout: Timeout,
 }
 
@@ -61,7 +61,7 @@ impl Otlp {
 }
 
 impl Telemetry {
-    /// Headers that cannot be sent.
+    /// Rejects headers that cannot be sent.
     pub(super) fn mistakes(&self) -> Vec<Mistake> {
         let path = KeyPath::dotted("telemetry.otlp.headers");
         let wrong = header_map(&self.otlp.headers).err();

@@ -1,4 +1,4 @@
-//! The MCP clients that are known: where each keeps its servers, and in which form.
+//! Supported MCP clients: location and format of their configuration files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,31 +9,31 @@ use super::edit::Format;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Client {
-    /// The chat program of Anthropic
+    /// Anthropic's chat application
     ClaudeDesktop,
-    /// The coding agent of Anthropic
+    /// Anthropic's coding agent
     ClaudeCode,
-    /// The editor Cursor
+    /// Cursor editor
     Cursor,
-    /// The editor Visual Studio Code
+    /// Visual Studio Code editor
     Vscode,
     /// GitHub Copilot in the terminal
     Copilot,
     /// Amazon Q in the terminal
     AmazonQ,
-    /// The coding agent of OpenAI
+    /// OpenAI's coding agent
     Codex,
 }
 
-/// The folders of this person and this machine, from which every file is found.
+/// Base folders of all configuration files, for this user and machine.
 #[derive(Debug, Clone, Default)]
 pub struct Places {
     pub home: PathBuf,
-    /// Where programs with windows keep their settings.
+    /// Settings folder of GUI applications.
     pub settings: PathBuf,
-    /// The folder the command was called in, for files of a project.
+    /// Working directory, for project files.
     pub project: PathBuf,
-    /// Folders that the variables of single clients name instead of those in `home`.
+    /// Folders from client-specific variables that replace the ones in `home`.
     pub claude_config: Option<PathBuf>,
     pub copilot_home: Option<PathBuf>,
     pub codex_home: Option<PathBuf>,
@@ -50,7 +50,7 @@ impl Client {
         Client::Codex,
     ];
 
-    /// As it is written on the command line.
+    /// Name on the command line.
     pub fn id(self) -> &'static str {
         match self {
             Client::ClaudeDesktop => "claude-desktop",
@@ -63,7 +63,7 @@ impl Client {
         }
     }
 
-    /// As its makers write it.
+    /// Product name.
     pub fn title(self) -> &'static str {
         match self {
             Client::ClaudeDesktop => "Claude Desktop",
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// The file with the servers of this person.
+    /// The user's configuration file.
     pub fn file(self, places: &Places) -> PathBuf {
         let home = &places.home;
         match self {
@@ -90,7 +90,7 @@ impl Client {
         }
     }
 
-    /// The file with the servers of one project, for those clients that have one.
+    /// The project's configuration file, if the client supports one.
     pub fn project_file(self, places: &Places) -> Option<PathBuf> {
         let project = &places.project;
         match self {
@@ -101,11 +101,11 @@ impl Client {
         }
     }
 
-    /// It has been here: its file is there, or the folder that it keeps for itself.
+    /// Whether the client is installed: its configuration file or its own folder exists.
     pub fn seems_installed(self, places: &Places) -> bool {
         let file = self.file(places);
         let folder = match self {
-            // Its file stands in the home folder itself.
+            // Its configuration file is in the home folder itself.
             Client::ClaudeCode => Some(places.home.join(".claude")),
             _ => file.parent().map(Path::to_owned),
         };
@@ -119,7 +119,7 @@ impl Client {
         }
     }
 
-    /// The member of the file that holds all servers.
+    /// Member of the file that contains the servers.
     pub fn section(self) -> &'static str {
         match self {
             Client::Vscode => "servers",
@@ -128,12 +128,12 @@ impl Client {
         }
     }
 
-    /// Its file can name a server by URL.
+    /// Whether the client supports servers with a URL.
     pub fn takes_url(self) -> bool {
         self != Client::ClaudeDesktop
     }
 
-    /// What has to be done before it uses a changed file.
+    /// Instructions for loading the changed file.
     pub fn next_step(self) -> &'static str {
         match self {
             Client::ClaudeDesktop => "Quit Claude Desktop and start it again to use it.",
@@ -148,7 +148,7 @@ impl Client {
 }
 
 impl Places {
-    /// `folder` is where the command was called.
+    /// `folder` is the working directory.
     pub fn new(variables: &BTreeMap<String, String>, folder: &Path) -> Places {
         let absolute = |name: &str| variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
         let home = absolute(if cfg!(windows) { "USERPROFILE" } else { "HOME" });

@@ -1,13 +1,13 @@
-//! The change of a file, as people know it from other programs.
+//! Unified diff of a file change.
 
 use similar::TextDiff;
 
-/// How many lines around a change are shown.
+/// Number of context lines.
 const AROUND: usize = 3;
-/// How much of one line is shown. Some programs write everything into one.
+/// Maximum line length. Some programs write JSON without line breaks.
 const WIDEST: usize = 400;
 
-/// A unified diff; nothing when both are the same.
+/// A unified diff; empty if both texts are equal.
 pub fn unified(name: &str, before: &str, after: &str) -> String {
     if before == after {
         return String::new();

@@ -1,4 +1,4 @@
-//! What a client is told of this program, in the words that it understands.
+//! The entry for corbie in the configuration format of each client.
 
 use std::path::Path;
 
@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 use super::client::Client;
 use super::edit::{self, Format};
 
-/// How a client reaches this program.
+/// How a client connects to corbie.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
-    /// It starts it, and speaks over its standard streams.
+    /// The client starts corbie and communicates over stdin and stdout.
     Program { command: String, arguments: Vec<String> },
-    /// It is served there already.
+    /// URL of a running server.
     Url(String),
 }
 
-/// Of each step inwards in a new file.
+/// Indentation in a new file.
 const INDENT: &str = "  ";
 
 impl Connection {
@@ -41,24 +41,24 @@ impl Connection {
             }
         }
         if client == Client::Copilot {
-            // Without this list it offers none of the tools.
+            // Without this list the client offers no tools.
             entry.insert("tools".into(), json!(["*"]));
         }
         entry
     }
 
-    /// A file with this entry and nothing else, to be copied.
+    /// A complete file with this entry, for copying.
     pub fn snippet(&self, client: Client, name: &str) -> String {
         edit::set(client.format(), "", client.section(), name, &self.entry(client))
             .expect("a new file has nothing in the way")
     }
 
-    /// The entry alone, for a section that is there. In TOML that is a table of its own.
+    /// The entry alone, for an existing section. In TOML it is a separate table.
     pub fn member(&self, client: Client, name: &str) -> String {
         self.inside(client, name, 2)
     }
 
-    /// The entry alone, for a section of TOML within braces.
+    /// The entry alone, for an inline table in TOML.
     pub fn inline_member(&self, client: Client, name: &str) -> String {
         let section = format!("{} = {{", client.section());
         let whole = edit::set(client.format(), &format!("{section}}}"), client.section(), name, &self.entry(client))
@@ -72,7 +72,7 @@ impl Connection {
         self.inside(client, name, 1)
     }
 
-    /// What is so many brackets deep in the snippet, as far to the left as it goes.
+    /// The part of the snippet at this nesting depth, without its indentation.
     fn inside(&self, client: Client, name: &str, depth: usize) -> String {
         let snippet = self.snippet(client, name);
         if client.format() == Format::Toml {
@@ -85,18 +85,18 @@ impl Connection {
     }
 }
 
-/// The program that an entry starts, if it is named by its path and is not there.
+/// The program of an entry, if its path is absolute and does not exist.
 pub fn missing_program(entry: &Value) -> Option<&str> {
     let is_missing = |command: &&str| Path::new(command).is_absolute() && !Path::new(command).is_file();
     entry.get("command").and_then(Value::as_str).filter(is_missing)
 }
 
-/// Whether an entry tells its client neither what to start nor whom to call.
+/// Whether an entry has neither a command nor a URL.
 pub fn says_nothing(entry: &Value) -> bool {
     !["command", "url"].iter().any(|key| entry.get(key).is_some_and(Value::is_string))
 }
 
-/// Whether a person has told the client to leave the entry out.
+/// Whether the user has disabled the entry.
 pub fn is_switched_off(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true)) || entry.get("enabled") == Some(&Value::Bool(false))
 }

@@ -1,4 +1,4 @@
-//! The files of clients on the disk: read within bounds, put aside before a change, and changed as a whole or not at all.
+//! Reads client configuration files up to a maximum size, backs them up, and replaces them atomically.
 
 use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
@@ -6,28 +6,28 @@ use std::path::{Path, PathBuf};
 
 use crate::whole_file::{self, Access, folder_of};
 
-/// How large a client's file may be. Some keep more than settings in it, but none comes near this.
+/// Maximum file size. Some clients store more than settings in the file, but none comes near this size.
 const MOST_BYTES: u64 = 32 * 1024 * 1024;
-/// How many copies are kept beside one file before somebody has to tidy up.
+/// Maximum number of backups of a file. Then the user has to delete some.
 const MOST_BACKUPS: u32 = 1000;
-/// How many links are followed to a file.
+/// Maximum number of symbolic links to follow.
 const MOST_LINKS: usize = 16;
 
-/// A file that was read.
+/// Content of a configuration file.
 #[derive(Debug)]
 pub struct Opened {
-    /// Where it really is, after all links.
+    /// Path with all links resolved.
     pub path: PathBuf,
-    /// None where there is no file yet.
+    /// `None` if the file does not exist.
     text: Option<String>,
 }
 
-/// Who may read a file that was not there before.
+/// Permissions of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
-    /// Nobody else: such files often hold keys.
+    /// Owner only: such files often contain keys.
     Owner,
-    /// As other new files, for those of a project.
+    /// Default permissions, for project files.
     AsUsual,
 }
 
@@ -53,7 +53,7 @@ pub enum Error {
     TooManyBackups { path: PathBuf },
 }
 
-/// Reads a file, if there is one.
+/// Reads a file, if it exists.
 pub fn open(path: &Path) -> Result<Opened, Error> {
     let path = followed(path)?;
     let unreadable = |error| Error::Unreadable { path: path.clone(), error };
@@ -62,7 +62,7 @@ pub fn open(path: &Path) -> Result<Opened, Error> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Opened { path, text: None }),
         Err(error) => return Err(unreadable(error)),
     };
-    // A pipe would wait for ever.
+    // Reading a pipe could block forever.
     if !found.is_file() {
         return Err(Error::NotAFile { path });
     }
@@ -86,12 +86,12 @@ impl Opened {
         self.text.is_some()
     }
 
-    /// A file that is not there says nothing.
+    /// Empty if the file does not exist.
     pub fn text(&self) -> &str {
         self.text.as_deref().unwrap_or_default()
     }
 
-    /// Puts the file aside, then writes `text` in its place. Gives back where it was put, if there was one.
+    /// Backs up the file, then replaces it with `text`. Returns the path of the backup, if the file existed.
     pub fn replace(&self, text: &str, readers: Readers) -> Result<Option<PathBuf>, Error> {
         let path = &self.path;
         let unwritable = |error| Error::Unwritable { path: path.clone(), error };
@@ -104,13 +104,13 @@ impl Opened {
         let backup = metadata.as_ref().map(|metadata| self.put_aside(metadata)).transpose()?;
         let written = self.write(text, readers, metadata.as_ref());
         if let (Err(_), Some(backup)) = (&written, &backup) {
-            // Nothing was changed, so there is nothing to go back to; it may hold secrets.
+            // The change failed, so the backup is not needed; it may contain secrets.
             let _ = fs::remove_file(backup);
         }
         written.map(|()| backup)
     }
 
-    /// Writes `text` in the file's place, as a whole or not at all.
+    /// Replaces the file atomically with `text`.
     fn write(&self, text: &str, readers: Readers, metadata: Option<&Metadata>) -> Result<(), Error> {
         let path = &self.path;
         let unwritable = |error| Error::Unwritable { path: path.clone(), error };
@@ -120,7 +120,7 @@ impl Opened {
             (None, Readers::AsUsual) => Access::AsUsual,
         };
         let file = whole_file::prepare(path, text.as_bytes(), access).map_err(unwritable)?;
-        // Clients write into their own files; what they wrote since we looked must not be lost.
+        // Clients write to these files too; changes made since the file was read must not be lost.
         if open(path)?.text != self.text {
             return Err(Error::Changed { path: path.clone() });
         }
@@ -131,7 +131,7 @@ impl Opened {
         })
     }
 
-    /// A copy beside the file, under a name that nothing has yet, for the same readers.
+    /// A backup in the same folder with an unused name and the same permissions.
     fn put_aside(&self, metadata: &Metadata) -> Result<PathBuf, Error> {
         for number in 1..=MOST_BACKUPS {
             let path = backup_path(&self.path, number);
@@ -143,7 +143,7 @@ impl Opened {
                 whole_file::prepare(&path, self.text().as_bytes(), Access::Like(metadata)).map_err(unwritable)?;
             match copy.create() {
                 Ok(()) => return Ok(path),
-                // Somebody was faster.
+                // Another process has created this backup.
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(unwritable(error)),
             }
@@ -152,7 +152,7 @@ impl Opened {
     }
 }
 
-/// The text of the copy that was made last, if it can be read.
+/// The content of the newest backup, if it can be read.
 pub fn newest_backup(path: &Path) -> Option<String> {
     let path = followed(path).ok()?;
     let there = |number: &u32| backup_path(&path, *number).is_file();
@@ -170,13 +170,13 @@ fn backup_path(path: &Path, number: u32) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Where a path leads in the end. Writing there keeps the links that people made.
+/// Resolves symbolic links, so that writing the file preserves them.
 fn followed(path: &Path) -> Result<PathBuf, Error> {
     let mut at = path.to_owned();
     for _ in 0..MOST_LINKS {
         match fs::read_link(&at) {
             Ok(target) => at = folder_of(&at).join(target),
-            // It is no link, or nothing at all.
+            // Not a link, or does not exist.
             Err(_) => return Ok(at),
         }
     }

@@ -1,7 +1,7 @@
-//! Tells MCP clients of this program: the file that each of them reads gets an entry, and loses it again.
+//! Sets up MCP clients to use corbie: adds its entry to the client's configuration file, or removes it.
 //!
-//! [`client`] knows the clients, [`entry`] what each wants to read, [`edit`] changes the text of a file and nothing
-//! else in it, [`diff`] shows the change, and [`file`] is the only part that touches the disk.
+//! [`client`] has the supported clients, [`entry`] creates the entry for each, [`edit`] changes the text of a file,
+//! [`diff`] displays the change, and [`file`] is the only part with file I/O.
 
 pub mod client;
 pub mod diff;
@@ -19,33 +19,33 @@ pub use entry::Connection;
 use edit::Refused;
 use file::Opened;
 
-/// Where one client's entry stands, or is to stand.
+/// Location of an entry.
 #[derive(Debug)]
 pub struct Place {
     pub client: Client,
-    /// The file, as the client calls it; it may be a link to another.
+    /// Path of the file as the client uses it; may be a symbolic link.
     pub file: PathBuf,
     /// The name of the entry.
     pub name: String,
 }
 
-/// A change of a file that has not been made yet.
+/// A pending change of a file.
 #[derive(Debug)]
 pub struct Change {
     pub opened: Opened,
-    /// The whole file as it would be.
+    /// The complete new content.
     pub text: String,
-    /// There is an entry of that name now.
+    /// Whether an entry with this name exists.
     pub was_there: bool,
 }
 
-/// What a file has besides the entry.
+/// Content of a file other than the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Beside {
     Nothing,
-    /// Other members, and no other servers.
+    /// Other members, but no other servers.
     Settings,
-    /// So many other servers.
+    /// Number of other servers.
     Servers(usize),
 }
 
@@ -58,7 +58,7 @@ pub enum Error {
     File(#[from] file::Error),
 }
 
-/// What the file would be with the entry in it.
+/// Adds the entry to the file's text.
 pub fn adding(place: &Place, entry: &Map<String, Value>) -> Result<Change, Error> {
     change(place, |text| {
         let was_there = edit::find(place.client.format(), text, place.client.section(), &place.name)?.is_some();
@@ -67,8 +67,8 @@ pub fn adding(place: &Place, entry: &Map<String, Value>) -> Result<Change, Error
     })
 }
 
-/// What the file would be without the entry. If it is what this program made of the file that it put aside last, it
-/// is that file again, to the byte.
+/// The file without the entry. If corbie's last change of the file is the only one since its newest backup, the result
+/// is that backup, byte for byte.
 pub fn removing(place: &Place) -> Result<Change, Error> {
     let (format, section) = (place.client.format(), place.client.section());
     change(place, |text| {
@@ -87,7 +87,7 @@ pub fn removing(place: &Place) -> Result<Change, Error> {
     })
 }
 
-/// The entry that is there now.
+/// The present entry.
 pub fn found(place: &Place) -> Result<Option<Value>, Error> {
     let opened = file::open(&place.file)?;
     let found = edit::find(place.client.format(), opened.text(), place.client.section(), &place.name);
@@ -102,25 +102,25 @@ fn change(place: &Place, edit: impl FnOnce(&str) -> Result<(String, bool), Refus
 }
 
 impl Error {
-    /// A person can put the file right, and the entry into it.
+    /// Whether the user can fix the file and insert the entry manually.
     pub fn is_mistake_in_the_file(&self) -> bool {
         matches!(self, Error::Refused { .. } | Error::File(file::Error::NotUtf8 { .. }))
     }
 }
 
 impl Change {
-    /// What else the file has now.
+    /// The file's content other than the entry.
     pub fn beside(&self, place: &Place) -> Result<Beside, Error> {
         let found = edit::beside(place.client.format(), self.opened.text(), place.client.section(), &place.name);
         found.map_err(|why| Error::Refused { file: place.file.clone(), why })
     }
 
-    /// Whether the servers stand within one pair of braces, in TOML.
+    /// Whether the servers are in one inline table, in TOML.
     pub fn is_inline(&self, place: &Place) -> bool {
         edit::is_inline(place.client.format(), self.opened.text(), place.client.section())
     }
 
-    /// Nothing would be different.
+    /// Whether the change is empty.
     pub fn is_none(&self) -> bool {
         self.opened.text() == self.text
     }

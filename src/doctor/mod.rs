@@ -35,7 +35,7 @@ use crate::config::{Config, ConfigError, Loaded, Sources};
 use crate::connect::Places;
 use crate::inference::Inference;
 
-/// What the checks examine.
+/// Input of the checks.
 #[derive(Debug)]
 pub struct Subject {
     /// `None` if the settings are invalid and no server runs with earlier ones.
@@ -50,14 +50,14 @@ pub struct Subject {
     pub running: Option<(Inference, Classification)>,
 }
 
-/// What one check found.
+/// Result of a check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Check {
     pub name: &'static str,
     pub state: State,
-    /// What was found
+    /// Finding of the check
     pub found: String,
-    /// What to do about it
+    /// Suggested solution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
 }
@@ -67,16 +67,16 @@ pub struct Check {
 #[schemars(inline)]
 pub enum State {
     Ok,
-    /// Good to know, and nothing is broken
+    /// A note without a problem
     Note,
     Problem,
 }
 
-/// All that was found.
+/// Results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Report {
     pub checks: Vec<Check>,
-    /// How many of them found a problem
+    /// Number of checks with a problem
     pub problems: usize,
 }
 

@@ -1,7 +1,7 @@
-//! A file that somebody wants to add: what is checked before anything is done with it (K-29, S-11).
+//! Validation of a file before it is added (K-29, S-11).
 //!
-//! The order is fixed: format by the name's end, existence, permission, size, content. Links are followed first, so that
-//! a name inside of an allowed folder cannot stand for a file outside, and none is followed after that.
+//! The checks run in a fixed order: format by file extension, existence, permission, size, content. Links are resolved
+//! first, so that a link inside of an allowed folder cannot lead outside. No link is followed after that.
 
 use std::ffi::OsStr;
 use std::fs::{File, Metadata};
@@ -14,30 +14,30 @@ use tokio::sync::Semaphore;
 
 use super::{Error, blocking, unlinked};
 
-/// What may be added.
+/// Which files may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rules {
-    /// Folders files may be added from, links followed. Everything, if there are none.
+    /// Allowed folders with links resolved. If empty, all files are allowed.
     pub roots: Vec<PathBuf>,
-    /// The folder that was named, links followed, where a file was found in one: a link in it may not lead outside, nor to
-    /// a hidden file or folder in it.
+    /// The named folder with links resolved, if the file was found in one: no link may lead outside of it, or to a
+    /// hidden file or folder in it.
     pub within: Option<PathBuf>,
     pub most_bytes: u64,
 }
 
-/// A file that passed.
+/// A valid file with its content.
 #[derive(Debug)]
 pub struct Source {
-    /// Links followed.
+    /// Path with links resolved.
     pub path: PathBuf,
     pub filename: String,
     pub format: Format,
     pub bytes: Vec<u8>,
-    /// The name said another format (K-44).
+    /// The file extension indicates another format (K-44).
     pub warning: Option<Warning>,
 }
 
-/// What is known of a file without reading all of it.
+/// Properties of a file that are determined without reading all of it.
 #[derive(Debug, Clone)]
 pub struct Facts {
     pub path: PathBuf,
@@ -46,11 +46,11 @@ pub struct Facts {
     pub size: u64,
 }
 
-/// Lets a few files be checked at a time, however many callers there are.
+/// Limits the number of concurrent checks over all callers.
 #[derive(Debug)]
 pub struct Checks(Arc<Semaphore>);
 
-/// How many files are checked at a time: each takes up to two megabytes meanwhile.
+/// Maximum number of concurrent checks: each uses up to two megabytes.
 const MOST_CHECKS: usize = 16;
 
 impl Default for Checks {
@@ -60,11 +60,11 @@ impl Default for Checks {
 }
 
 impl Checks {
-    /// The same as [`Rules::check`], when it is this file's turn.
+    /// Runs [`Rules::check`] when a permit is available.
     pub async fn check(&self, rules: Rules, path: PathBuf) -> Result<Facts, Error> {
         let room = self.0.clone().acquire_owned().await.map_err(|error| Error::Internal(error.to_string()))?;
         let check = move || {
-            // Kept by the check and not by its caller, who may go away before it ends.
+            // Held by the check and not by its caller, which may be cancelled before the check ends.
             let _room = room;
             rules.check(&path)
         };
@@ -73,24 +73,24 @@ impl Checks {
 }
 
 impl Rules {
-    /// The folders of the settings, links followed. One that is not there allows nothing.
+    /// The configured folders with links resolved. A missing folder allows no files.
     pub fn new(roots: &[PathBuf], most_bytes: u64) -> Rules {
         let followed = |root: &PathBuf| root.canonicalize().unwrap_or_else(|_| root.clone());
         Rules { roots: roots.iter().map(followed).collect(), within: None, most_bytes }
     }
 
-    /// The same for a file that was found in this folder, links followed.
+    /// Also restricts the file to this folder, given with links resolved.
     pub fn within(self, folder: Option<&Path>) -> Rules {
         Rules { within: folder.map(Path::to_owned), ..self }
     }
 
-    /// The same with one more folder.
+    /// Also allows this folder.
     pub fn and(mut self, root: &Path) -> Rules {
         self.roots.push(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
         self
     }
 
-    /// Everything that can be checked at once. Waits for a disk.
+    /// All checks that need no parser. Blocks on disk I/O.
     pub fn check(&self, path: &Path) -> Result<Facts, Error> {
         let (file, facts) = self.open(path)?;
         let ends = ends(file, facts.size).map_err(|error| unreadable(path, &error))?;
@@ -98,11 +98,11 @@ impl Rules {
         Ok(facts)
     }
 
-    /// The file with its bytes. It is opened once, so that what is checked is what is read.
+    /// The file with its content. It is opened once, so that the checked file is the same as the file that is read.
     pub fn read(&self, path: &Path) -> Result<Source, Error> {
         let (file, facts) = self.open(path)?;
         let mut bytes = Vec::with_capacity(usize::try_from(facts.size).unwrap_or_default());
-        // It may grow while it is read.
+        // The file may grow while it is read.
         file.take(self.most_bytes + 1).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
         if bytes.len() as u64 > self.most_bytes {
             return Err(self.too_large(bytes.len() as u64));
@@ -119,14 +119,14 @@ impl Rules {
             return Err(Error::invalid("file_path", "`file_path` has a character of code 0 in it"));
         }
         let followed = self.follow(path)?;
-        // Paths are kept as text. As near as text comes to them, two such names may be the same.
+        // Paths are stored as text. Lossy conversion could map two names to the same text.
         let (Some(filename), Some(_)) = (path.file_name().and_then(OsStr::to_str), followed.to_str()) else {
             return Err(Error::FileNotReadable {
                 path: shown,
                 reason: "its name is not valid UTF-8; rename it".into(),
             });
         };
-        // Opening what is no file may do something to it.
+        // Opening a special file, such as a device or a pipe, may have side effects.
         let metadata = followed.metadata().map_err(|error| unreadable(path, &error))?;
         if !metadata.is_file() {
             return Err(Error::FileNotReadable { path: shown, reason: kind(&metadata).into() });
@@ -143,7 +143,8 @@ impl Rules {
         Ok((file, facts))
     }
 
-    /// Where a path leads to, if that may be looked at. What is outside is not even told to be missing.
+    /// Resolves links, and returns an error if the target is not allowed. Outside of the allowed folders, the error
+    /// does not reveal whether a file exists.
     pub(super) fn follow(&self, path: &Path) -> Result<PathBuf, Error> {
         let outside = || Error::PathNotAllowed(path.display().to_string());
         let followed = path.canonicalize().map_err(|error| match error.kind() {
@@ -162,7 +163,7 @@ impl Rules {
         }
     }
 
-    /// Opens what was allowed, and not what has been put in its place since.
+    /// Opens the allowed file. Fails if the path was replaced since the check.
     fn open_followed(&self, followed: &Path, asked: &Path) -> Result<File, Error> {
         let shown = || asked.display().to_string();
         match unlinked::open(followed) {
@@ -176,12 +177,12 @@ impl Rules {
         }
     }
 
-    /// Whether a path with no links left in it may be read.
+    /// Whether a resolved path may be read.
     pub fn allows(&self, followed: &Path) -> bool {
         self.roots.is_empty() || self.roots.iter().any(|root| followed.starts_with(root))
     }
 
-    /// Whether a path that is not there would be allowed, as far as its letters tell.
+    /// Whether a missing path would be allowed. Compares path components only.
     fn might_allow(&self, path: &Path) -> bool {
         let climbs = path.components().any(|part| part == Component::ParentDir);
         let parent = path.ancestors().skip(1).find_map(|parent| parent.canonicalize().ok());
@@ -193,14 +194,14 @@ impl Rules {
     }
 }
 
-/// Whether a path is inside of a folder with no hidden file or folder in between; both have no links left in them. The
-/// folder's own path may have hidden parts.
+/// Whether a path is inside a folder, with no hidden component in between; links in both are resolved. The folder's own
+/// path may have hidden components.
 pub(super) fn is_visible_in(followed: &Path, folder: &Path) -> bool {
     let is_hidden = |part: Component<'_>| part.as_os_str().as_encoded_bytes().starts_with(b".");
     followed.strip_prefix(folder).is_ok_and(|rest| !rest.components().any(is_hidden))
 }
 
-/// What a file's name says it is.
+/// The format of a file extension.
 pub fn format_of(path: &Path) -> Result<Format, Error> {
     let extension = path.extension().map(OsStr::to_string_lossy).unwrap_or_default();
     Format::of_extension(&extension).ok_or_else(|| Error::UnsupportedFormat { extension: extension.to_lowercase() })
@@ -213,14 +214,14 @@ fn resolve(facts: &Facts, bytes: &[u8], asked: &Path) -> Result<(Format, Option<
     Ok(corbie_extract::resolve(Some(facts.format), bytes)?)
 }
 
-/// How much is looked at of the beginning, and as much of the end, where archives have their list of parts. More is not
-/// looked at to tell what an archive is, even where all of it is there.
+/// Number of bytes read from the beginning of a file, and from its end, where archives have their directory. An
+/// archive's format is detected from these bytes only, even if the whole file is available.
 const END: u64 = 1 << 20;
 
-/// Enough of a file to tell what it is: all of a small one, and both ends of a large one.
+/// The bytes for format detection: all of a small file, and both ends of a large one.
 fn ends(mut file: File, size: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // It may grow while it is read.
+    // The file may grow while it is read.
     (&mut file).take(END).read_to_end(&mut bytes)?;
     if size > 2 * END {
         file.seek(SeekFrom::Start(size - END))?;

@@ -1,13 +1,13 @@
-//! Opens a file or lists a folder at a path in which no link is left.
+//! Opens a file or lists a folder without following links.
 //!
-//! Between the moment a path is found to be allowed and the moment its file is opened, somebody may put a link in the
-//! place of a folder, and the same path would lead elsewhere. So no link is followed while it is opened.
+//! Between checking a path and opening it, an attacker may replace a folder with a link, and the same path would lead
+//! elsewhere. Therefore no link is followed while the path is opened.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// The file, or none where a part of the path has become something else. Does not wait for whoever writes to a pipe.
+/// The file, or `None` if a component of the path has been replaced. Does not wait for the writer of a pipe.
 #[cfg(target_os = "linux")]
 pub(super) fn open(followed: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{CWD, Mode, OFlags, ResolveFlags, openat2};
@@ -16,13 +16,13 @@ pub(super) fn open(followed: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match openat2(CWD, followed, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
         Ok(file) => Ok(Some(File::from(file))),
-        // Older kernels have no such call, and some containers forbid it.
+        // Older kernels lack `openat2`, and some containers forbid it.
         Err(Errno::NOSYS | Errno::PERM) => step_by_step(followed),
         Err(error) => none_where_changed(error),
     }
 }
 
-/// The same in folder after folder.
+/// Opens one path component after another.
 #[cfg(target_os = "linux")]
 fn step_by_step(followed: &Path) -> io::Result<Option<File>> {
     use rustix::fs::{CWD, Mode, OFlags, openat};
@@ -50,7 +50,7 @@ fn none_where_changed(error: rustix::io::Errno) -> io::Result<Option<File>> {
     }
 }
 
-/// The file, or none where the path leads to another one by now.
+/// The file, or `None` if the path leads to a different file by now.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn open(followed: &Path) -> io::Result<Option<File>> {
     let mut options = std::fs::OpenOptions::new();
@@ -72,13 +72,13 @@ fn is_same(file: &File, path: &Path) -> io::Result<bool> {
     Ok((opened.dev(), opened.ino()) == (there.dev(), there.ino()))
 }
 
-/// Nothing tells files apart here, and the path alone has to do.
+/// This platform has no file IDs; the path is the only identity.
 #[cfg(not(unix))]
 fn is_same(_: &File, _: &Path) -> io::Result<bool> {
     Ok(true)
 }
 
-/// What a name in a folder stands for. Links are not followed.
+/// Type of a directory entry. Links are not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum EntryKind {
     File,
@@ -87,14 +87,14 @@ pub(super) enum EntryKind {
     Other,
 }
 
-/// The names in a folder, or none where a part of its path has become something else.
+/// The entries of a folder, or `None` if a component of its path has been replaced.
 #[cfg(unix)]
 pub(super) fn entries(followed: &Path) -> io::Result<Option<Entries>> {
     let Some(folder) = open(followed)? else { return Ok(None) };
     Ok(Some(Entries(rustix::fs::Dir::new(folder)?)))
 }
 
-/// Reads the folder that was opened, whatever has its path by now.
+/// Reads the opened directory, even if its path has been replaced by now.
 #[cfg(unix)]
 pub(super) struct Entries(rustix::fs::Dir);
 
@@ -103,7 +103,7 @@ impl Entries {
     fn kind(&self, entry: &rustix::fs::DirEntry) -> rustix::io::Result<EntryKind> {
         use rustix::fs::{AtFlags, FileType, statat};
         let kind = match entry.file_type() {
-            // Not every file system tells it with the name.
+            // Some file systems do not return the type with the name.
             FileType::Unknown => {
                 let found = statat(self.0.fd()?, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW)?;
                 FileType::from_raw_mode(found.st_mode)
@@ -131,7 +131,7 @@ impl Iterator for Entries {
                 Err(error) => return Some(Err(error.into())),
             };
             let name = entry.file_name().to_bytes();
-            // A name that was removed meanwhile is none.
+            // Skips entries that were removed meanwhile.
             if !matches!(name, b"." | b"..")
                 && let Ok(kind) = self.kind(&entry)
             {
@@ -166,7 +166,7 @@ mod tests {
     use std::io::Read;
     use std::os::unix::fs::symlink;
 
-    /// Both ways to open, which must agree.
+    /// Opens a file with both implementations, which must agree.
     fn both(followed: &Path) -> Option<String> {
         let read = |file: Option<File>| {
             file.map(|mut file| {

@@ -1,4 +1,4 @@
-//! Circuit breaker per provider (P-17). Deterministic apart from the lock: callers pass the clock in.
+//! Circuit breaker per provider (P-17). Deterministic except for the lock: callers pass the clock in.
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

@@ -45,7 +45,7 @@ pub struct Chat {
     pub reasoning: Option<Reasoning>,
     /// Whether the response is streamed.
     pub stream: bool,
-    /// The original request. An adapter of the same protocol starts from it and changes only what it must.
+    /// The original request. An adapter of the same protocol starts from it and changes only the necessary fields.
     #[serde(skip)]
     pub raw: Option<Raw>,
 }
@@ -187,7 +187,7 @@ pub enum Format {
     Schema { name: String, schema: Value },
 }
 
-/// How much the model reasons before it answers.
+/// Amount of reasoning before the answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reasoning {
@@ -199,7 +199,7 @@ pub enum Reasoning {
     Budget(u32),
 }
 
-/// How hard a model should think.
+/// Reasoning effort.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Effort {

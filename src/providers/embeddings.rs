@@ -1,4 +1,4 @@
-//! Embedding requests and responses, in OpenAI's format, the only one that clients use.
+//! Embedding requests and responses in OpenAI's format, the only format that clients use.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

@@ -105,7 +105,7 @@ impl Answered {
 }
 
 impl ModelInfo {
-    /// A model of which only the name is known.
+    /// A model without known capabilities.
     pub fn named(id: impl Into<String>) -> ModelInfo {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
     }

@@ -198,7 +198,7 @@ impl Provider {
         Arc::new(listed.iter().cloned().chain(unlisted.map(ModelInfo::named)).collect())
     }
 
-    /// Whether the provider is known not to serve a model.
+    /// Whether the provider does not serve a model, as far as reported.
     pub fn lacks(&self, model: &str, now: Instant) -> bool {
         !self.models.contains_key(model) && locked(&self.state).lacks(model, now)
     }
@@ -247,7 +247,7 @@ impl Provider {
         }))
     }
 
-    /// How signatures of one of its models are told from those of others.
+    /// Distinguishes signatures of this provider's model from those of other models.
     pub(super) fn signer(&self, model: &str) -> Signer {
         Signer::new(&self.name, model)
     }

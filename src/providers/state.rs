@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// Whether the provider is known not to serve a model: it reported so, or its list lacks the model.
+    /// Whether the provider does not serve a model: it reported so, or its list lacks the model.
     pub(super) fn lacks(&self, model: &str, now: Instant) -> bool {
         let missing = self.missing.iter().any(|(name, at)| name == model && now.duration_since(*at) < MISSING_FOR);
         let listed = self.listed.as_ref().filter(|models| !models.is_empty());

@@ -193,7 +193,7 @@ impl Stream {
         let next = self.ready.pop_front();
         // The opener has already reported a successful start; a later failure counts against the provider too.
         if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
-            // The time limit is ours, and says nothing about the provider.
+            // The time limit is ours and not a failure of the provider.
             if error != Error::StreamTimeout {
                 self.provider.answered(&self.model, Err(&error), Duration::ZERO);
             }

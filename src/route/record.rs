@@ -1,4 +1,4 @@
-//! Decision record: how one prompt was routed and what came of it.
+//! Decision record: how a prompt was routed, and the result.
 //!
 //! A record never contains the prompt or the response.
 
@@ -11,107 +11,107 @@ use super::decide::Why;
 use crate::config::providers::Price;
 use crate::providers::chat::Usage;
 
-/// One prompt's way.
+/// Decision record of one prompt.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Record {
-    /// Who asked; none on the command line. Not shown: it decides who may see the rest
+    /// Caller of the request; none on the command line. Not returned: it determines who may see the record
     #[serde(skip)]
     pub caller: Option<Arc<str>>,
-    /// Counts up with each prompt; where instances share a database, from another beginning in each of them
+    /// Sequence number of the prompt; with a shared database, each instance counts from a different start
     pub id: u64,
-    /// When it came, in milliseconds since 1970
+    /// Time of arrival in milliseconds since 1970
     pub at_ms: u64,
-    /// The model the caller named
+    /// Model that the caller requested
     #[serde(skip_serializing_if = "Option::is_none")]
     pub asked: Option<String>,
-    /// What the classifier said; absent where it was not asked
+    /// Category of the prompt; absent if it was not determined
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classified: Option<Classified>,
-    /// Whether the category wants the model to reason; one that cannot is told nothing
+    /// Whether the category requests reasoning; models without reasoning ignore it
     pub use_reasoning: bool,
-    /// What chose the model: asked, documents, rule, category, fallback or default; cache where an answer was given again
+    /// Reason for the model: `asked`, documents, rule, category, fallback or default; cache for a cached response
     pub why: String,
-    /// The routing rule that chose it
+    /// Name of the routing rule that selected the model
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Who could be asked, as provider/model, in order
+    /// Available candidates as provider/model, in order
     pub candidates: Vec<String>,
-    /// Models that were wanted and that nobody serves
+    /// Requested models that no provider offers
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub unserved: Vec<String>,
-    /// Who was asked, and how that went
+    /// Attempts with their results
     pub attempts: Vec<Attempt>,
-    /// Who answered
+    /// Provider that answered
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// answered, failed or cancelled
     pub outcome: Outcome,
-    /// A word for the failure, if it failed
+    /// Error code of a failure
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// From the prompt to the end of the answer
+    /// Time from the prompt to the end of the answer
     pub latency_ms: f64,
-    /// Of a stream that broke off, what came until then; estimated where the provider reported nothing
+    /// Usage, up to the abort of a cancelled stream; estimated if the provider reported none
     #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Tokens>,
-    /// In the currency of the configured prices; absent where none is configured
+    /// Cost in the currency of the configured prices; absent without prices
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<f64>,
 }
 
-/// What the classifier said.
+/// Category of a prompt, and how it was determined.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Classified {
-    /// The category that counted
+    /// Category that was applied
     pub category: String,
-    /// The number of the category the classifier named
+    /// Index of the predicted category
     pub class: usize,
     pub confidence: f64,
-    /// How undecided it was, in bits
+    /// Entropy of the probabilities in bits
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy: Option<f64>,
-    /// What decided: rules, words, embedding, model or external
+    /// Deciding method: rules, words, embedding, model or external
     pub method: String,
-    /// It was not sure enough, and the fallback category counted
+    /// Whether the confidence was too low, so that the fallback category was applied
     pub fell_back: bool,
     pub took_ms: f64,
 }
 
-/// One provider asked for one model.
+/// One request to a provider.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Attempt {
     pub provider: String,
     pub model: String,
-    /// Which of its keys, counted from 1
+    /// Index of the API key, starting at 1
     pub key: usize,
-    /// How many requests were sent
+    /// Number of requests, including retries
     pub requests: usize,
     pub took_ms: f64,
-    /// `ok`, or a word for the failure
+    /// `ok`, or an error code
     pub result: String,
 }
 
-/// How it ended.
+/// Result of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
-    /// It has not ended yet, or its caller gave up.
+    /// Cancelled by the caller, or still running.
     #[default]
     Cancelled,
     Answered,
     Failed,
 }
 
-/// Tokens read and written.
+/// Number of input and output tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Tokens {
     pub prompt: u64,
     pub completion: u64,
-    /// Of the prompt, what came from the provider's cache
+    /// Input tokens from the provider's cache, included in the prompt
     pub cached: u64,
-    /// Of the completion, what was thinking
+    /// Reasoning tokens, included in the completion
     pub reasoning: u64,
 }
 

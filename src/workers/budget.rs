@@ -1,7 +1,7 @@
 //! CPU time budget of one document, by size and format.
 //!
-//! A small file that uses minutes of CPU time is hostile, so it gets a fraction of `documents.cpu`, and only a large
-//! file gets all of it. Of 257 real files none took more than 0.7 s without OCR, and 2 to 11 MB of text, tables or
+//! A small file that uses minutes of CPU time is hostile, so it gets a fraction of `documents.max_cpu_time`, and only a
+//! large file gets all of it. Of 257 real files none took more than 0.7 s without OCR, and 2 to 11 MB of text, tables or
 //! drawings took less than 1.4 s: the smallest budget is about 30 times the need of legitimate files. The limit is CPU
 //! time and not wall-clock time, so a slow or busy machine does not affect it. OCR is accounted separately.
 
@@ -18,12 +18,12 @@ pub(super) struct Budget {
     pub(super) total: u64,
 }
 
-/// Number of shares into which `documents.cpu` is divided.
+/// Number of shares into which `documents.max_cpu_time` is divided.
 const SHARES: u64 = 24;
 /// Minimum size in bytes of an image that OCR reads, with few exceptions. Bounds the number of OCR jobs.
 const BYTES_PER_LOOK: u64 = 8 << 10;
 const MIN_LOOKS: u64 = 4;
-/// Hard limit of a worker, as a multiple of `documents.cpu`. The worker is then replaced.
+/// Hard limit of a worker, as a multiple of `documents.max_cpu_time`. The worker is then replaced.
 const LIFETIME: u64 = 4;
 /// Limits are whole seconds, and the soft limit must be reached before the hard one.
 const MARGIN: u64 = 3;

@@ -1,4 +1,4 @@
-//! S-10: whatever a file holds, reading it is bounded and ends with settings or with mistakes.
+//! S-10: parsing any file has bounded cost, and returns settings or errors.
 
 use corbie::config::MAX_FILE_BYTES;
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! F-01, F-02, F-36, P-03, P-04: whose models are asked.
+//! F-01, F-02, F-36, P-03, P-04: settings of providers and default models.
 
 use corbie::config::providers::{Kind, Price};
 use corbie::config::secret::Secret;

@@ -8,7 +8,7 @@ use crate::Machine;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/config.schema.json");
 
-/// Set `CORBIE_BLESS=1` to write the file anew after a change, and look at the difference.
+/// Set `CORBIE_BLESS=1` to regenerate the file after a change, and review the difference.
 #[test]
 fn f12_the_committed_schema_is_the_generated_one() {
     let generated = format!("{:#}\n", corbie::config::schema());

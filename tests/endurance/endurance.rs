@@ -30,16 +30,16 @@ struct Options {
     what: What,
     #[command(flatten)]
     binaries: Binaries,
-    /// Print what happened on one line
+    /// Print the result on one line
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Clients of every kind use it while faults strike it; nothing acknowledged may be lost
+    /// Clients of every kind use the server while faults are injected; no acknowledged write may be lost
     Chaos(chaos::Options),
-    /// A thousand clients ask for twice what it sustains; whoever is not let in is told so
+    /// A thousand clients send twice the sustainable load; requests that are not admitted get an error
     Load(load::Options),
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::fixture::{Corbie, Way, setup};
 use crate::process::wait_for;
 
-/// The processes that were started by another one.
+/// The child processes of a process.
 fn children(of: u32) -> BTreeSet<u32> {
     let threads = std::fs::read_dir(format!("/proc/{of}/task")).unwrap();
     let lists = threads.filter_map(|thread| std::fs::read_to_string(thread.ok()?.path().join("children")).ok());
@@ -32,7 +32,7 @@ fn add(corbie: &mut Corbie, number: usize, (way, base, count): (Way, &str, usize
     let path = corbie.file(&format!("{number}.txt"), format!("Note {number} of the harbour master tells of ships."));
     let added = corbie.call("knowledge-add", json!({ "file_path": path, "knowledge_base": base, "async": false }));
     assert_eq!(added["success"], true, "{added}");
-    // One that was ended takes a moment.
+    // A process that was ended takes some time to disappear.
     wait_for("the processes that have read a document", || {
         let processes: BTreeSet<u32> = children(corbie.running.id()).into_iter().filter(has_read).collect();
         (processes.len() == count).then_some(processes)

@@ -43,7 +43,7 @@ fn s10_one_address_has_its_share_of_the_connections_and_holders_of_a_token_are_n
         }
         // Holders of a token use as many as they like.
         let _known: Vec<_> = (0..5).map(|_| busy(client, &known).unwrap()).collect();
-        // Silent ones make room for others of the same address.
+        // Silent connections make room for further ones of the same address.
         let _silent: Vec<_> = (0..10).map(|_| client.connect().unwrap()).collect();
         assert_eq!(client.get("/live").status, 200);
         assert_eq!(client.call("GET", "/metrics", &known, "").status, 200);
@@ -67,13 +67,13 @@ fn s10_a_thousand_silent_connections_lock_nobody_out() {
     let mut server = corbie("serve --port 0")
         .variable("CORBIE_SERVER__AUTH", "bearer")
         .variable("MCP_API_KEY", TOKEN)
-        // Of one address: the share of an address has a test of its own.
+        // All from one address: the limit per address has a separate test.
         .variable("CORBIE_SERVER__LIMITS__MAX_CONNECTIONS_PER_ADDRESS", 0)
         .start();
     let client = server.client();
     let bearer = format!("Bearer {TOKEN}");
     let known = [("Authorization", bearer.as_str())];
-    // As many holders of a token as there may be connections, and a flood of silent strangers.
+    // As many callers with a token as there may be connections, and a flood of silent connections.
     let _held: Vec<_> = (0..1024).map(|_| busy(client, &known).unwrap()).collect();
     let _silent: Vec<_> = (0..SILENT - 1024).map(|_| client.connect().unwrap()).collect();
     for path in ["/live", "/ready", "/health"] {

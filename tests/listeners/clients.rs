@@ -1,4 +1,4 @@
-//! HTTP clients of others that send a whole body before they read the reply.
+//! Third-party HTTP clients that send a whole body before they read the reply.
 
 use std::process::Command;
 

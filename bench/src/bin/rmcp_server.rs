@@ -20,7 +20,7 @@ struct Bench {
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Echo {
-    /// What to say
+    /// Text to echo
     text: String,
 }
 

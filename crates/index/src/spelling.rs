@@ -31,7 +31,7 @@ pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
     }
 }
 
-/// Positions of the words that may be misspelt because none of their forms is known.
+/// Positions of the words that may be misspelt because the corpus contains none of their forms.
 pub(crate) fn unknown(terms: &[Term], is_known: impl Fn(&str) -> bool) -> Vec<usize> {
     let unknown =
         terms.iter().enumerate().filter(|(_, term)| !term.is_extra && !term.forms.iter().any(|form| is_known(form)));
@@ -87,8 +87,8 @@ impl Wanted<'_> {
         Wanted { form, signs: signs(form.as_bytes()), most: most_wrong(form) }
     }
 
-    /// Cheap prefilter before the edit distance. A letter takes up to four bytes, and each missing, extra or
-    /// substituted letter changes at most two signature bits per byte.
+    /// Cheap prefilter before the edit distance. A letter has up to four bytes, and each missing, extra or substituted
+    /// letter changes at most two signature bits per byte.
     fn may_be(&self, term: &[u8], signs: u64) -> bool {
         let letters = 4 * self.most;
         let is_plain = term.is_ascii() && self.form.is_ascii();

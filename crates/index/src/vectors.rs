@@ -1,14 +1,14 @@
 //! Vector search: 8-bit scalar quantization, with two extra bits per component for rescoring.
 //!
 //! Vectors are normalized. Queries have twelve bits, so that mostly the stored side is rounded. The cost was measured
-//! with 384 dimensions and neighbours that are .0018 apart at the tenth rank: recall@10 is .9875 with eight bits and
-//! .9975 with two more for the hundred nearest.
+//! with 384 dimensions and neighbours with a distance of .0018 at the tenth rank: recall@10 is .9875 with eight bits
+//! and .9975 with two more for the hundred nearest.
 //!
 //! Up to [`MANY`] vectors, all codes are scanned, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Only reading as much
 //! memory takes 0.04 ms on the same core. Above that, binary sketches are scanned first, 48 bytes each, and then the
 //! codes of the nearest: 4.8 MB and 0.5 MB for 100,000, in 0.3 to 0.5 ms, of which reading is 0.06 ms; recall@10 is
-//! .997. A million sketches are 48 MB and no longer fit into the caches: reading them takes 2.6 ms. With a filter,
-//! all allowed vectors are compared in full, unless there are more than [`EXACT`].
+//! .997. A million sketches are 48 MB and no longer fit into the caches: reading them takes 2.6 ms. With a filter, all
+//! allowed vectors are compared in full, unless there are more than [`EXACT`].
 
 use crate::bitmap::Bitmap;
 use crate::kernel::{Kernel, LANES, MOST, Numbers, ZERO};

@@ -109,7 +109,7 @@ pub fn builtin_models() -> &'static [Card] {
     &*CARDS
 }
 
-/// Names of the built-in files that do not match their checksums. Hashes all files, which takes a moment.
+/// Names of the built-in files that do not match their checksums. Blocks: hashes all files.
 pub fn damaged_builtin_files() -> Vec<String> {
     let inside: [(&str, &[u8]); 6] = [
         ("model.onnx", NETWORK),

@@ -59,7 +59,7 @@ const MOST_TOKENS_AT_ONCE: usize = 256;
 const WORTH_A_THREAD: usize = 64;
 
 impl Embedder {
-    /// The built-in model: all-MiniLM-L6-v2, for English. Loads in a moment.
+    /// The built-in model: all-MiniLM-L6-v2, for English. Loads quickly.
     pub fn builtin(threads: usize) -> Result<Embedder, Error> {
         #[cfg(target_arch = "x86_64")]
         if let Some(minilm) = MiniLm::load() {

@@ -57,7 +57,7 @@ impl Task {
         }
     }
 
-    /// Known output names, those that need the least post-processing first.
+    /// Known output names, ordered by the amount of post-processing they need, least first.
     fn outputs(self) -> &'static [&'static str] {
         match self {
             Task::FeatureExtraction => {

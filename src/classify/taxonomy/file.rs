@@ -36,21 +36,21 @@ const MAX_NAME: usize = 100;
 /// Maximum length of an example, in characters; models truncate earlier.
 pub const MAX_EXAMPLE: usize = 8192;
 
-/// Categories, what belongs into each, and which model is recommended for what.
+/// Categories with their examples, and rules for recommended models.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "corbie taxonomy")]
 pub(super) struct File {
-    /// The model recommended for every category that names no other, as `provider/model`.
+    /// Model of categories that name none, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
-    /// The category of texts in which no rule finds anything. Left out, it is `general` or `other`, if there is one.
-    /// Methods that learn from examples learn it from its own.
+    /// Category of texts that match no rule. Defaults to `general` or `other`, if such a category exists. Methods that
+    /// learn from examples use the examples of this category.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remainder: Option<String>,
-    /// The categories; the first has number 0.
+    /// Categories; the first has index 0.
     pub(super) categories: Vec<Entry>,
-    /// Which model is recommended, and whether it should reason. Left out, the rules of `docs/categories.md` apply.
+    /// Rules for the recommended model and reasoning. Defaults to the rules in `docs/categories.md`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) routing: Option<Rules>,
 }
@@ -59,31 +59,32 @@ pub(super) struct File {
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Entry {
-    /// A short name that stays the same: routers know the category by it.
+    /// Short, stable name: routers refer to the category by it.
     pub(super) name: String,
-    /// One line for people.
+    /// Description in one line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) description: Option<String>,
-    /// What a model is told before it answers a text of this category.
+    /// System prompt for texts of this category.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) system_prompt: Option<String>,
-    /// The model recommended for it, as `provider/model`.
+    /// Recommended model, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
-    /// Whether that model should reason before it answers.
+    /// Whether the model should reason before it answers.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(super) use_reasoning: bool,
-    /// Regular expressions that speak for it, with the method `rules` and where a model fails. Upper and lower case are
-    /// the same.
+    /// Regular expressions that indicate the category, used with the method `rules` and if a model fails.
+    /// Case-insensitive.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) patterns: Vec<String>,
-    /// Words and phrases that speak for it, as whole words, with the method `rules` and where a model fails.
+    /// Words and phrases that indicate the category, matched as whole words, used with the method `rules` and if a
+    /// model fails.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) words: Vec<String>,
-    /// Regular expressions that leave no doubt: where one matches, no model is asked. With `rules` and `hybrid`.
+    /// Regular expressions that classify a text without a model. Used by the methods `rules` and `hybrid`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) certain: Vec<String>,
-    /// Texts that belong into it: 20 do well, 100 do better. The more they differ, the more they teach.
+    /// Texts of this category: 20 are sufficient, 100 are better. Varied examples improve the accuracy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) examples: Vec<String>,
 }

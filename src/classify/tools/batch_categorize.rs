@@ -14,7 +14,7 @@ and the recommended model, in the order of the texts. A text that cannot be sort
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Input {
-    /// The texts to sort
+    /// Texts to categorize
     texts: Vec<String>,
     /// Whether to return the probabilities of all categories and their entropy
     #[serde(default)]
@@ -23,11 +23,11 @@ struct Input {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Sorted {
-    /// One for each text, in their order
+    /// Results in the order of the texts
     results: Vec<Entry>,
-    /// How many texts were sorted
+    /// Number of categorized texts
     sorted: usize,
-    /// How many could not be
+    /// Number of failed texts
     failed: usize,
 }
 

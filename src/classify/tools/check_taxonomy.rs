@@ -18,9 +18,9 @@ may take seconds, one caller at a time.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Input {
-    /// The taxonomy as YAML, or in the format of the file that is in use; 1 MiB at most
+    /// Taxonomy as YAML, or in the format of the current taxonomy file; at most 1 MiB
     text: String,
-    /// Texts to sort with it
+    /// Sample texts to categorize with it
     #[serde(rename = "try", default)]
     #[schemars(length(max = 20))]
     texts: Vec<String>,
@@ -28,24 +28,24 @@ struct Input {
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Output {
-    /// Whether it could be saved
+    /// Whether the taxonomy is valid and can be saved
     valid: bool,
-    /// Every mistake, if it is not valid
+    /// Errors of an invalid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Finding>")]
     #[schemars(default)]
     problems: Option<Vec<Finding>>,
-    /// The categories, if it is valid
+    /// Categories of a valid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Counted>")]
     #[schemars(default)]
     categories: Option<Vec<Counted>>,
-    /// What deserves a second look, if it is valid
+    /// Warnings about a valid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Finding>")]
     #[schemars(default)]
     warnings: Option<Vec<Finding>>,
-    /// One for each text of `try`, in their order, if it is valid
+    /// Results for the texts of `try`, in their order
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Sorted>")]
     #[schemars(default)]
@@ -56,18 +56,18 @@ struct Output {
 struct Counted {
     name: String,
     examples: usize,
-    /// Those that speak for it and those that leave no doubt
+    /// Number of `patterns` and `certain` patterns
     patterns: usize,
     words: usize,
 }
 
-/// A text and its category, or why it has none.
+/// A text with its category or error.
 #[derive(Debug, Default, Serialize, JsonSchema)]
 struct Sorted {
     text: String,
     #[serde(flatten)]
     verdict: Option<Said>,
-    /// Why it cannot be sorted
+    /// Error, if the text cannot be categorized
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
@@ -78,11 +78,11 @@ struct Sorted {
 struct Said {
     category: String,
     confidence: f64,
-    /// The probability of each category, by its name
+    /// Probability of each category, by name
     probabilities: BTreeMap<String, f64>,
-    /// How strange the text is, from 0 to 1
+    /// Out-of-scope score of the text, from 0 to 1
     out_of_scope: f64,
-    /// What decided: rules, words, embedding or model
+    /// Deciding method: rules, words, embedding or model
     method: &'static str,
 }
 

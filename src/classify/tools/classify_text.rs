@@ -23,54 +23,54 @@ pub(super) struct Input {
     /// Whether to return the probabilities of all categories and their entropy
     #[serde(default)]
     with_probabilities: bool,
-    /// Whether to return the examples of the taxonomy nearest in meaning and the rules that decided; untrusted callers
-    /// get them of the taxonomy inside corbie only
+    /// Whether to return the nearest examples and the deciding rules of the taxonomy; untrusted callers get them only
+    /// for the built-in taxonomy
     #[serde(default)]
     with_examples: bool,
 }
 
-/// What is told about a text.
+/// Classification of a text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Output {
-    /// The number of the category, counted from 0 in the order of list_categories
+    /// Index of the category, in the order of list_categories
     pub class: usize,
-    /// The probability of that category, from 0 to 1
+    /// Probability of the category, from 0 to 1
     pub confidence: f64,
-    /// The recommended model
+    /// Recommended model
     pub model: String,
     /// Whether that model should reason first
     pub use_reasoning: bool,
-    /// The name of the category
+    /// Name of the category
     pub category: String,
-    /// How strange the text is beside everything known, from 0 to 1; above 0.95 it probably belongs to no category
+    /// Out-of-scope score, from 0 to 1; above 0.95 the text probably belongs to no category
     pub out_of_scope: f64,
     /// The most probable categories, best first
     pub top: Vec<Scored>,
-    /// What decided: rules, words, embedding or model
+    /// Deciding method: rules, words, embedding or model
     pub method: String,
-    /// The rules that chose the model and the reasoning; left out where the category did
+    /// Rules that chose the model and reasoning; omitted if the category did
     pub rule: Chosen,
-    /// One probability for each category, in the order of list_categories
+    /// Probability of each category, in the order of list_categories
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<f64>")]
     #[schemars(default)]
     pub probabilities: Option<Vec<f64>>,
-    /// How undecided the probabilities are, in bits
+    /// Entropy of the probabilities in bits
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "f64")]
     #[schemars(default)]
     pub entropy: Option<f64>,
-    /// The labelled examples nearest in meaning, nearest first; none where the method has no vectors
+    /// Nearest labelled examples, nearest first; omitted if the method uses no vectors
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Near>")]
     #[schemars(default)]
     pub examples: Option<Vec<Near>>,
-    /// The patterns and words of the taxonomy that spoke for the category; none where no rule decided
+    /// Patterns and words of the taxonomy that matched; omitted if no rule decided
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
     #[schemars(default)]
     pub rules: Option<Vec<String>>,
-    /// The first of them, where a rule decided
+    /// The first match, if a rule decided
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fired")]
     #[schemars(default)]
@@ -82,15 +82,15 @@ pub struct Output {
 pub struct Near {
     pub text: String,
     pub category: String,
-    /// The cosine of the angle between the two meanings: 1 for the same
+    /// Cosine similarity
     pub similarity: f64,
 }
 
-/// A rule that decided.
+/// A matching rule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Fired {
     pub category: String,
-    /// The pattern or word, as the taxonomy has it
+    /// Pattern or word in the taxonomy
     pub rule: String,
 }
 
@@ -101,7 +101,7 @@ pub struct Scored {
     pub score: f64,
 }
 
-/// The rules that decided.
+/// The routing rules that decided.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Chosen {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -26,7 +26,7 @@ const MOST_SHOWN: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Input {
-    /// Texts with the categories they belong to
+    /// Texts with their true categories
     #[schemars(length(min = 1, max = 2000))]
     examples: Option<Vec<Labelled>>,
 }
@@ -34,33 +34,33 @@ struct Input {
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Labelled {
     text: String,
-    /// The name of a category, as list_categories tells it
+    /// Name of a category, as in list_categories
     category: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
-    /// How many texts were judged
+    /// Number of texts
     count: usize,
-    /// The share that got their category
+    /// Share of texts with a correct prediction
     accuracy: f64,
     mean_confidence: f64,
-    /// The mean distance between confidence and accuracy, over the bins
+    /// Expected calibration error: mean difference of confidence and accuracy over the bins
     calibration_error: f64,
-    /// Texts of like confidence
+    /// Texts with similar confidence
     bins: Vec<Bin>,
-    /// The categories of rows and columns
+    /// Labels of rows and columns
     categories: Vec<String>,
-    /// Rows are the categories that texts belong to, columns those they got; one column more counts all others
+    /// Rows are true categories, columns are predicted ones; an additional column counts all other predictions
     confusion: Vec<Vec<usize>>,
     per_category: Vec<Told>,
-    /// The surest first, 50 at most
+    /// Errors with the highest confidence, at most 50
     mistakes: Vec<Mistake>,
-    /// Whether each text was judged by what was learned without it
+    /// Whether cross-validation was used, so that no text was in the training data of its fold
     held_out: bool,
-    /// How many examples there are; `count` is less where some could not be held out or there are too many
+    /// Number of examples in the taxonomy; `count` is smaller if some could not be held out or there are too many
     of: usize,
-    /// Said where prompts get their categories from another server
+    /// Set if prompts are categorized by another server
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
@@ -72,7 +72,7 @@ struct Bin {
     from: f64,
     to: f64,
     count: usize,
-    /// Null where there are no texts
+    /// Null if there are no texts
     mean_confidence: Option<f64>,
     accuracy: Option<f64>,
 }
@@ -80,11 +80,11 @@ struct Bin {
 #[derive(Debug, Serialize, JsonSchema)]
 struct Told {
     name: String,
-    /// How many texts belong to it
+    /// Number of texts in this category
     count: usize,
-    /// The share of texts given it that belong to it; null where none were
+    /// Precision; null if no text was predicted to be in this category
     precision: Option<f64>,
-    /// The share of texts belonging to it that were given it; null where none do
+    /// Recall; null if no text is in this category
     recall: Option<f64>,
 }
 

@@ -16,38 +16,38 @@ neither, and the text only of the taxonomy inside corbie.";
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
-    /// What the file says, or what is inside corbie written as a file; left out where it may not or cannot be shown
+    /// Content of the taxonomy file, or the built-in taxonomy as a file; omitted if it cannot or must not be shown
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
     text: Option<String>,
-    /// Where the file is; left out for the one inside corbie
+    /// Path of the file; omitted for the built-in taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
     path: Option<String>,
-    /// It changes whenever the text does; give it to save_taxonomy
+    /// Version of the text, for save_taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
     version: Option<String>,
-    /// Whether this caller could save another text
+    /// Whether the caller may save a new text
     writable: bool,
-    /// Why not, and what to do about it
+    /// Why it may not, and how to change that
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
     why_not: Option<String>,
-    /// How many categories are in use
+    /// Number of categories
     categories: usize,
-    /// How many examples they have
+    /// Number of examples
     examples: usize,
-    /// What is wrong with the file as it is now; the one before it is in use
+    /// Error in the current file; the previous version is in use
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
     problem: Option<String>,
-    /// Said where prompts get their categories from another server
+    /// Set if prompts are categorized by another server
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]

@@ -22,9 +22,9 @@ const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Input {
-    /// The whole taxonomy, in the format of the file; 1 MiB at most
+    /// Complete taxonomy in the format of the file; at most 1 MiB
     text: String,
-    /// The version that was changed, from get_taxonomy: another one in the file is not overwritten
+    /// Version from get_taxonomy that was edited; the file is not overwritten if its version differs
     #[schemars(length(max = 100))]
     version: Option<String>,
 }

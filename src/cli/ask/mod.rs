@@ -36,31 +36,31 @@ Examples:
   git diff | corbie ask \"Write a commit message for this:\" -
   corbie ask --documents \"How many days of holiday do new colleagues get?\"")]
 pub(super) struct Ask {
-    /// The prompt; its words are joined. Without any, or with `-` as the last of them, stdin is read
+    /// The prompt; words are joined. Reads stdin without words, or if the last word is `-`
     #[arg(value_name = "PROMPT", allow_negative_numbers = true)]
     words: Vec<String>,
-    /// Ask this model, such as gpt-4o or anthropic/claude-sonnet-5, and not the one that suits the prompt
+    /// Model to use, such as gpt-4o or anthropic/claude-sonnet-5, instead of routing the prompt
     #[arg(long, value_name = "MODEL")]
     model: Option<String>,
-    /// Tell the model this first
+    /// System prompt
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// Let the answer have this many tokens at most
+    /// Maximum number of tokens in the answer
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_tokens: Option<u32>,
-    /// Answer from the documents of the knowledge base, with the passages the answer rests on
+    /// Answer from the documents of the knowledge base and list the sources
     #[arg(long, conflicts_with_all = ["system", "thinking", "explain"])]
     documents: bool,
-    /// Use the documents of this knowledge base and not of `default`
+    /// Knowledge base to use instead of `default`
     #[arg(long, visible_alias = "base", value_name = "NAME", requires = "documents")]
     knowledge_base: Option<BaseName>,
-    /// Show on stderr what the model thinks before it answers
+    /// Print the model's reasoning to stderr
     #[arg(long)]
     thinking: bool,
-    /// Tell where the prompt would go, and why, without sending it
+    /// Explain the routing decision without sending the prompt
     #[arg(long)]
     explain: bool,
-    /// Print one JSON object at the end: the answer, who gave it, its tokens, and how it was routed
+    /// Print one JSON object at the end, with the answer, model, tokens and routing decision
     #[arg(long)]
     json: bool,
 }

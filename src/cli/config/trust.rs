@@ -20,13 +20,13 @@ Examples:
   corbie config trust ~/projects/notes
   corbie config trust --list")]
 pub struct Trust {
-    /// The folder; the working folder, if left out
+    /// Project folder; defaults to the working directory
     #[arg(value_name = "DIR", conflicts_with = "list")]
     pub folder: Option<PathBuf>,
     /// List the approved files
     #[arg(long)]
     pub list: bool,
-    /// Show what the file sets, and approve nothing
+    /// Show the settings in the file without approving it
     #[arg(long, conflicts_with = "list")]
     pub dry_run: bool,
     /// Print one JSON object
@@ -40,7 +40,7 @@ Examples:
   corbie config untrust
   corbie config untrust ~/projects/notes")]
 pub struct Untrust {
-    /// The folder; the working folder, if left out
+    /// Project folder; defaults to the working directory
     #[arg(value_name = "DIR")]
     pub folder: Option<PathBuf>,
     /// Print one JSON object
@@ -48,7 +48,7 @@ pub struct Untrust {
     pub json: bool,
 }
 
-/// Keys are aligned up to this width. Values are shown whole: what is cut off could be what matters.
+/// Keys are aligned up to this width. Values are never truncated: the truncated part could be the relevant one.
 const MAX_KEY_WIDTH: usize = 60;
 
 pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
@@ -82,7 +82,7 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
 pub(super) fn untrust(options: &Untrust, sources: &Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
     let approvals = ApprovalFile::of(&sources.variables).ok_or(Error::NoUserFolder)?;
     let folder = options.folder.as_ref().map_or_else(|| sources.folder.clone(), |folder| sources.folder.join(folder));
-    // A folder that is gone has no canonical path any more.
+    // A deleted folder has no canonical path any more.
     let folder = std::fs::canonicalize(&folder).unwrap_or(folder);
     let withdrawn = approvals.withdraw(&folder)?;
     if options.json {
@@ -96,7 +96,7 @@ pub(super) fn untrust(options: &Untrust, sources: &Sources, out: &mut dyn Write)
     Ok(ExitCode::SUCCESS)
 }
 
-/// What becomes effective by approving the file.
+/// Shows the settings that approving the file would put into effect.
 fn show(candidate: &Candidate, out: &mut dyn Write) -> io::Result<()> {
     let keys: Vec<(String, &WrittenKey)> = candidate
         .keys

@@ -1,4 +1,4 @@
-//! All clients, and which of them know this program.
+//! Lists all clients and whether corbie is configured in them.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::cli::table::{Align, write_table};
 use crate::cli::{End, one_line};
 use crate::connect::{self, Client, Place, Places, entry};
 
-/// One client, as it was found.
+/// Inspection result of a client.
 struct Looked {
     client: Client,
     file: PathBuf,
@@ -22,9 +22,9 @@ struct Looked {
 enum Standing {
     Connected,
     Unknown,
-    /// It would start a program that is not there.
+    /// The program that the entry starts does not exist.
     NoProgram(String),
-    /// There is an entry, and nothing in it to be connected to.
+    /// The entry has neither a command nor a URL.
     SaysNothing,
     SwitchedOff,
     Unreadable(connect::Error),
@@ -91,7 +91,7 @@ fn told(looked: &Looked, name: &str) -> Value {
     told
 }
 
-/// What is wrong, and what to do about it.
+/// A problem of the entry and its solution.
 fn problem(looked: &Looked, name: &str) -> Option<String> {
     let named = if name == super::NAME { String::new() } else { format!(" --name {name}") };
     let again = format!("`corbie connect {}{named} --write`", looked.client.id());

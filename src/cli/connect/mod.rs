@@ -1,4 +1,4 @@
-//! `corbie connect`: tells an MCP client of this program, by printing what it has to read or by writing it.
+//! `corbie connect`: prints or writes the entry for corbie in the configuration of an MCP client.
 
 mod list;
 
@@ -23,37 +23,37 @@ const EXAMPLES: &str = "Examples:
   corbie connect claude-desktop --write         # write it there, after a backup
   corbie connect codex --remove                 # take it out again";
 
-/// Where `corbie serve` listens unless the settings say otherwise.
+/// Default endpoint of `corbie serve`.
 const SERVED: &str = "http://localhost:8090/mcp";
-/// What an entry is called unless the person says otherwise.
+/// Default name of the entry.
 const NAME: &str = "corbie";
-/// How long a name may be; clients put it before the names of tools.
+/// Maximum length of a name; clients use it as a prefix of tool names.
 const LONGEST_NAME: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Connect {
-    /// The client; without one, all are listed
+    /// MCP client; without one, all clients are listed
     client: Option<Client>,
-    /// Write into the client's file: after a backup, and with everything else left as it is
+    /// Write the entry to the client's configuration file, after a backup; all other content is preserved
     #[arg(long, requires = "client")]
     write: bool,
-    /// Take the entry out of the client's file again
+    /// Remove the entry from the client's configuration file
     #[arg(long, requires = "client", conflicts_with_all = ["write", "url"])]
     remove: bool,
-    /// Show what would change, and change nothing
+    /// Show the change without making it
     #[arg(long, requires = "client")]
     dry_run: bool,
-    /// The name of the entry: letters, digits, `-` and `_`
+    /// Name of the entry: letters, digits, `-` and `_`
     #[arg(long, default_value = NAME, value_parser = name)]
     name: String,
-    /// Connect to a server that runs, instead of having the client start one
+    /// Connect to a running server, instead of having the client start one
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = SERVED, value_parser = url)]
     url: Option<String>,
-    /// Another file than the one the client usually reads
+    /// Configuration file of the client, instead of its default location
     #[arg(long, value_name = "PATH", requires = "client")]
     file: Option<PathBuf>,
-    /// The file of the project in this folder: .mcp.json, .cursor/mcp.json or .vscode/mcp.json
+    /// Use the project's file in this folder: .mcp.json, .cursor/mcp.json or .vscode/mcp.json
     #[arg(long, requires = "client", conflicts_with = "file")]
     project: bool,
     /// Print JSON
@@ -79,7 +79,8 @@ fn no_project(client: Client) -> WrongUsage {
     WrongUsage::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
 }
 
-/// `sources` and `trust` are what was given before or after the command; a client starts corbie with the same.
+/// `sources` and `trust` are the options given before or after the command; the client starts corbie with the same
+/// ones.
 pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel>, out: &mut dyn Write) -> End {
     let places = Places::new(&sources.variables, &sources.folder);
     let Some(client) = command.client else { return list::run(command, &places, out) };
@@ -113,7 +114,7 @@ pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel
     show(&place, &change, &connection, &again(command, sources, trust), out)
 }
 
-/// What the person has to put where, and the command that does it for them.
+/// Prints the entry, where to insert it, and the command that does so.
 fn show(place: &Place, change: &Change, connection: &Connection, again: &str, out: &mut dyn Write) -> End {
     let Place { client, name, .. } = place;
     let (client, path, key) = (*client, place.file.display(), place.client.section());
@@ -144,7 +145,7 @@ fn show(place: &Place, change: &Change, connection: &Connection, again: &str, ou
     Ok(ExitCode::SUCCESS)
 }
 
-/// A file with a mistake is left alone. What belongs into it is told all the same, besides what is wrong with it.
+/// Does not change an invalid file. Prints the entry for manual insertion together with the error.
 fn by_hand(
     command: &Connect,
     place: &Place,
@@ -182,7 +183,7 @@ fn remove(command: &Connect, place: &Place, out: &mut dyn Write) -> End {
     write(command, place, &change, None, out)
 }
 
-/// Shows the change, and makes it unless it is only to be shown.
+/// Shows the change, and makes it unless this is a dry run.
 fn write(
     command: &Connect,
     place: &Place,
@@ -225,7 +226,7 @@ fn write(
     Ok(ExitCode::SUCCESS)
 }
 
-/// The same for programs. `written` is there once the file has been, with the copy of what it was.
+/// The result as JSON. `written` is `None` if the file was not written, and otherwise contains the path of its backup.
 fn told(place: &Place, change: &Change, entry: Option<&Map<String, Value>>, written: Option<Option<&Path>>) -> Value {
     let state = match (change.is_none(), change.was_there) {
         (true, true) => "same",
@@ -263,7 +264,7 @@ fn connection(
         };
     }
     let mut arguments = vec!["stdio".to_owned()];
-    // With a file that is named, the entry does not depend on the folder that the client starts it in.
+    // With an explicit path, the entry does not depend on the client's working directory.
     let named = sources.named_file().map(|file| sources.folder.join(file));
     if let Some(config) = named.or_else(|| sources.user_file()) {
         if !config.exists() {
@@ -281,7 +282,7 @@ fn text(path: &Path) -> Result<String, Error> {
     path.to_str().map(str::to_owned).ok_or_else(|| Error::NotUtf8(path.to_owned()))
 }
 
-/// The same command, but one that writes.
+/// The same command with `--write`.
 fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> String {
     let mut words = vec!["corbie".to_owned(), "connect".to_owned()];
     words.extend(command.client.map(|client| client.id().to_owned()));
@@ -311,7 +312,7 @@ fn name(name: &str) -> Result<String, String> {
 
 fn url(text: &str) -> Result<String, String> {
     match url::Url::parse(text) {
-        // A server is meant; where it speaks the protocol is known.
+        // A URL without a path gets the path of corbie's MCP endpoint.
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && url.path() == "/" => {
             Ok(format!("{}/mcp", text.trim_end_matches('/')))
         }

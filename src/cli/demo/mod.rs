@@ -27,17 +27,18 @@ use crate::config::Loaded;
 use crate::config::log::Format;
 use crate::telemetry;
 
-/// Runs offline in a temporary folder that is removed in the end. Neither your settings nor your documents are read or changed.
+/// Runs offline in a temporary folder that is removed at the end. Your settings and documents are neither read nor
+/// changed.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Demo {
-    /// Serve the sample documents and the console in the end, until Ctrl-C
+    /// Serve the sample documents and the web console afterwards, until Ctrl-C
     #[arg(long)]
     serve: bool,
-    /// Serve on this port, instead of one that is free
+    /// Port to serve on, instead of a free one
     #[arg(long, value_name = "PORT", requires = "serve")]
     port: Option<u16>,
-    /// Print one JSON object: every step with its command, its result and its time
+    /// Print one JSON object with the command, result and duration of each step
     #[arg(long)]
     json: bool,
 }

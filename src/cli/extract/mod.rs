@@ -35,14 +35,13 @@ pub(super) struct Extract {
     /// Print Markdown
     #[arg(long, conflicts_with = "json")]
     markdown: bool,
-    /// Print one JSON object a file, with pages, blocks and what the file says about itself
+    /// Print one JSON object per file, with pages, blocks and metadata
     #[arg(long)]
     json: bool,
-    /// Everything an HTML page says, and not only its main part
+    /// Extract the complete HTML page, not only its main content
     #[arg(long)]
     full: bool,
-    /// Read text in pictures: where there is no other (auto, as without this flag), everywhere (force, as with the flag
-    /// alone), or nowhere (off)
+    /// OCR: for pages without text (auto, the default), all pages (force, or the flag without a value), or none (off)
     #[arg(long, value_name = "WHEN", num_args = 0..=1, require_equals = true)]
     #[arg(
         default_value = "auto",

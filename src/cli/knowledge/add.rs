@@ -1,4 +1,4 @@
-//! `corbie add`: documents into the knowledge base, as one task that can be watched and cancelled.
+//! `corbie add`: adds documents to the knowledge base, as one task that shows progress and can be cancelled.
 
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
@@ -26,19 +26,19 @@ pub(in crate::cli) struct Add {
     /// Files, folders, or patterns such as 'docs/**/*.pdf'
     #[arg(required = true, value_name = "PATH")]
     paths: Vec<String>,
-    /// Leave out the folders inside of folders
+    /// Do not descend into subdirectories
     #[arg(long)]
     no_recursive: bool,
-    /// Tag every document, for `corbie search --tag`; may be given several times
+    /// Tag for every document, for `corbie search --tag`; can be repeated
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// What else to keep with every document, as a JSON object
+    /// Metadata for every document, as a JSON object
     #[arg(long, value_name = "JSON", value_parser = values::json_object)]
     metadata: Option<Map<String, Value>>,
-    /// Read every page as a picture, also where there is text
+    /// Recognize text on all pages with OCR, also on pages with text
     #[arg(long)]
     force_ocr: bool,
-    /// Follow symbolic links that leave a folder, which are skipped otherwise
+    /// Follow symbolic links that leave a folder or are named themselves
     #[arg(long)]
     follow_links: bool,
     #[command(flatten)]
@@ -47,18 +47,19 @@ pub(in crate::cli) struct Add {
 
 /// How a task ended.
 enum Ended {
-    /// What became of the files.
+    /// Results by file.
     Completed(Value),
-    /// By us, or by somebody else; what it had added stays.
+    /// Cancelled by this command or another client; documents added before are kept.
     Cancelled(Value),
 }
 
-/// A call takes no more paths.
+/// Maximum number of paths in a tool call.
 const PATHS: usize = 1000;
-/// How long to wait before a task is looked at again: short at first, as most are, and not much longer than people wait.
+/// Wait between two polls of a task: short at first, because most tasks are, and growing to a value that is still
+/// responsive.
 const SOON: Duration = Duration::from_millis(20);
 const LATER: Duration = Duration::from_millis(500);
-/// Where no terminal shows the progress, a line tells of it.
+/// Interval of progress lines if stderr is not a terminal.
 const LINE_EVERY: Duration = Duration::from_secs(10);
 
 pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
@@ -105,7 +106,7 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
 }
 
 impl Add {
-    /// Before anything is opened.
+    /// Validates the arguments before any file is opened.
     pub(super) fn check(&self) -> Result<(), Failure> {
         match self.paths.iter().any(String::is_empty) {
             true => Err(Failure::argument("paths", "a path is empty; name a file, a folder or a pattern")),
@@ -113,7 +114,7 @@ impl Add {
         }
     }
 
-    /// What is kept with every document; tags of either option.
+    /// Metadata of every document, including tags of both options.
     fn metadata(&self) -> Map<String, Value> {
         let mut metadata = self.metadata.clone().unwrap_or_default();
         if !self.tag.is_empty() {
@@ -129,7 +130,7 @@ impl Add {
     }
 }
 
-/// Waits for a task, and shows how far it is. Whoever interrupts takes it along.
+/// Polls a task until it ends and shows its progress. An interrupt cancels the task.
 async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, Failure> {
     let mut shown = Shown::new();
     let (mut pause, mut cancelling) = (SOON, false);
@@ -143,7 +144,7 @@ async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, F
         tokio::select! {
             () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(LATER),
             () = interrupt.asked(), if !cancelling => {
-                // If it has ended meanwhile, the next look tells how.
+                // If the task has ended meanwhile, the next poll returns its result.
                 peer.cancel(task).await?;
                 cancelling = true;
             }
@@ -151,7 +152,7 @@ async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, F
     }
 }
 
-/// How many documents there are, so that can be told how many came.
+/// Number of documents before the task, to calculate how many were added.
 async fn document_count(peer: &Peer, common: &Common) -> Result<u64, Failure> {
     let status = peer.call("knowledge-status", common.arguments(json!({}))).await?;
     Ok(number(&status["knowledge_base"], "document_count"))
@@ -163,12 +164,12 @@ fn tell_failures(result: &Value) -> io::Result<()> {
     for file in files {
         let why = match text(file, "status") {
             "failed" => text(file, "message"),
-            // Something of it is missing.
+            // The file was added incompletely.
             _ => text(file, "warning"),
         };
         if !why.is_empty() {
             let path = text(file, "file_path");
-            // The line begins with it, and need not say it twice.
+            // The line starts with the path, so the message omits it.
             let mut why = why.replacen(&format!(": {path}"), "", 1);
             if text(file, "error") == "unsupported_format" {
                 why = formats::with_the_rest(&why);
@@ -179,7 +180,7 @@ fn tell_failures(result: &Value) -> io::Result<()> {
     Ok(())
 }
 
-/// How far it is: a bar on a terminal, elsewhere a line now and then.
+/// Progress of a task: a bar on a terminal, otherwise a line at intervals.
 struct Shown {
     progress: Progress,
     lines: bool,
@@ -211,7 +212,7 @@ fn line(status: &Value) -> String {
     let share = status["progress"].as_f64().unwrap_or_default().clamp(0.0, 1.0);
     let bar = format!("{:.<WIDTH$}", "#".repeat((share * WIDTH as f64) as usize));
     let mut step: String = one_line(text(status, "current_step"));
-    // The end tells how many files are done, and is worth more than the end of a name.
+    // The end contains the number of finished files, so the beginning is truncated.
     if let Some((cut, _)) = step.char_indices().rev().nth(STEP) {
         step.replace_range(..cut, "…");
     }

@@ -17,7 +17,7 @@ Examples:
   corbie clear
   corbie clear --base work --yes")]
 pub(in crate::cli) struct Clear {
-    /// Remove everything without asking
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

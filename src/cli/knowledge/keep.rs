@@ -1,4 +1,4 @@
-//! `corbie knowledge`: looks after the file that everything is kept in.
+//! `corbie knowledge`: maintenance of the database.
 
 mod drill;
 mod index;
@@ -30,48 +30,48 @@ Examples:
   corbie knowledge drill
   corbie knowledge migrate --from sqlite: --to env:DATABASE_URL")]
 pub(in crate::cli) enum Command {
-    /// Read everything and tell what is wrong with it; exits with 1 if anything is
+    /// Check the knowledge base and report errors; exits with 1 on errors
     #[command(after_help = "\
 Examples:
   corbie knowledge check
   corbie knowledge check --json")]
     Check(Format),
-    /// Mend what is damaged; no server may have it open. A file that has to be replaced is kept; exits with 1 if nothing
-    /// of it could be read
+    /// Repair a damaged database; stop all servers first. The damaged file is kept if it has to be replaced; exits with
+    /// 1 if no data could be recovered
     #[command(after_help = "\
 Examples:
   corbie knowledge repair")]
     Repair(Format),
-    /// Copy everything into a new file; servers may go on meanwhile
+    /// Back up the knowledge base to a new file; safe while servers are running
     #[command(after_help = "\
 Examples:
   corbie knowledge backup knowledge.db")]
     Backup {
-        /// The file to make
+        /// File to create
         file: PathBuf,
         #[command(flatten)]
         format: Format,
     },
-    /// Try whether a backup would bring everything back, without changing anything; exits with 1 if not. Servers may go on
-    /// meanwhile
+    /// Verify that a backup can be restored, without touching live data; exits with 1 on failure. Safe while servers
+    /// are running
     #[command(after_help = "\
 Examples:
   corbie knowledge drill
   corbie knowledge drill --from knowledge.db
   corbie knowledge drill --json")]
     Drill(drill::Drill),
-    /// Put a backup in the place of what is there, which is kept beside it; no server may have it open
+    /// Restore a backup; stop all servers first. The replaced database is kept in the same folder
     #[command(after_help = "\
 Examples:
   corbie knowledge restore knowledge.db")]
     Restore {
-        /// The backup
+        /// Backup file
         file: PathBuf,
         #[command(flatten)]
         format: Format,
     },
-    /// Move everything into a PostgreSQL database, or back into a file; no server may have either open. Started again, it
-    /// goes on where it ended; exits with 1 if both sides are not the same afterwards
+    /// Migrate the knowledge base to a PostgreSQL database, or back to a file; stop all servers first. An interrupted
+    /// migration is resumed when started again; exits with 1 if both sides differ afterwards
     #[command(after_help = "\
 Examples:
   corbie knowledge migrate --from sqlite: --to env:DATABASE_URL
@@ -87,7 +87,7 @@ pub(in crate::cli) struct Format {
 }
 
 pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
-    // It names its own places.
+    // It does not need the storage in the settings.
     if let Command::Migrate(command) = command {
         return migrate::run(command, loaded, out).await;
     }
@@ -154,7 +154,7 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
     }
 }
 
-/// Where everything is kept.
+/// The storage folder.
 pub(super) fn storage(loaded: &Loaded) -> Result<PathBuf, Failure> {
     let settings = &loaded.config.knowledge;
     match settings.enabled {
@@ -167,7 +167,7 @@ fn is_there(storage: &Path) -> bool {
     Store::exists(storage)
 }
 
-/// The store itself, without the work on it that others have left behind.
+/// Opens the store without resuming its unfinished tasks.
 async fn open(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
     Ok(try_open(loaded).await??)
 }
@@ -182,14 +182,14 @@ fn index_there(loaded: &Loaded) -> Result<Option<PathBuf>, Failure> {
     Ok(kept::index_there(&loaded.config.knowledge, &storage(loaded)?))
 }
 
-/// What to do about a knowledge base that is damaged.
+/// Advice for a damaged knowledge base.
 const NEXT: &str = "stop the servers and run `corbie knowledge repair`, or restore a backup";
 
 async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
     let progress = Progress::new();
     progress.tell("reading everything …");
     let (report, index) = match try_open(loaded).await? {
-        // What cannot be opened has been checked enough.
+        // A database that cannot be opened is the result of the check, not an error of the command.
         Err(error @ store::Error::Corrupt(_)) => {
             (Report { problems: vec![error.to_string()], ..Report::default() }, index::Compared::NotLookedAt)
         }
@@ -199,7 +199,7 @@ async fn check(loaded: &Loaded, json: bool, out: &mut dyn Write) -> End {
             if let (0, 0, Some(index)) = (report.documents, store.sequence().await?, index_there(loaded)?) {
                 return Err(store::Error::Missing { index }.into());
             }
-            // Rows of an older version have no checksums until they are read once.
+            // Rows written by an older version have no checksums until they are read.
             while report.is_sound() && !store.record_checksums().await? {}
             progress.tell("making the index anew, to compare …");
             let index = match report.is_sound() {

@@ -25,11 +25,11 @@ use crate::knowledge::store::{Options, Store, postgres, sqlite};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Migrate {
-    /// What to move: `sqlite:FOLDER` (`sqlite:` alone for that of the settings), `postgres://…`, or `env:NAME` for an
-    /// address in a variable, which others on this machine do not see
+    /// Source: `sqlite:FOLDER` (`sqlite:` for the folder in the settings), `postgres://…`, or `env:NAME` for a URL in a
+    /// variable, which hides it from other users of this machine
     #[arg(long, value_name = "PLACE")]
     from: String,
-    /// Where to, in the same way; it has to be empty, or to have a part of the same
+    /// Target, in the same form; must be empty, or contain a part of the same knowledge base
     #[arg(long, value_name = "PLACE")]
     to: String,
     #[command(flatten)]

@@ -41,7 +41,7 @@ use crate::knowledge::document::BaseName;
 pub(super) enum Command {
     /// Add documents to the knowledge base: files, folders or patterns
     Add(add::Add),
-    /// Find passages in the documents of the knowledge base
+    /// Search the knowledge base
     Search(search::Search),
     /// List the documents of the knowledge base, or print the text of one
     Show(show::Show),
@@ -49,22 +49,22 @@ pub(super) enum Command {
     Remove(remove::Remove),
     /// Remove all documents from the knowledge base
     Clear(clear::Clear),
-    /// Tell how much is in the knowledge base, and how it is doing
+    /// Show knowledge base statistics and health
     Status(status::Status),
     /// List the tasks that add documents, or cancel one
     Tasks(tasks::Tasks),
-    /// Check, repair, back up, restore and move the knowledge base
+    /// Check, repair, back up, restore and migrate the knowledge base
     #[command(subcommand)]
     Knowledge(keep::Command),
 }
 
-/// What most commands have in common.
+/// Options of most commands.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// Use this knowledge base and not `default`
+    /// Knowledge base to use instead of `default`
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     pub(super) knowledge_base: Option<BaseName>,
-    /// Print what the tool replies, as JSON on one line
+    /// Print the result of the tool as JSON on one line
     #[arg(long)]
     pub(super) json: bool,
 }

@@ -18,10 +18,10 @@ Examples:
   corbie remove handbook.pdf
   corbie remove --yes 3f2a 77c0")]
 pub(in crate::cli) struct Remove {
-    /// The documents, as `corbie show` lists them: filenames, or ids, of which a beginning is enough
+    /// Documents to remove: file names or ID prefixes, as listed by `corbie show`
     #[arg(required = true, value_name = "DOCUMENT")]
     documents: Vec<String>,
-    /// Remove them without asking
+    /// Do not ask for confirmation
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]

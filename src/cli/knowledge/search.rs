@@ -21,25 +21,25 @@ Examples:
   corbie search --top 3 --format pdf \"notice period\"
   corbie search --json --since 2026-01-31 invoices")]
 pub(in crate::cli) struct Search {
-    /// What to look for, in your own words
+    /// Query in natural language
     #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
     words: Vec<String>,
-    /// Show this many passages at most, up to 50
+    /// Maximum number of passages, up to 50
     #[arg(long, value_name = "N", default_value_t = USUAL, value_parser = clap::value_parser!(u64).range(1..=MOST))]
     top: u64,
-    /// Leave out passages that are less relevant, from 0 to 1
+    /// Minimum relevance of a passage, from 0 to 1
     #[arg(long, value_name = "SHARE", value_parser = values::share)]
     min_relevance: Option<f64>,
-    /// Only documents of this format, such as pdf; may be given several times
+    /// Only documents of this format, such as pdf; can be repeated
     #[arg(long, value_name = "FORMAT", value_parser = values::format)]
     format: Vec<Format>,
-    /// Only documents with this tag; of several, one is enough
+    /// Only documents with this tag; can be repeated, and one match is sufficient
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
-    /// Only documents that were added on this day or later, such as 2026-01-31
+    /// Only documents added on or after this day, such as 2026-01-31
     #[arg(long, value_name = "DATE", value_parser = values::day)]
     since: Option<String>,
-    /// Only documents that were added on this day or before
+    /// Only documents added on or before this day
     #[arg(long, value_name = "DATE", value_parser = values::day)]
     until: Option<String>,
     #[command(flatten)]

@@ -19,22 +19,22 @@ Examples:
   corbie show --sort name --order asc --limit 20
   corbie show handbook.pdf --page 3")]
 pub(in crate::cli) struct Show {
-    /// Print the text of this document: its filename, or its id, of which a beginning is enough
+    /// Document to print: file name, or a unique prefix of the document ID
     #[arg(value_name = "DOCUMENT")]
     id: Option<String>,
-    /// Print this page of it alone
+    /// Print only this page
     #[arg(long, value_name = "N", requires = "id", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     page: Option<u64>,
-    /// List this many documents at most, up to 1000
+    /// Maximum number of documents in the list, up to 1000
     #[arg(long, value_name = "N", default_value_t = 100, conflicts_with = "id", value_parser = clap::value_parser!(u64).range(1..=1000))]
     limit: u64,
-    /// Pass over this many documents
+    /// Number of documents to skip
     #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "id")]
     offset: u32,
-    /// What to sort the list by
+    /// Sort key of the list
     #[arg(long, value_enum, default_value_t = Sort::Date, conflicts_with = "id")]
     sort: Sort,
-    /// Which end comes first
+    /// Sort order
     #[arg(long, value_enum, default_value_t = Order::Desc, conflicts_with = "id")]
     order: Order,
     #[command(flatten)]

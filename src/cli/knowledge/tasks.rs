@@ -35,7 +35,7 @@ pub(in crate::cli) struct Tasks {
     /// Only tasks of this knowledge base
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     knowledge_base: Option<BaseName>,
-    /// List this many tasks at most, the last one first
+    /// Maximum number of tasks, newest first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Print JSON on one line
@@ -45,12 +45,12 @@ pub(in crate::cli) struct Tasks {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Cancel a task; what it has added by then stays
+    /// Cancel a task; documents added before are kept
     #[command(after_help = "\
 Examples:
   corbie tasks cancel 3f2a")]
     Cancel {
-        /// The task; a beginning of its id is enough
+        /// Task ID or a unique prefix
         id: String,
         /// Print JSON on one line
         #[arg(long)]

@@ -16,14 +16,14 @@ use self::texts::{Texts, texts};
 use super::End;
 use super::table::{Align, write_table};
 
-/// Lists what is inside with every feature and on any system; a build for one of them may have less.
+/// Lists third-party software of all features and platforms; a build may contain less.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Licenses {
-    /// Print the texts of the licences too, each of them once
+    /// Also print the license texts, each text once
     #[arg(long)]
     full: bool,
-    /// Only parts whose name contains this
+    /// Only components whose name contains this text
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Print one JSON object

@@ -19,7 +19,7 @@ Examples:
   corbie taxonomy check mine.yaml
   corbie taxonomy check --json mine.yaml")]
 pub(in crate::cli) struct Check {
-    /// The taxonomy: `.yaml`, `.yml`, `.toml` or `.json`
+    /// Taxonomy file: `.yaml`, `.yml`, `.toml` or `.json`
     file: PathBuf,
     /// Print one JSON object
     #[arg(long)]

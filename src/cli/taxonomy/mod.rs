@@ -24,13 +24,13 @@ Examples:
   corbie taxonomy check mine.yaml
   corbie taxonomy train mine.yaml")]
 pub(super) enum Command {
-    /// Check a taxonomy and print every mistake; exits with 1 if there are any
+    /// Validate a taxonomy and print all errors; exits with 1 on errors
     Check(check::Check),
-    /// Print a taxonomy to start from, or make one of labelled texts
+    /// Create a starter taxonomy, or one from labelled texts
     New(new::New),
-    /// Learn the examples now and keep the result beside the taxonomy, so that servers start at once
+    /// Train the classifier and store the result with the taxonomy, so that servers start immediately
     Train(train::Train),
-    /// Tell which examples look wrong, which stand alone, and which categories are weak
+    /// Report examples that look wrong or isolated, and weak categories
     Suggest(suggest::Suggest),
     /// Print the JSON Schema of taxonomy files, for editors
     #[command(after_help = "\

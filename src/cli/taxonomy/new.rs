@@ -22,18 +22,18 @@ Examples:
   corbie taxonomy new --out mine.yaml
   corbie taxonomy new tickets.csv --out mine.yaml --limit 200")]
 pub(in crate::cli) struct New {
-    /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` on each line, or `.csv` with a header such as `text,label`
+    /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` per line, or `.csv` with a header such as `text,label`
     data: Option<PathBuf>,
     /// Write to this file instead of stdout
     #[arg(long, value_name = "FILE.yaml", value_parser = PathBufValueParser::new().try_map(values::yaml_file))]
     out: Option<PathBuf>,
-    /// Replace the file if it exists
+    /// Overwrite an existing file
     #[arg(long, requires = "out")]
     force: bool,
-    /// Keep at most this many examples of each category
+    /// Maximum number of examples per category
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
     most: u32,
-    /// Print one JSON object about the file that was written
+    /// Print one JSON object about the written file
     #[arg(long, requires = "out")]
     json: bool,
 }

@@ -26,12 +26,12 @@ Examples:
   corbie taxonomy suggest mine.yaml
   corbie taxonomy suggest --limit 5 mine.yaml")]
 pub(in crate::cli) struct Suggest {
-    /// The taxonomy
+    /// Taxonomy file
     file: PathBuf,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// How much of each list is printed
+    /// Maximum number of entries per list
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     most: u32,
 }

@@ -21,7 +21,7 @@ use crate::inference::Inference;
 Examples:
   corbie taxonomy train mine.yaml")]
 pub(in crate::cli) struct Train {
-    /// The taxonomy; what is learned is kept beside it, as `.trained`
+    /// Taxonomy file; the trained classifier is stored next to it with the extension `.trained`
     file: PathBuf,
     /// Print one JSON object
     #[arg(long)]

@@ -1,4 +1,4 @@
-//! JSON as clients keep it: with comments and commas too many, all of which stay where they are.
+//! JSON as used by clients: with comments and trailing commas, which are preserved.
 
 use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{Refused, kind};
 
-/// What VS Code reads. Other liberties would hide real mistakes.
+/// The syntax that VS Code accepts. Accepting more would hide errors.
 const READ: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -20,7 +20,7 @@ const READ: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Nothing at all is an object without members: programs leave such files behind.
+/// An empty file is parsed as an empty object, because some programs create such files.
 pub(super) fn value(text: &str, section: &str, name: &str) -> Result<Map<String, Value>, Refused> {
     let root = parse(text)?;
     match root.to_serde_value() {
@@ -59,7 +59,7 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, Re
     Ok(root.to_string())
 }
 
-/// Touches only the members that change.
+/// Changes only the members that differ.
 fn update(object: &CstObject, entry: &Map<String, Value>) {
     let gone = |member: &CstObjectProp| member.decoded_name().is_some_and(|name| !entry.contains_key(&name));
     object.properties().into_iter().filter(gone).for_each(CstObjectProp::remove);

@@ -1,7 +1,8 @@
-//! Changes one entry in the text of a client's file. Everything else keeps its place, its form and its comments.
+//! Changes one entry in the text of a client's configuration file. Preserves the order, format and comments of
+//! everything else.
 //!
-//! Pure. The result is read again and compared with what it has to say before anybody gets it, so that no mistake in
-//! here can spoil a file.
+//! No I/O. The result is parsed and compared with the expected content before it is returned, so that a bug in this
+//! module cannot corrupt a file.
 
 mod json;
 mod toml;
@@ -10,15 +11,15 @@ use serde_json::{Map, Value};
 
 use super::Beside;
 
-/// How a file is written.
+/// File format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// JSON, also with comments and with commas before closing brackets.
+    /// JSON, with comments and trailing commas.
     Json,
     Toml,
 }
 
-/// Why a text is not changed.
+/// Why a text cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("line {line}, column {column}: {why}; correct it there, then try again")]
@@ -35,20 +36,20 @@ pub enum Refused {
     Unsafe,
 }
 
-/// Members that say how a server is started, and those that say where it is: of one kind only at a time.
+/// Members of an entry that starts a program, and of an entry with a URL. They exclude each other.
 const OF_PROGRAMS: [&str; 4] = ["command", "args", "env", "cwd"];
 const OF_URLS: [&str; 4] = ["url", "headers", "http_headers", "bearer_token_env_var"];
-/// The mark that some editors of Windows put before a text.
+/// Byte order mark, written by some Windows editors.
 const MARK: char = '\u{feff}';
 
-/// The entry of that name, if there is one.
+/// The entry with this name, if it exists.
 pub fn find(format: Format, text: &str, section: &str, name: &str) -> Result<Option<Value>, Refused> {
     let mut all = value(format, without_mark(text).1, section, name)?;
     let section = all.get_mut(section).and_then(Value::as_object_mut);
     Ok(section.and_then(|section| section.remove(name)))
 }
 
-/// What the text has besides an entry of that name.
+/// Content of the text other than the entry with this name.
 pub fn beside(format: Format, text: &str, section: &str, name: &str) -> Result<Beside, Refused> {
     let all = value(format, without_mark(text).1, section, name)?;
     let servers = all.get(section).and_then(Value::as_object);
@@ -60,12 +61,12 @@ pub fn beside(format: Format, text: &str, section: &str, name: &str) -> Result<B
     })
 }
 
-/// Whether the section is a table of TOML within braces.
+/// Whether the section is an inline table in TOML.
 pub fn is_inline(format: Format, text: &str, section: &str) -> bool {
     format == Format::Toml && toml::is_inline(without_mark(text).1, section)
 }
 
-/// The text with that entry. What else an entry of this name says, such as variables, stays in it.
+/// The text with this entry. Other members of an existing entry, such as `env`, are preserved.
 pub fn set(
     format: Format,
     text: &str,
@@ -89,7 +90,7 @@ pub fn set(
     checked(format, mark, edited, section, name, &expected)
 }
 
-/// The text without that entry. The section stays, even with nothing in it.
+/// The text without the entry. An empty section is kept.
 pub fn remove(format: Format, text: &str, section: &str, name: &str) -> Result<String, Refused> {
     let (mark, body) = without_mark(text);
     let mut expected = value(format, body, section, name)?;
@@ -104,7 +105,7 @@ pub fn remove(format: Format, text: &str, section: &str, name: &str) -> Result<S
     checked(format, mark, edited, section, name, &expected)
 }
 
-/// What the text says, if its sections are as they should be.
+/// Parses the text and checks the types of its sections.
 fn value(format: Format, text: &str, section: &str, name: &str) -> Result<Map<String, Value>, Refused> {
     let all = match format {
         Format::Json => json::value(text, section, name),
@@ -125,7 +126,7 @@ fn checked(
     expected: &Map<String, Value>,
 ) -> Result<String, Refused> {
     let says = value(format, &edited, section, name).map_err(|_| Refused::Unsafe)?;
-    // Where the last table of a section goes, TOML has no section any more.
+    // In TOML, removing the last table of a section removes the section.
     let no_less = says == *expected || {
         let mut without = expected.clone();
         let emptied = without.remove(section);
@@ -137,12 +138,12 @@ fn checked(
     }
 }
 
-/// Our members, and those of others that do not contradict them.
+/// Our members, and present members that do not contradict them.
 fn merged(present: Option<&Value>, ours: &Map<String, Value>) -> Map<String, Value> {
     let contradicting: &[&str] = if ours.contains_key("url") { &OF_PROGRAMS } else { &OF_URLS };
     let Some(present) = present.and_then(Value::as_object) else { return ours.clone() };
     let stays = |key: &str| match key {
-        // The person may have chosen from the tools.
+        // The user may have selected tools.
         "tools" => true,
         "type" => ours.contains_key("type"),
         _ => !contradicting.contains(&key),

@@ -111,7 +111,7 @@ fn what_cannot_be_changed_is_refused_with_a_reason() {
     assert!(refused(TOML, "[a]\n[a]\n").starts_with("line 2"));
 }
 
-/// JSON as people and programs write it, with other servers or without.
+/// JSON in various styles, with and without other servers.
 fn files() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),

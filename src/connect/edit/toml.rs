@@ -1,4 +1,4 @@
-//! TOML, with its tables and comments in their places.
+//! TOML editing that preserves tables and comments.
 
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
@@ -36,7 +36,7 @@ pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Val
     })
 }
 
-/// Whether all servers stand within one pair of braces, where no table of another can follow.
+/// Whether all servers are in one inline table, which cannot be extended by another table.
 pub(super) fn is_inline(text: &str, section: &str) -> bool {
     parse(text).is_ok_and(|document| document.get(section).is_some_and(Item::is_inline_table))
 }
@@ -48,7 +48,7 @@ pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, Re
     })
 }
 
-/// The text after a change. Lines end as they did, which the library would not see to.
+/// The text after a change. Restores CRLF line endings, which the library does not preserve.
 fn edited(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Refused>) -> Result<String, Refused> {
     let (ends, of_windows) = (text.matches('\n').count(), text.matches("\r\n").count());
     if of_windows != 0 && of_windows != ends {
@@ -60,7 +60,7 @@ fn edited(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Refuse
     Ok(if of_windows != 0 { text.replace('\n', "\r\n") } else { text })
 }
 
-/// Touches only the members that change.
+/// Changes only the members that differ.
 fn update(table: &mut dyn TableLike, entry: &Map<String, Value>) {
     let gone: Vec<String> =
         table.iter().map(|(key, _)| key.to_owned()).filter(|key| !entry.contains_key(key)).collect();
@@ -68,7 +68,7 @@ fn update(table: &mut dyn TableLike, entry: &Map<String, Value>) {
         table.remove(&key);
     }
     for (key, value) in entry {
-        // Of values that somebody else wrote only texts and lists of texts are compared; the rest is not ours.
+        // Only strings and lists of strings are compared, because entries contain no other values of ours.
         let Some(value) = of_json(value) else { continue };
         match table.get_mut(key) {
             Some(present) if same(present, &value) => {}
@@ -80,7 +80,7 @@ fn update(table: &mut dyn TableLike, entry: &Map<String, Value>) {
     }
 }
 
-/// Texts and lists of texts: all that an entry of ours is made of.
+/// Strings and lists of strings, the only values in our entries.
 fn of_json(value: &Value) -> Option<toml_edit::Value> {
     match value {
         Value::String(text) => Some(text.as_str().into()),
@@ -101,7 +101,7 @@ fn same(present: &Item, value: &toml_edit::Value) -> bool {
     present.as_value().is_some_and(|present| present.is_str() == value.is_str() && texts(present) == texts(value))
 }
 
-/// A table that is only there for those in it.
+/// An implicit table: it has no header, only subtables.
 fn implicit() -> Item {
     let mut table = Table::new();
     table.set_implicit(true);

@@ -5,7 +5,7 @@ use super::{Error, Store};
 /// Health of the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    /// The database answers and is still the one that was opened.
+    /// The connection works and leads to the same database as at startup.
     pub connected: Result<(), Trouble>,
     /// Files can be created in the storage folder; on failure, a sentence with the reason.
     pub accessible: Result<(), String>,

@@ -94,7 +94,7 @@ impl Store {
         each!(self, store => store.note_copy(id, path).await)
     }
 
-    /// Returns the other paths of a document; None stands for an upload.
+    /// Returns the other paths of a document; None is an upload.
     pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
         each!(self, store => store.copies(id).await)
     }

@@ -25,7 +25,7 @@ pub struct Options {
     pub changes: u64,
     /// Whether a file is copied before its schema is migrated.
     pub migration_copy: MigrationCopy,
-    /// An index of documents that the file must contain. No new file is created beside it.
+    /// Search index whose documents the file must contain. If set, no new file is created.
     pub index: Option<PathBuf>,
 }
 

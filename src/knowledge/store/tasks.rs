@@ -146,8 +146,8 @@ impl Store {
         each!(self, store => store.imported(task).await)
     }
 
-    /// Stores an uploaded file under its folder name, where every instance can read it. In a store that is local to
-    /// one machine the file stays where it is.
+    /// Stores an uploaded file under its folder name, where every instance can read it. In a store that is local to one
+    /// machine the file is not moved.
     pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
         each!(self, store => store.keep_upload(folder, path).await)
     }

@@ -43,7 +43,7 @@ pub(super) struct Folder {
     pub(super) root: PathBuf,
     /// Whether `root` is canonical. It does not change afterwards.
     pub(super) is_resolved: bool,
-    /// Whether the path resolved to something other than `root` in the last scan. Logged once.
+    /// Whether the path was a symlink or resolved to something other than `root` in the last scan. Logged once.
     pub(super) is_moved: bool,
     /// Identity of the folder when it last contained files.
     pub(super) recorded: Option<Place>,

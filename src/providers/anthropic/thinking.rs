@@ -1,7 +1,7 @@
 //! Reasoning parameters: `thinking` and `output_config.effort`.
 //!
 //! Models differ: the newest decide adaptively how much to reason and take only an effort, the oldest require a budget.
-//! If a model is known to reject one form, the other is sent. For an unknown model the API reports the error.
+//! If the capabilities of a model exclude one form, the other is sent. For an unknown model the API reports the error.
 
 use serde_json::{Map, Value, json};
 

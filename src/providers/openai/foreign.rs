@@ -1,8 +1,8 @@
 //! Signed fields in OpenAI messages, which OpenAI itself does not have.
 //!
-//! OpenAI rejects unknown message fields, so it gets none of them. A compatible server gets those that the requested model
-//! signed, and those that name no signer, since the server may have written them. Responses of compatible servers name the
-//! signer of each.
+//! OpenAI rejects unknown message fields, so they are removed from its requests. A compatible server gets fields that
+//! the requested model signed, and fields without a signer, since the server may have written them. Responses of
+//! compatible servers contain the signer of each field.
 
 use std::sync::LazyLock;
 
@@ -101,7 +101,7 @@ fn sign_message(message: &mut Map<String, Value>, signer: &Signer) {
         if let Some(Value::Object(proof)) = detail.get_mut(PROOF) {
             signer.tag(proof);
         }
-        // Only what is signed: clients join the pieces of a streamed detail, and its signature comes in one of them.
+        // Only signed details: clients join the pieces of a streamed detail, and its signature is in one of them.
         if is_signed(detail) {
             signer.tag(detail);
         }

@@ -47,7 +47,7 @@ pub(super) fn tool_call(part: &Part) -> Option<Value> {
     let Part::ToolCall { id, name, arguments, proof } = part else { return None };
     let arguments = content::arguments_text(arguments);
     let mut call = json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}});
-    // Only Google's compatible endpoint is known to require a signature back, and it puts its own name on it.
+    // Only Google's compatible endpoint requires a signature back, and it puts its name on it.
     if let Some(proof) = proof.as_ref().filter(|proof| proof.get("google").is_some()) {
         call["extra_content"] = proof.clone();
     }

@@ -48,7 +48,7 @@ pub fn official_request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> R
     request(cleaned.as_ref().unwrap_or(chat), endpoint, refuses)
 }
 
-/// A chat request to a compatible server, without what other models than the one that is asked have signed.
+/// A chat request to a compatible server, without fields that other models have signed.
 pub fn compatible_request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses, signer: &Signer) -> Request {
     let cleaned = foreign::without(chat, Some(signer));
     request(cleaned.as_ref().unwrap_or(chat), endpoint, refuses)

@@ -61,7 +61,7 @@ fn capabilities(model: &Value) -> Capabilities {
         tools: parameter("tools").or_else(|| capability(&["function_calling", "tool_use", "tools"])),
         reasoning: parameter("reasoning").or_else(|| capability(&["reasoning", "thinking"])),
         structured_output: parameter("structured_outputs"),
-        // Servers that list parameters also ignore those that a model rejects.
+        // Servers that list parameters also ignore parameters that a model rejects.
         ..Capabilities::default()
     }
 }

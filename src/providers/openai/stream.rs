@@ -52,7 +52,7 @@ struct Call {
     /// The server's index for it. Some servers send none, and some send the same index for all calls.
     number: Option<u64>,
     id: String,
-    /// Its name is known and its start has been emitted.
+    /// Its name has been received and its start has been emitted.
     announced: bool,
     /// Arguments received before the name.
     early: String,

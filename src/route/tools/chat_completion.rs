@@ -15,37 +15,37 @@ use crate::route::router::{Ask, Routed, Router};
 const DESCRIPTION: &str = "Asks a language model. Give a prompt, or messages as in OpenAI's chat completions. Without \
 a model, the prompt is looked at and goes to the model that suits it; `_meta` and the decision tell which and why.";
 
-/// The arguments. All but `prompt` are parameters of chat completions and go on as they are.
+/// Arguments. All except `prompt` are parameters of chat completions and are passed through unchanged.
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "the schema is made from it, and the arguments are read as the body they are")]
 struct Input {
-    /// A question; instead of messages
+    /// Question, as an alternative to messages
     #[schemars(length(min = 1))]
     prompt: Option<String>,
-    /// The conversation so far, as in OpenAI's chat completions: role and content, tool calls and their results
+    /// Conversation, as in OpenAI's chat completions: role and content, tool calls and their results
     #[schemars(length(min = 1))]
     messages: Option<Vec<Map<String, Value>>>,
-    /// The model to ask, such as gpt-4o or anthropic/claude-sonnet-5; left out, the prompt decides
+    /// Model, such as gpt-4o or anthropic/claude-sonnet-5; if omitted, the prompt is routed
     #[schemars(length(min = 1, max = 256))]
     model: Option<String>,
-    /// How many tokens the answer may have
+    /// Maximum number of tokens in the answer
     #[schemars(range(min = 1))]
     max_tokens: Option<u32>,
-    /// How much chance there is in the answer
+    /// Sampling temperature
     #[schemars(range(min = 0, max = 2))]
     temperature: Option<f64>,
     #[schemars(range(min = 0, max = 1))]
     top_p: Option<f64>,
-    /// Texts at which the answer ends
+    /// Stop sequences
     stop: Option<Vec<String>>,
-    /// How hard the model thinks: none, low, medium, high
+    /// Reasoning effort: none, low, medium, high
     reasoning_effort: Option<String>,
-    /// Tools the model may ask for, as in OpenAI's chat completions
+    /// Tools that the model may call, as in OpenAI's chat completions
     tools: Option<Vec<Map<String, Value>>>,
-    /// Which of them it must ask for: none, auto, required, or one by its name
+    /// Tool choice: none, auto, required, or a tool by name
     tool_choice: Option<WordOrObject>,
-    /// The shape of the answer, as in OpenAI's chat completions
+    /// Format of the answer, as in OpenAI's chat completions
     response_format: Option<Map<String, Value>>,
 }
 
@@ -55,11 +55,11 @@ struct Output {
     usage: Usage,
     /// The model that answered
     model: String,
-    /// Whose it is
+    /// Provider of the model
     provider: String,
-    /// Why the answer ended: finished, stop_word, length, tools, refused, or another word of the provider
+    /// Finish reason: finished, stop_word, length, tools, refused, or another word of the provider
     stop: String,
-    /// Which entry of the decisions tells how it was routed
+    /// ID of the routing decision
     decision: u64,
 }
 
@@ -67,7 +67,7 @@ struct Output {
 struct Answer {
     role: &'static str,
     content: String,
-    /// Tools the model asks for
+    /// Tool calls of the model
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     tool_calls: Vec<ToolCall>,
 }
@@ -76,7 +76,7 @@ struct Answer {
 struct ToolCall {
     id: String,
     name: String,
-    /// As JSON text: models write some that is none
+    /// JSON text; not necessarily valid, because models generate it
     arguments: String,
 }
 

@@ -19,58 +19,58 @@ struct Input {
     /// The prompt
     #[schemars(length(min = 1))]
     prompt: String,
-    /// A model, as if the caller named it
+    /// Model, as if requested by the caller
     #[schemars(length(min = 1, max = 256))]
     #[serde(default)]
     model: Option<String>,
 }
 
-/// What would be done with a prompt.
+/// Routing decision for a prompt.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Explained {
-    /// The category that counts
+    /// Category that would be applied
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
-    /// The number of the most probable category
+    /// Index of the most probable category
     #[serde(skip_serializing_if = "Option::is_none")]
     pub class: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
-    /// How undecided it is, in bits
+    /// Entropy of the probabilities in bits
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy: Option<f64>,
-    /// What decided: rules, words, embedding, model or external
+    /// Deciding method: rules, words, embedding, model or external
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The most probable categories, best first
     pub probabilities: Vec<Probability>,
-    /// It is not sure enough, and the fallback category counts
+    /// Whether the confidence is too low, so that the fallback category is applied
     pub fell_back: bool,
-    /// Whether the category wants the model to reason; one that cannot is told nothing
+    /// Whether the category requests reasoning; models without reasoning ignore it
     pub use_reasoning: bool,
-    /// What the model would be told first
+    /// System prompt that would be sent
     #[serde(skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// What the documents know of it, where they have a say
+    /// Documents that match the prompt, if they affect routing
     #[serde(skip_serializing_if = "Option::is_none")]
     pub documents: Option<Documents>,
-    /// Who would be asked, in order
+    /// Providers and models that would be tried, in order
     pub candidates: Vec<Candidate>,
-    /// Models that are wanted and that nobody is known to serve
+    /// Requested models that no provider lists
     pub unserved: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Documents {
-    /// How relevant the best passage is, from 0 to 1
+    /// Relevance of the best passage, from 0 to 1
     pub relevance: f64,
-    /// How many passages the model would be given
+    /// Number of passages that would be passed to the model
     pub passages: usize,
-    /// known: they answer it; unsure: they may; unknown: they say nothing about it
+    /// known: they answer the prompt; unsure: they may answer it; unknown: they do not cover it
     pub verdict: &'static str,
-    /// The files the passages stand in, with their pages, best first
+    /// Files of the passages with page numbers, best first
     pub sources: Vec<String>,
-    /// The model that would be asked first without them, where it is another
+    /// Model that would be tried first without the documents, if different
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instead_of: Option<String>,
 }
@@ -85,13 +85,13 @@ pub struct Probability {
 pub struct Candidate {
     pub provider: String,
     pub model: String,
-    /// What chose it: asked, documents, rule, category, fallback or default
+    /// Reason: `asked`, documents, rule, category, fallback or default
     pub why: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
-    /// Whether its provider is left alone at the moment
+    /// Whether the circuit of its provider is open
     pub resting: bool,
-    /// What a million of its tokens cost
+    /// Price of a million tokens
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
 }

@@ -12,39 +12,39 @@ each is doing: whether it answers, how fast, how many models it has.";
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct Output {
-    /// In the order they are asked
+    /// In failover order
     providers: Vec<Listed>,
-    /// The provider of models that nobody else is known for
+    /// Provider of models that no provider lists
     #[serde(skip_serializing_if = "Option::is_none")]
     default_provider: Option<String>,
-    /// The model where nobody names one
+    /// Model for requests that name none
     #[serde(skip_serializing_if = "Option::is_none")]
     default_model: Option<String>,
 }
 
-/// A provider, without anything secret.
+/// A provider without its secrets.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct Listed {
     pub name: String,
     /// openai, anthropic, google, openai-compatible or mock
     #[serde(rename = "type")]
     pub kind: &'static str,
-    /// Where it is
+    /// Base URL
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// It was found on this machine and not configured
+    /// Whether it was detected on this machine and not configured
     pub detected: bool,
-    /// up, failing, resting (it is left alone for a while), or unknown before it was asked
+    /// up, failing, resting (circuit open), or unknown before the first request
     pub status: &'static str,
-    /// Why it is failing
+    /// Error of a failing provider
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// How many keys it has
+    /// Number of API keys
     pub keys: usize,
-    /// How many models it listed last
+    /// Number of models in its latest list
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<usize>,
-    /// How long its last answer took
+    /// Latency of its latest response
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latency_ms: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -50,7 +50,7 @@ impl Place {
         Place { trace, span: random(), parent: None, remote: false, sampled: sampled && trace != 0 }
     }
 
-    /// OTLP span flags: the trace flags, and that `is_remote` is known and its value.
+    /// OTLP span flags: the trace flags, the value of `is_remote`, and the bit that marks it as present.
     pub(super) fn flags(&self) -> u32 {
         const KNOWN: u32 = 0x100;
         const REMOTE: u32 = 0x200;

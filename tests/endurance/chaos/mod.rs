@@ -43,28 +43,28 @@ const SHORTEST_SOAK: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// The same seed makes the same choices
+    /// Seed of the random generator; the same seed makes the same choices
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// How long to go on
+    /// Duration of the run
     #[arg(long, default_value_t = 1.0)]
     minutes: f64,
-    /// End after so many rounds, if that is sooner
+    /// Maximum number of rounds
     #[arg(long)]
     rounds: Option<u64>,
-    /// What to do to it; all of it in turn if left out
+    /// Faults to inject, in turn; all if omitted
     #[arg(long, value_enum)]
     scenario: Vec<Fault>,
-    /// How many clients there are
+    /// Number of clients
     #[arg(long, default_value_t = 12)]
     clients: usize,
-    /// How many chunks are there before it begins, at least
+    /// Minimum number of chunks before the run
     #[arg(long, default_value_t = 200)]
     chunks: usize,
-    /// Draw the memory of the server over time into this SVG file
+    /// Plot the memory of the server over time to this SVG file
     #[arg(long)]
     plot: Option<PathBuf>,
-    /// Keep the folder it worked in
+    /// Keep the working folder
     #[arg(long)]
     keep: bool,
 }

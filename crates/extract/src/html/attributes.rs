@@ -1,9 +1,10 @@
 //! Guard against elements with too many attributes.
 //!
 //! The HTML and XML parsers compare each attribute of an element with all earlier ones, so 300,000 attributes take a
-//! minute. This pre-scan cannot tell exactly where tags start, because comments, scripts and similar constructs hide
-//! tags, each with different rules. It therefore treats every `<` as a possible tag start and tracks all candidates in
-//! parallel. Candidates in the same state have the same future, so only the one with the most attributes matters.
+//! minute. This pre-scan cannot determine exactly where tags start, because comments, scripts and similar constructs
+//! hide tags, each with different rules. It therefore treats every `<` as a possible tag start and tracks all
+//! candidates in parallel. Candidates in the same state have the same future, so only the one with the most attributes
+//! matters.
 
 use crate::Error;
 

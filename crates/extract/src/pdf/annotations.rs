@@ -9,8 +9,8 @@ use crate::{Block, Kind};
 /// Maximum nesting of form fields.
 const DEEPEST: usize = 16;
 
-/// Filled form fields and comments in file order, up to the first one that exceeds `room` characters: a file can repeat
-/// one long comment over many pages at almost no cost.
+/// Filled form fields and comments in file order, until they exceed `room` characters: a file can repeat one long
+/// comment over many pages at almost no cost.
 pub(super) fn annotations(page: &Page<'_>, room: u64) -> Vec<Block> {
     let Some(annotations) = page.raw().get::<Array<'_>>(b"Annots") else { return Vec::new() };
     let block = |annotation: Dict<'_>| match annotation.get::<Name<'_>>(b"Subtype")?.as_str() {

@@ -10,7 +10,7 @@ pub(super) fn is_right_to_left(letter: char) -> bool {
 /// Puts pieces of a line, given in visual order, into logical order.
 ///
 /// The display rules reverse every run of right-to-left letters. Applying them again reverts this, so the same
-/// algorithm works here if the base direction of the line is known: it is that of most of its letters.
+/// algorithm works here, given the base direction of the line: it is that of most of its letters.
 pub(super) fn logical(pieces: &[&str]) -> String {
     let (mut right, mut left) = (0, 0);
     for letter in pieces.iter().flat_map(|piece| piece.chars()) {

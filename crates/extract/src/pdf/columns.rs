@@ -37,7 +37,7 @@ const FEWEST_LINES: usize = 3;
 const GAP: f32 = 0.9;
 /// Minimum length of most lines in a column, in line heights; table cells are shorter.
 const LONG: f32 = 8.0;
-/// Maximum line distance within a text, in line heights; rows of forms and tables are further apart.
+/// Maximum line distance within a text, in line heights; rows of forms and tables have a larger distance.
 const LEADING: f32 = 2.5;
 /// Maximum distance of a heading above a column, in line heights.
 const FAR: f32 = 3.0;

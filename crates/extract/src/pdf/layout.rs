@@ -171,7 +171,7 @@ fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -
     Some(Table { header_rows: if header_rows == rows.len() { 0 } else { header_rows }, rows })
 }
 
-/// Whether two pieces of a row are further apart than words.
+/// Whether the distance of two pieces of a row is larger than a space between words.
 fn has_gap(row: &Row) -> bool {
     row.windows(2).any(|pair| pair[1].x0 - pair[0].x1 > 2.0 * (pair[0].bottom - pair[0].top))
 }

@@ -1,7 +1,7 @@
 //! Number formats.
 //!
-//! Number formats have many features. This module implements those that change the meaning of a number: date, time and
-//! percent, decimals, currency and unit, and digit masks such as postal codes and telephone numbers. Thousands
+//! Number formats have many features. This module implements the features that change the meaning of a number: date,
+//! time and percent, decimals, currency and unit, and digit masks such as postal codes and telephone numbers. Thousands
 //! separators are omitted and integers are not rounded: a search finds `12553`, but `12,553` would be two words.
 
 /// A parsed number format.

@@ -31,9 +31,9 @@ impl Asked {
         forms.into_iter().collect()
     }
 
-    /// All forms of the words that may be misspelt because none of their forms is known. A form is known if any live
-    /// chunk of the corpus has it, regardless of the filter: a word that only filtered-out documents contain is spelt
-    /// correctly.
+    /// All forms of the words that may be misspelt because the corpus contains none of their forms. A form counts if
+    /// any live chunk of the corpus has it, regardless of the filter: a word that only filtered-out documents contain
+    /// is spelt correctly.
     pub fn unknown(&self, is_known: impl Fn(&str) -> bool) -> Vec<Misspelt> {
         let words = unknown(&self.terms, is_known).into_iter();
         words.flat_map(|word| self.terms[word].forms.iter().map(move |form| Misspelt::new(form, word))).collect()

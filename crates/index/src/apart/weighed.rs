@@ -154,8 +154,8 @@ impl Weighed {
     }
 
     /// Drops chunks that the filter does not allow, if it was not evaluated before scoring. It is enough to evaluate
-    /// the filter until the [`depth`](super::depth) [best](Weighed::best) allowed chunks are known: everything after
-    /// them can be dropped, except the results of the vector search.
+    /// the filter until the [`depth`](super::depth) [best](Weighed::best) allowed chunks are determined: everything
+    /// after them can be dropped, except the results of the vector search.
     pub fn keep(&mut self, is_allowed: impl Fn(u64) -> bool) {
         self.scored.retain(|scored| is_allowed(scored.key));
     }

@@ -36,8 +36,8 @@ pub(crate) fn removed(picture: &Picture<'_>) -> Option<Vec<u8>> {
     Some(cleaned)
 }
 
-/// Whether a pixel has no similar neighbour, or only one that itself has no other. The last pixel of a thin stroke is
-/// similar to one that is similar to the next.
+/// Whether a pixel has no similar neighbour, or a single one without further similar neighbours. The last pixel of a
+/// thin stroke has a similar neighbour that continues the stroke.
 #[inline(always)]
 fn is_speck(picture: &Picture<'_>, place: usize) -> bool {
     let mut found = alike(picture, place);

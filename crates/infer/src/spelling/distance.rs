@@ -16,7 +16,7 @@ const EXTRA: f32 = 5.5;
 const WRONG: f32 = 6.0;
 /// Discount for frequent errors: a neighbouring key, or one of two equal letters.
 const EASY: f32 = 1.0;
-/// Surcharge for the first letter, because people look at the start of a word while typing.
+/// Surcharge for the first letter, because typists watch the start of a word.
 const FIRST: f32 = 0.5;
 
 /// Cost of typing `typed` for `meant`, with `surcharge` on every error. `None` if it exceeds `most`.

@@ -103,7 +103,7 @@ struct Row {
     /// The last word, if it is in the dictionary.
     last: Option<Id>,
     reading: Reading,
-    /// Index of the previous hypothesis, among those that end at the start of this reading.
+    /// Index of the previous hypothesis, among the hypotheses that end at the start of this reading.
     before: usize,
 }
 

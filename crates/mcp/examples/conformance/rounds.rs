@@ -65,7 +65,7 @@ async fn sampling(
     Ok(format!("LLM response: {}", said(&answer)))
 }
 
-/// Asks the person for a name and an address.
+/// Elicits a name and an address.
 #[mcp_tool(name = "test_elicitation")]
 async fn elicitation(
     context: &Context,
@@ -84,7 +84,7 @@ async fn elicitation(
     Ok(format!("User response: {}", describe(&answer)))
 }
 
-/// Asks with a form that is filled in already (SEP-1034).
+/// Elicits with a prefilled form (SEP-1034).
 #[mcp_tool(name = "test_elicitation_sep1034_defaults")]
 async fn elicitation_defaults(context: &Context) -> Result<String, AskError> {
     let statuses = ["active", "inactive", "pending"];
@@ -103,7 +103,7 @@ async fn elicitation_defaults(context: &Context) -> Result<String, AskError> {
     Ok(format!("Elicitation completed: {}", describe(&answer)))
 }
 
-/// Asks with every form of choice (SEP-1330).
+/// Elicits with every form of choice (SEP-1330).
 #[mcp_tool(name = "test_elicitation_sep1330_enums")]
 async fn elicitation_enums(context: &Context) -> Result<String, AskError> {
     let options = json!(["option1", "option2", "option3"]);
@@ -150,21 +150,21 @@ async fn elicitation_enums(context: &Context) -> Result<String, AskError> {
     Ok(format!("Elicitation completed: {}", describe(&answer)))
 }
 
-/// Asks for a name and greets.
+/// Elicits a name and greets.
 #[mcp_tool(name = "test_input_required_result_elicitation")]
 async fn round_of_elicitation(context: &Context) -> Result<String, AskError> {
     let answer = context.elicit("user_name", "What is your name?", form("name", "string")).await?;
     Ok(format!("Hello, {}!", text(&answer, "name")))
 }
 
-/// Asks the client's model for a capital.
+/// Samples a capital from the client's model.
 #[mcp_tool(name = "test_input_required_result_sampling")]
 async fn round_of_sampling(context: &Context) -> Result<String, AskError> {
     let answer = context.sample("capital_question", "What is the capital of France?", 100).await?;
     Ok(said(&answer).to_owned())
 }
 
-/// Asks where the client works.
+/// Requests the roots of the client.
 #[mcp_tool(name = "test_input_required_result_list_roots")]
 async fn round_of_roots(context: &Context) -> Result<String, AskError> {
     let roots = context.roots("client_roots").await?;
@@ -174,21 +174,21 @@ async fn round_of_roots(context: &Context) -> Result<String, AskError> {
 
 // === state between rounds ===
 
-/// Asks for a confirmation; what is known so far travels with the question.
+/// Elicits a confirmation; the request state travels with the request.
 #[mcp_tool(name = "test_input_required_result_request_state")]
 async fn round_with_state(context: &Context) -> Result<&'static str, AskError> {
     context.elicit("confirm", "Please confirm", form("ok", "boolean")).await?;
     Ok("state-ok")
 }
 
-/// Asks for a confirmation; a client that alters the state it was given is refused.
+/// Elicits a confirmation; a client that alters the request state is refused.
 #[mcp_tool(name = "test_input_required_result_tampered_state")]
 async fn round_with_sealed_state(context: &Context) -> Result<&'static str, AskError> {
     context.elicit("confirm", "Please confirm", form("ok", "boolean")).await?;
     Ok("integrity-ok")
 }
 
-/// Asks a person, a model and the client, all in one round.
+/// Requests elicitation, sampling and roots in one round.
 #[mcp_tool(name = "test_input_required_result_multiple_inputs")]
 async fn round_of_many(context: &Context) -> Result<String, AskError> {
     let (name, greeting, roots) = tokio::try_join!(
@@ -199,7 +199,7 @@ async fn round_of_many(context: &Context) -> Result<String, AskError> {
     Ok(format!("{} {} ({} roots)", said(&greeting), text(&name, "name"), roots.len()))
 }
 
-/// Asks twice; the first answer is still there when the second arrives.
+/// Elicits twice; the first answer is kept until the second arrives.
 #[mcp_tool(name = "test_input_required_result_multi_round")]
 async fn several_rounds(context: &Context) -> Result<String, AskError> {
     let name = context.elicit("step1", "Step 1: What is your name?", form("name", "string")).await?;
@@ -207,7 +207,7 @@ async fn several_rounds(context: &Context) -> Result<String, AskError> {
     Ok(format!("{} likes {}", text(&name, "name"), text(&color, "color")))
 }
 
-/// Asks no more than the client said it can answer.
+/// Sends only requests that the client's capabilities include.
 #[mcp_tool(name = "test_input_required_result_capabilities")]
 async fn round_within_capabilities(context: &Context) -> Result<String, AskError> {
     let questions = [

@@ -25,20 +25,20 @@ pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
         .tool(tool_with_task_tool())
 }
 
-/// Greets at once; never a task.
+/// Greets immediately; never a task.
 #[mcp_tool(name = "greet")]
 fn greet(name: String) -> String {
     format!("Hello, {name}!")
 }
 
-/// Takes as long as it is told to.
+/// Runs for the requested time.
 #[mcp_tool(name = "slow_compute", task = optional)]
 async fn slow_compute(#[arg(default)] seconds: u64, #[arg(default = "Computation")] label: String) -> String {
     sleep(Duration::from_secs(seconds)).await;
     format!("{label} done after {seconds} s")
 }
 
-/// Fails as a tool does: the task completes, and its result says what went wrong.
+/// Fails as a tool does: the task completes, and its result contains the error.
 #[mcp_tool(name = "failing_job", task = always)]
 async fn failing_job() -> Result<(), ToolError> {
     sleep(Duration::from_secs(1)).await;
@@ -51,7 +51,7 @@ async fn protocol_error_job() -> Result<(), Error> {
     Err(Error::internal("this job intentionally breaks for testing", "called by the conformance suite"))
 }
 
-/// Asks before it deletes. (It deletes nothing.)
+/// Elicits a confirmation before it deletes. (It deletes nothing.)
 #[mcp_tool(name = "confirm_delete", task = optional)]
 async fn confirm_delete(context: &Context, filename: String) -> Result<String, AskError> {
     let answer = context.elicit("confirm", format!("Delete {filename}?"), form("confirm", "boolean")).await?;

@@ -85,7 +85,7 @@ fn error_handling() -> CallResult {
 
 // === notifications during the call ===
 
-/// Tells three times how far it is.
+/// Reports progress three times.
 #[mcp_tool(name = "test_tool_with_progress")]
 async fn tool_with_progress(context: &Context) -> &'static str {
     for done in [0.0, 50.0, 100.0] {
@@ -106,7 +106,7 @@ async fn tool_with_logging(context: &Context) -> &'static str {
     "Tool with logging executed successfully"
 }
 
-/// Logs one message, which only reaches clients that asked for messages.
+/// Logs one message, which only reaches clients that have requested log messages.
 #[mcp_tool(name = "test_logging_tool")]
 fn logging_tool(context: &Context) -> &'static str {
     context.log(LogLevel::Info, None, "Logging evaluated");
@@ -136,14 +136,14 @@ fn missing_capability(context: &Context) -> Result<&'static str, Error> {
     Ok("Success")
 }
 
-/// Tells all who listen that the list of tools has changed.
+/// Notifies all subscribers that the list of tools has changed.
 #[mcp_tool(name = "test_trigger_tool_change", effect = changes)]
 fn trigger_tool_change(context: &Context) -> &'static str {
     context.server().publish(Event::ToolsChanged);
     "Mutation triggered"
 }
 
-/// Tells all who listen that the list of prompts has changed.
+/// Notifies all subscribers that the list of prompts has changed.
 #[mcp_tool(name = "test_trigger_prompt_change", effect = changes)]
 fn trigger_prompt_change(context: &Context) -> &'static str {
     context.server().publish(Event::PromptsChanged);

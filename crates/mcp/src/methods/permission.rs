@@ -1,4 +1,4 @@
-//! Confirmation of destructive calls of verified callers by the user at the client (`trust.ask_person`).
+//! Confirmation of destructive calls of verified callers by the user at the client (`trust.confirm_destructive`).
 //!
 //! The operator has to enable it, because it relies on the client to show the form to the user and not to answer
 //! automatically.

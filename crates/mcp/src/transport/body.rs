@@ -102,7 +102,7 @@ impl Server {
         let mut began = None;
         loop {
             let mut next = body.frame();
-            // A small body arrives with its head; only one that has to be waited for needs a timer.
+            // A small body arrives with its head; a timer is only needed if the body is incomplete.
             let frame = match futures_util::poll!(&mut next) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {

@@ -1,4 +1,4 @@
-//! Client addresses told by trusted proxies: `Forwarded` (RFC 7239) and `X-Forwarded-For`.
+//! Client addresses from trusted proxies: `Forwarded` (RFC 7239) and `X-Forwarded-For`.
 //!
 //! The headers count only on connections of a proxy that the operator trusts. They are read from the right, where the
 //! nearest proxy has added the address it saw, to the first address that is no trusted proxy: a client can write
@@ -18,7 +18,7 @@ pub struct TrustedProxies(Option<Arc<dyn Fn(IpAddr) -> bool + Send + Sync>>);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Forwarded {
     From(IpAddr),
-    /// The proxy does not say, or two headers disagree.
+    /// The proxy sent no address, or two headers contradict each other.
     Unknown,
 }
 

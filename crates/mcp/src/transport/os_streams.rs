@@ -1,4 +1,4 @@
-//! The process's stdin and stdout as async streams, without a thread each where they can be polled.
+//! The process's stdin and stdout as async streams, without blocking threads if the runtime can poll them.
 //!
 //! Clients start servers with pipes or socket pairs, which the runtime can poll. It cannot poll files and terminals;
 //! those use the runtime's blocking threads, which cost several microseconds per message.

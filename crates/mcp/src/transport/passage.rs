@@ -21,12 +21,12 @@ use crate::trust::{Caller, Effect};
 #[derive(Debug, Clone)]
 struct Matched(Arc<str>);
 
-/// Recorded on drop. Dropped before its outcome is known, it counts as failed, because the caller has disconnected.
+/// Recorded on drop. Without an outcome it counts as failed, because the caller has disconnected.
 struct Passage {
     server: Server,
     caller: Caller,
     trail: Trail,
-    /// The requested path, until the matched pattern is known.
+    /// The requested path, replaced by the matched pattern.
     path: Arc<str>,
     matched: Option<Matched>,
     started: Instant,

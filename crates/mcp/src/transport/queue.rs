@@ -58,7 +58,7 @@ impl Unopened {
     }
 }
 
-/// The receiver is gone: reject further messages instead of storing them.
+/// The receiver was dropped: reject further messages instead of storing them.
 impl Drop for Unopened {
     fn drop(&mut self) {
         drop(self.0.made.get_or_init(|| None).as_ref().and_then(Made::take_receiver));
@@ -82,7 +82,7 @@ impl Made {
 }
 
 impl Sender {
-    /// Waits for capacity; false when the receiver is gone.
+    /// Waits for capacity; returns false if the receiver was dropped.
     pub(crate) async fn send(&self, bytes: Vec<u8>) -> bool {
         let Some(made) = self.0.made() else { return false };
         let room = made.room.clone().acquire_many_owned(self.size(&bytes));

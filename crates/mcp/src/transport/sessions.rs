@@ -10,7 +10,7 @@
 //! answer its client requests, a client has to reach the instance that executes it. A stream opened elsewhere is a new
 //! one.
 //!
-//! A session terminated by its client stays terminated on this instance for as long as its id could be resumed; as many
+//! A session terminated by its client stays terminated on this instance while its id could be resumed; as many
 //! terminations are stored as sessions. Other instances are not notified: they resume an id that its owner presents
 //! within the day. This gives the owner nothing that a new session would not.
 

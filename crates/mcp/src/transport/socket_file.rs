@@ -1,4 +1,4 @@
-//! A socket in the file system that HTTP is served on: made with its mode, and removed at the end.
+//! Unix socket for HTTP: created with its permissions, and removed on drop.
 
 use std::fs::{self, Metadata, Permissions};
 use std::io;
@@ -11,17 +11,17 @@ use tokio::net::UnixListener;
 
 use super::peers::Peers;
 
-/// A listener on a file. The file goes when this is dropped.
+/// A listener on a Unix socket. The file is removed on drop.
 #[derive(Debug)]
 pub struct SocketFile {
     pub(super) listener: UnixListener,
     path: PathBuf,
-    /// What tells our file from one that another process has put in its place.
+    /// Device and inode, which detect that another process has replaced the file.
     identity: (u64, u64),
     mode: u32,
 }
 
-/// Why there is no listener.
+/// Why the socket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     #[error("the folder `{0}` does not exist; make it, and let this user write to it")]
@@ -34,13 +34,13 @@ pub enum SocketError {
     Io(#[from] io::Error),
 }
 
-/// How many connections wait to be accepted, as with other listeners.
+/// Backlog of connections, as for TCP listeners.
 const BACKLOG: i32 = 1024;
-/// Write permission for the group and for others, which is what opening a socket asks for.
+/// Write permission for group and world, which connecting to a socket requires.
 const OTHERS_MAY_OPEN: u32 = 0o022;
 
 impl SocketFile {
-    /// Makes the file and listens. One that a process left behind which is gone is replaced.
+    /// Creates the socket and listens. Replaces the stale file of a terminated process.
     pub fn bind(path: impl Into<PathBuf>, mode: u32) -> Result<SocketFile, SocketError> {
         let path = path.into();
         if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
@@ -51,7 +51,7 @@ impl SocketFile {
         let socket = open_socket()?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let identity = identity(&fs::symlink_metadata(&path)?);
-        // Nobody can connect before `listen`, so nobody meets the file with another mode than it is to have.
+        // Clients cannot connect before `listen`, so they never see the file with other permissions.
         fs::set_permissions(&path, Permissions::from_mode(mode))?;
         listen(&socket, BACKLOG).map_err(io::Error::from)?;
         let listener = UnixListener::from_std(StdListener::from(socket))?;
@@ -62,7 +62,7 @@ impl SocketFile {
         &self.path
     }
 
-    /// Whether the mode lets other users in.
+    /// Whether the mode allows other users to connect.
     pub fn is_open_to_others(&self) -> bool {
         self.mode & OTHERS_MAY_OPEN != 0
     }
@@ -81,7 +81,7 @@ impl Drop for SocketFile {
     }
 }
 
-/// Removes what a process left behind that is gone.
+/// Removes a stale socket of a terminated process.
 fn clear(path: &Path) -> Result<(), SocketError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -92,7 +92,7 @@ fn clear(path: &Path) -> Result<(), SocketError> {
     match StdStream::connect(path) {
         Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(fs::remove_file(path)?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Somebody is there, or it is not ours to know.
+        // Another process listens on it, or we lack the permission to find out.
         Ok(_) => Err(SocketError::InUse),
         Err(error) => Err(error.into()),
     }
@@ -104,7 +104,7 @@ fn open_socket() -> io::Result<rustix::fd::OwnedFd> {
     Ok(socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?)
 }
 
-/// Not every system takes these with the socket.
+/// Some systems do not accept these flags in `socket`.
 #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
 fn open_socket() -> io::Result<rustix::fd::OwnedFd> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::empty(), None)?;

@@ -1,34 +1,34 @@
-//! What callers have spent here, for instances that let a caller have one allowance on all of them (S-09, A-13).
+//! Local usage of callers, for instances that share rate limits (S-09, A-13).
 //!
-//! Where it is added up is not known here. What is shared of each caller is one moment: when all that it has spent will have
-//! come back. That moment needs no beginning and no clock but one, and passes by itself. An instance tells what was spent
-//! since it last did, after the fact, so no request waits for others.
+//! The program implements the exchange. For each caller, the instances share one value: the time at which its bucket
+//! will be full again (GCRA). This value has no start time, depends on a single clock, and expires without cleanup. An
+//! instance reports its usage since the previous report asynchronously, so no request waits for the exchange.
 
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::rate::{Bucket, Buckets, RateLimit, Untold};
 
-/// What one caller has spent here, to be added to what it has spent elsewhere.
+/// Local usage of a caller, to be added to its usage on other instances.
 ///
-/// What it has spent will have come back at the later of "`age` ago" and the moment that is known of it, and `cost` after
-/// that; but no later than in `most`.
+/// The caller's bucket is full again at the later of `age` ago and the shared time, plus `cost`, but at most `most`
+/// from now.
 #[derive(Debug)]
 pub struct Spent {
-    /// Who, and of which limit; the same on all instances.
+    /// Caller and limit; the same key on all instances.
     pub caller: String,
-    /// How long it takes until it has come back. Nothing, if it only wants to hear of others.
+    /// Time to refill the local usage. Zero to request only the usage of other instances.
     pub cost: Duration,
-    /// How long ago the first of it was spent.
+    /// Time since the first usage.
     pub age: Duration,
-    /// No caller owes more than a burst beyond its burst.
+    /// Upper bound: a caller owes at most one additional burst.
     pub most: Duration,
     tokens: u64,
     asked: Instant,
     bucket: Arc<Bucket>,
 }
 
-/// The buckets of a server's HTTP servers, for as long as those live. Nearly always there is one.
+/// The buckets of a server's HTTP servers while these are alive. Usually there is one.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger(Mutex<Vec<Weak<Buckets>>>);
 
@@ -46,21 +46,22 @@ impl Spent {
         }
     }
 
-    /// It is being told, and is not told again, whatever becomes of it: a message whose answer is lost may have arrived,
-    /// and nobody should pay twice.
+    /// Marks the usage as reported. It is not reported again, even after a failure: a message with a lost
+    /// acknowledgement may have arrived, and the caller must not be charged twice.
     pub fn telling(&mut self) {
         self.bucket.told(std::mem::take(&mut self.tokens), self.asked);
     }
 
-    /// It has been added up: everything that the caller has spent anywhere will have come back after this time. What
-    /// others have spent is taken away here.
+    /// Applies the shared result: the caller's bucket over all instances is full again after this time. Subtracts the
+    /// usage of other instances from the local bucket.
     pub fn settle(self, whole_in: Duration) {
         self.bucket.settle(self.tokens, self.asked, whole_in);
     }
 }
 
 impl Ledger {
-    /// Those of another HTTP server. The place in the list is its number, the same in all instances of a program.
+    /// Adds the buckets of an HTTP server. Their index in the list identifies them, the same in all instances of a
+    /// program.
     pub(super) fn enter(&self, buckets: &Arc<Buckets>) {
         let mut all = self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let buckets = Arc::downgrade(buckets);

@@ -15,11 +15,11 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// A reply that streams these messages, with comments in between so that nobody takes silence for death.
+/// A reply that streams these messages, with keep-alive comments so that proxies and clients do not time out.
 pub(crate) fn reply(messages: impl Stream<Item = Vec<u8>> + Send + 'static, keep_alive: Duration) -> Response {
     let mut ticks = interval(keep_alive.max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    // The first tick of an interval comes at once.
+    // The first tick of an interval fires immediately.
     ticks.reset();
     let body = Body::from_stream(Events { messages: Box::pin(messages), ticks });
     let headers = [

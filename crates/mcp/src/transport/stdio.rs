@@ -1,8 +1,8 @@
 //! Newline-delimited JSON-RPC over standard streams, or any pair of byte streams.
 //!
-//! One task reads and writes. Everything that came with one read is taken before anything is written, and answers that
-//! are ready go straight into the buffer that is written next: a client that sends many requests at once gets many
-//! answers with one write. Answers that had to wait, and news, come through the connection's queue.
+//! A single task reads and writes. All messages from one read are dispatched before the task writes, and available
+//! responses are appended directly to the write buffer: a client that sends many requests in one write gets their
+//! responses in one write. Delayed responses and notifications arrive through the connection's queue.
 
 use std::io;
 use std::task::Poll;
@@ -23,18 +23,18 @@ use crate::trust::Via;
 
 /// Serves the process's own stdin and stdout until the input ends or the server is drained.
 ///
-/// Takes stdout for itself: what anything else in the process prints goes to stderr from then on.
+/// Redirects stdout: output of other code in the process goes to stderr from then on.
 pub async fn serve(server: &Server, trust: impl Into<Standing>) -> io::Result<()> {
     let party = local(trust.into());
     let (server, input, output) = (server.clone(), os_streams::stdin()?, os_streams::stdout()?);
-    // On a worker, which waits for the pipe itself. The thread that blocks on `main` would have to be woken by one for
-    // every message: 20 µs each, more than half of a round trip.
+    // On a worker thread, which waits for the pipe itself. A worker would have to wake the thread that blocks on `main`
+    // for every message: 20 µs each, more than half of a round trip.
     tokio::spawn(async move { converse_over(&server, input, output, party, LINGER).await }).await?
 }
 
-/// Serves one peer over any byte streams: a pipe, a test.
+/// Serves one peer over any pair of byte streams, such as pipes.
 ///
-/// End of input and [`Server::drain`] both let what is in flight finish and be answered, within the grace time.
+/// At the end of input and after [`Server::drain`], in-flight requests are answered within the grace period.
 pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: impl Into<Standing>) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -43,7 +43,7 @@ where
     serve_party(server, reader, writer, local(trust.into())).await
 }
 
-/// The same for a peer that another transport has found out about.
+/// The same for a peer that another transport has identified.
 pub(crate) async fn serve_party<R, W>(server: &Server, reader: R, writer: W, party: Party) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
@@ -52,7 +52,7 @@ where
     converse_over(server, reader, writer, party, Duration::ZERO).await
 }
 
-/// The one peer of a process's own streams.
+/// The peer of the process's own streams.
 fn local(trust: Standing) -> Party {
     Party::new(Via::Stdio, "stdio".into(), trust)
 }
@@ -74,45 +74,46 @@ where
     let whole = async {
         line.converse(server, &connection).await?;
         connection.no_more_input();
-        // What is in flight has its time; what outlasts it is dropped with the connection.
+        // In-flight requests get the grace period; later responses are dropped with the connection.
         let _ = timeout(server.limits().shutdown_grace, line.finish(&connection)).await;
         line.flush().await?;
         line.writer.shutdown().await
     };
     let ended = tokio::select! {
         ended = whole => ended,
-        // Also when a client that does not read holds everything up.
+        // Also ends if the client does not read.
         () = out_of_patience(server) => Ok(()),
     };
     match ended {
-        // The client closed its end: there is nobody left to tell.
+        // The client has closed its end, so there is no receiver for an error.
         Err(error) if matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset) => Ok(()),
         ended => ended,
     }
 }
 
-/// More than this is written although more input is at hand, so that a flood of requests is answered as it comes.
+/// Write buffer size that is flushed even if more input is available, so that a flood of requests is answered
+/// continuously.
 const WRITE_AT: usize = 64 * 1024;
 
-/// How long the thread that serves the process's own streams stays awake after an answer. Streams of others share their
-/// thread with others, who would only be held up.
+/// How long the thread of the process's own streams polls after a response. Other streams share their thread with
+/// further connections, which polling would delay.
 const LINGER: Duration = Duration::from_micros(50);
 
-/// Both directions of one peer.
+/// Both directions of a connection.
 struct Wire<R, W> {
     lines: Lines<R>,
     writer: W,
     outgoing: Receiver,
     unwritten: Vec<u8>,
     spare: Spare,
-    /// How long to stay awake for the next message after an answer.
+    /// How long to poll for the next message after a response.
     linger: Duration,
 }
 
 impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
-    /// Takes messages until the input ends, or a drain has seen the last one answered.
+    /// Dispatches messages until the input ends, or a drain has completed.
     ///
-    /// While draining it goes on reading, so that new requests are told why they are refused.
+    /// Continues to read while draining, so that new requests get an error.
     async fn converse(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
         let drained = async {
             server.inner().draining.cancelled().await;
@@ -121,7 +122,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         let mut drained = std::pin::pin!(drained);
         loop {
             self.answer_what_is_here(server, connection).await?;
-            // Nothing more is at hand: what was answered goes out before anything is waited for.
+            // No more input is available: flush responses before waiting.
             let answered = self.flush().await?;
             if answered && !self.linger.is_zero() && connection.is_idle() && self.linger().await? {
                 continue;
@@ -144,7 +145,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
                 Some(Line::TooLong) => connection.refuse(too_long(server), &mut self.unwritten),
                 None => break,
             }
-            // What a handler told on its way, such as progress, stands before its answer.
+            // Notifications of the handler, such as progress, precede its response.
             let answer = if self.outgoing.is_empty() { Vec::new() } else { self.unwritten.split_off(before) };
             while let Ok(message) = self.outgoing.try_recv() {
                 append(&mut self.unwritten, &message.bytes);
@@ -160,7 +161,7 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         Ok(())
     }
 
-    /// Writes what the last requests in flight still say.
+    /// Writes the messages of the remaining in-flight requests.
     async fn finish(&mut self, connection: &Connection) -> io::Result<()> {
         loop {
             tokio::select! {
@@ -177,10 +178,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         }
     }
 
-    /// Writes what is there to be written; false if that is nothing.
+    /// Writes all available output; returns false if there is none.
     ///
-    /// Reads on meanwhile: a client that sends a large message while a large answer is on its way to it would otherwise
-    /// stand still until we have written the whole.
+    /// Continues to read meanwhile: otherwise a client that sends a large message during a large response would block
+    /// until the response is written, and so would this task.
     async fn flush(&mut self) -> io::Result<bool> {
         if self.unwritten.is_empty() {
             return Ok(false);
@@ -201,17 +202,17 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         Ok(true)
     }
 
-    /// Looks for the next message for a moment before the thread goes to sleep; true if there is something to read.
+    /// Polls briefly for the next message before the thread sleeps; returns true if input is available.
     ///
-    /// A client that waits for each answer sends its next request within microseconds, and to be woken for it takes
-    /// longer than to serve it: 48 µs a round trip on two idle cores, of which we work 5.
+    /// A client that waits for each response sends its next request within microseconds, and a wakeup takes longer than
+    /// serving it: 48 µs per round trip on two idle cores, of which 5 µs are work.
     async fn linger(&mut self) -> io::Result<bool> {
         let until = Instant::now() + self.linger;
         while Instant::now() < until && self.outgoing.is_empty() {
             if let Poll::Ready(more) = futures_util::poll!(std::pin::pin!(self.lines.fill())) {
                 return more;
             }
-            // To whoever shares our core, perhaps the client; then to other tasks of this thread.
+            // Yields to processes on the same core, which may include the client, then to other tasks of this thread.
             std::thread::yield_now();
             tokio::task::yield_now().await;
         }
@@ -224,7 +225,7 @@ fn append(unwritten: &mut Vec<u8>, message: &[u8]) {
     unwritten.push(b'\n');
 }
 
-/// Ends when the grace after a drain is over, or a stop at once was asked for.
+/// Resolves when the grace period after a drain has ended, or immediate shutdown was requested.
 async fn out_of_patience(server: &Server) {
     let inner = server.inner();
     inner.draining.cancelled().await;

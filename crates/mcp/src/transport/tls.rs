@@ -19,14 +19,14 @@ use tokio_rustls::server::TlsStream;
 use super::door::tell;
 use crate::server::Server;
 
-/// A chain of certificates with its key, shared by all listeners that use it.
+/// Certificate chain with its private key, shared by the listeners that use it.
 #[derive(Clone)]
 pub struct Certificates {
     current: Arc<Current>,
     settings: Arc<ServerConfig>,
 }
 
-/// Why a pair cannot be used. The text never quotes the files.
+/// Why a pair cannot be used. The message never contains parts of the files.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CertificateError {
     #[error("holds no certificate; it must have a PEM block `CERTIFICATE`, the server's own first")]
@@ -43,14 +43,14 @@ pub enum CertificateError {
     OtherKey,
 }
 
-/// Asked for a certificate at each handshake.
+/// Certificate resolver, called at each handshake.
 struct Current(ArcSwap<CertifiedKey>);
 
-/// A client has this long for a handshake, and not more than for a request.
+/// Maximum timeout of a handshake; at most the timeout of a request.
 const HANDSHAKE: Duration = Duration::from_secs(10);
 
 impl Certificates {
-    /// Of a chain and a key in PEM: PKCS#8, SEC1 or PKCS#1.
+    /// Parses a chain and a key in PEM: PKCS#8, SEC1 or PKCS#1.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Certificates, CertificateError> {
         let current = Arc::new(Current(ArcSwap::from_pointee(read(chain, key)?)));
         let versions = &[&rustls::version::TLS13, &rustls::version::TLS12];
@@ -61,7 +61,8 @@ impl Certificates {
         Ok(Certificates { current, settings: Arc::new(settings) })
     }
 
-    /// Another pair for connections from now on; says whether it is another chain. On a mistake the old one stays.
+    /// Replaces the pair for new connections; returns whether the chain differs. On an error, the previous pair stays
+    /// in use.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<bool, CertificateError> {
         let next = read(chain, key)?;
         let before = self.current.0.swap(Arc::new(next));
@@ -70,7 +71,7 @@ impl Certificates {
 }
 
 impl CertificateError {
-    /// Whether the file of the key is to blame, not that of the certificates.
+    /// Whether the key file is the cause, rather than the certificate file.
     pub fn is_of_key(&self) -> bool {
         match self {
             CertificateError::NoCertificate | CertificateError::BadCertificate => false,
@@ -100,14 +101,14 @@ fn read(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
     })?;
     let pair = CertifiedKey::new(chain, key);
     match pair.keys_match() {
-        // A kind of key that does not tell its public half is taken at its word.
+        // The public key cannot be derived from this type of key, so the pair is accepted unchecked.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
         Err(rustls::Error::InconsistentKeys(_)) => Err(CertificateError::OtherKey),
         Err(_) => Err(CertificateError::BadCertificate),
     }
 }
 
-/// The handshake. None where it fails, which is counted; a client that speaks plain HTTP is told so.
+/// Performs the handshake. Returns `None` and counts a failure; a client that speaks plain HTTP gets an HTTP error.
 pub(super) async fn shake(
     certificates: &Certificates,
     stream: TcpStream,
@@ -117,9 +118,9 @@ pub(super) async fn shake(
     let shaking = async {
         let mut first = [0];
         match stream.peek(&mut first).await {
-            // Somebody looked whether the port is open.
+            // A port scan or health check without data.
             Ok(0) => return None,
-            // No record of TLS begins with a letter; every request does.
+            // A TLS record never starts with a letter; an HTTP request always does.
             Ok(_) if first[0].is_ascii_alphabetic() => {
                 let why = "this port speaks https; use https:// instead of http://\n";
                 tell(stream, "400 Bad Request", "", why).await;

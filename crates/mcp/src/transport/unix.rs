@@ -1,7 +1,7 @@
-//! A socket in the file system, for programs of the same user: the lines of `stdio`, many peers at once.
+//! Unix socket for programs of the same user: the protocol of `stdio`, for many peers.
 //!
-//! Whoever makes the listener decides where it stands and who may open it. Beyond that, callers of other users are
-//! turned away here, so that a folder that is open to all does no harm.
+//! The caller creates the listener and thereby chooses its path and permissions. In addition, connections of other
+//! users are rejected here, so that a world-accessible folder is safe.
 
 use std::io;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ use crate::trust::Via;
 
 /// Serves one listener until the server is drained and its last request answered.
 ///
-/// At most `max_connections` peers are served at once, beside those of other transports; more are told so and closed.
+/// `max_connections` bounds the number of connections together with those of other transports; further ones get an
+/// error and are closed.
 pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Standing>) -> io::Result<()> {
     let peers = Peers::own_user()?;
     let party = Party::new(Via::Unix, "unix".into(), trust.into());
@@ -39,7 +40,7 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
         };
         let stream = match accepted {
             Ok((stream, _)) => stream,
-            // Out of file descriptors, most likely: waiting lets some close.
+            // Probably out of file descriptors: waiting allows some to be closed.
             Err(error) => {
                 tracing::warn!(%error, "connection could not be accepted");
                 sleep(Duration::from_millis(50)).await;
@@ -62,7 +63,7 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
             }
         }
     }
-    // New peers find nobody, as they will when the program has ended.
+    // New connections are refused, as they are after the process has ended.
     drop(listener);
     open.close();
     tokio::select! {
@@ -80,7 +81,7 @@ async fn serve_peer(server: Server, stream: UnixStream, party: Party, _place: Ow
     }
 }
 
-/// Said in one line, without a thought for what was asked.
+/// Sends a one-line error without reading the request.
 async fn turn_away(mut stream: UnixStream, error: Error) {
     let mut line = reject(&Rejection { id: None, error });
     line.push(b'\n');

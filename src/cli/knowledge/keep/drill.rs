@@ -1,6 +1,6 @@
-//! `corbie knowledge drill`: a backup is worth what comes back from it, so one is made and brought back, aside.
+//! `corbie knowledge drill`: restores a backup into a temporary folder to verify that it is complete.
 //!
-//! Nothing of the knowledge base is changed, and nothing stays behind.
+//! The knowledge base is not changed, and all temporary files are deleted.
 
 mod folder;
 mod outcome;
@@ -30,24 +30,24 @@ use outcome::Outcome;
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct Drill {
-    /// Try this backup, instead of one that is made now
+    /// Verify this backup, instead of a new one
     #[arg(long, value_name = "PLACE")]
     from: Option<PathBuf>,
-    /// Bring it back within this folder, instead of beside the knowledge base
+    /// Folder for temporary files, instead of the folder of the knowledge base
     #[arg(long, value_name = "FOLDER")]
     into: Option<PathBuf>,
     #[command(flatten)]
     format: Format,
 }
 
-/// So many passages are asked for; each must be found again.
+/// Number of passages to search for; each must be found.
 const SAMPLES: u64 = 5;
-/// How much of a passage is asked for, in characters, and among how many it must be.
+/// Maximum length of a query in characters, and the number of results that must contain its passage.
 const ASKED: usize = 300;
 const TOP: usize = 10;
-/// How long the knowledge base that was brought back may take to end.
+/// Timeout for closing the restored knowledge base.
 const ENDING: Duration = Duration::from_secs(5);
-/// The index of a knowledge base takes no more than the so manieth part of what that takes itself.
+/// The index is at most this fraction (1/n) of the size of its knowledge base.
 const INDEX_SHARE: u64 = 2;
 
 pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> End {
@@ -60,7 +60,8 @@ pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> 
         _ => {}
     }
     let needed = needed(drill, &storage)?;
-    // Beside the knowledge base where there is one: a restore needs room on that disk, and takes as long as that disk does.
+    // The knowledge base's own folder if it exists: a restore needs space on that disk, and the measured time is that
+    // of the disk.
     let within = match &drill.into {
         Some(folder) => folder.clone(),
         None if is_there(&storage) => storage.clone(),
@@ -73,7 +74,7 @@ pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> 
     folder.remove()?;
     let outcome = match tried {
         Ok(outcome) => outcome,
-        // What cannot be read has been tried enough.
+        // An unreadable database is the result of the drill, not an error of the command.
         Err(error) => match error.downcast_ref::<store::Error>() {
             Some(store::Error::Corrupt(_)) => Outcome { problems: vec![error.to_string()], ..Outcome::default() },
             _ => return Err(error),
@@ -86,7 +87,7 @@ pub(super) async fn run(drill: &Drill, loaded: &Loaded, out: &mut dyn Write) -> 
     Ok(if outcome.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// How many bytes a drill writes: the backup, unless there is one, what is brought back from it, and the index of that.
+/// Number of bytes that a drill writes: the backup, unless one is given, the restored knowledge base and its index.
 fn needed(drill: &Drill, storage: &Path) -> std::io::Result<u64> {
     let (copies, size) = match &drill.from {
         Some(file) => (1, std::fs::metadata(file)?.len()),
@@ -95,7 +96,7 @@ fn needed(drill: &Drill, storage: &Path) -> std::io::Result<u64> {
     Ok(size.saturating_mul(copies).saturating_add(size / INDEX_SHARE))
 }
 
-/// Makes a backup, brings it back into a folder, and looks at everything there.
+/// Creates a backup, restores it into a folder, and verifies the result.
 async fn try_out(drill: &Drill, loaded: &Loaded, storage: PathBuf, folder: &Path) -> Result<Outcome, Box<dyn Error>> {
     let mut outcome = Outcome::default();
     let progress = Progress::new();
@@ -136,7 +137,7 @@ async fn try_out(drill: &Drill, loaded: &Loaded, storage: PathBuf, folder: &Path
     Ok(outcome)
 }
 
-/// Settings for the knowledge base that was brought back: it follows no folders, and tells nobody.
+/// Settings of the restored knowledge base: without watched folders and audit log.
 fn aside(config: &Config, restored: PathBuf) -> Config {
     let mut aside = config.clone();
     aside.knowledge.storage_path = Some(restored);
@@ -147,7 +148,7 @@ fn aside(config: &Config, restored: PathBuf) -> Config {
 }
 
 impl Outcome {
-    /// Reads everything, and compares it with what was copied.
+    /// Checks the restored store and compares it with the contents of the backup.
     async fn look(&mut self, store: &Store, contents: Contents) -> Result<(), Box<dyn Error>> {
         self.report = store.check().await?;
         self.problems.extend(self.report.problems.iter().cloned());
@@ -157,17 +158,17 @@ impl Outcome {
         Ok(())
     }
 
-    /// Makes the index, and looks for passages that are known to be there.
+    /// Builds the index and searches for passages of the store.
     async fn ask(&mut self, config: &Config, store: &Store) -> Result<(), Box<dyn Error>> {
         let app = app::build(config)?;
         let knowledge = app.knowledge.as_ref().ok_or(Failure::Off)?;
-        // They are for whoever has the knowledge base itself open.
+        // Tasks belong to the process that has the original knowledge base open.
         knowledge.leave_tasks();
         let begun = Instant::now();
         knowledge.open().await?;
         self.index = begun.elapsed();
         let samples = store.chunks(&store.samples(SAMPLES).await?).await?;
-        // What has no letters cannot be asked for.
+        // A text without letters cannot be searched for.
         for sample in samples.iter().filter(|sample| sample.text.chars().any(char::is_alphanumeric)) {
             self.asked += 1;
             match is_found(knowledge, sample, self.report.chunks as usize).await? {
@@ -180,15 +181,15 @@ impl Outcome {
     }
 }
 
-/// Whether a passage is found by its beginning. Many others may begin in the same way, and be as good an answer: then it
-/// must be among all that say so and were added when it was.
+/// Whether a search for the beginning of a passage finds it. Many passages may have the same beginning and thus the
+/// same score. Then the passage must be among all matches that were added at the same time.
 async fn is_found(knowledge: &Knowledge, sample: &FoundChunk, chunks: usize) -> Result<bool, Box<dyn Error>> {
     let added = Some(sample.date_added);
     let with_it = Filter { added_from: added, added_to: added, ..Filter::default() };
     for (top, filter) in [(TOP, None), (chunks, Some(with_it))] {
         let query = sample.text.chars().take(ASKED).collect();
         let question = Question { base: sample.base.clone(), query, top, least: 0.0, filter };
-        // Another document may say the same.
+        // Another document may contain the same text.
         if knowledge.search(question).await?.iter().any(|passage| passage.chunk.text == sample.text) {
             return Ok(true);
         }

@@ -1,27 +1,27 @@
-//! Whether the files of the index say the same as an index that is made anew.
+//! Compares the files of the index with a newly built index.
 
 use crate::app;
 use crate::config::Config;
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::sqlite::Store;
 
-/// What a comparison has found.
+/// Result of a comparison.
 pub(super) enum Compared {
     Same,
-    /// A sentence for each difference.
+    /// One sentence per difference.
     Different(Vec<String>),
-    /// Documents are being added, and would be in one of them only.
+    /// Documents are being added, so both indexes could differ.
     Busy,
     NotLookedAt,
 }
 
-/// How much an index holds.
+/// Numbers of documents, chunks and vectors.
 type Amounts = (usize, usize, usize);
 
-/// Reads the index as a server would, and makes another one of what is in the store.
+/// Reads the index as a server would, and builds another index from the store.
 pub(super) async fn compare(config: &Config, store: &Store) -> Result<Compared, Box<dyn std::error::Error>> {
     let tasks = store.tasks(None, u32::MAX).await?;
-    // Whoever opens a knowledge base goes on with what was left behind, and a check must not.
+    // Opening a knowledge base resumes its unfinished tasks, which a check must not do.
     if tasks.iter().any(|task| !task.state.is_finished()) {
         return Ok(Compared::Busy);
     }
@@ -51,7 +51,7 @@ async fn amounts(config: &Config, bases: &[BaseName]) -> Result<Vec<Amounts>, Bo
 }
 
 impl Compared {
-    /// For programs.
+    /// JSON value.
     pub(super) fn word(&self) -> &'static str {
         match self {
             Compared::Same => "same",

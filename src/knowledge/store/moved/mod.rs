@@ -20,7 +20,7 @@ pub(super) struct Whole {
     pub(super) document: Document,
     /// User metadata as stored JSON.
     pub(super) metadata: String,
-    /// Paths of files with the same content; '' stands for an upload.
+    /// Paths of files with the same content; '' is an upload.
     pub(super) copies: Vec<String>,
     /// In order, as are the chunks.
     pub(super) pages: Vec<Page>,

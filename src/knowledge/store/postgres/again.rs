@@ -21,7 +21,7 @@ impl Store {
     /// Runs a single statement that is read-only or idempotent, and returns its rows. A pooled connection may be dead,
     /// so the statement is retried once on another connection.
     pub(super) async fn ask(&self, sql: &str, given: Given<'_>) -> Result<Vec<Row>, Error> {
-        // The first connection is released before another one is acquired.
+        // The first connection is released before a second one is acquired.
         let asked = self.plain().await?.rows(sql, given).await;
         match asked {
             Err(Error::Away(_)) => self.plain().await?.rows(sql, given).await,
@@ -29,8 +29,8 @@ impl Store {
         }
     }
 
-    /// Retries a write until its outcome is known. The flag passed to `attempt` is true if an earlier attempt may have
-    /// committed.
+    /// Retries a write until its outcome is certain. The flag passed to `attempt` is true if an earlier attempt may
+    /// have committed.
     ///
     /// If the database is unavailable from the start, nothing was written, and the call fails without a retry.
     pub(super) async fn write_surely<T, F>(&self, mut attempt: impl FnMut(Session, bool) -> F) -> Result<T, Error>

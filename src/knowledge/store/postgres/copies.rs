@@ -26,7 +26,7 @@ impl Store {
         Ok(())
     }
 
-    /// Returns the other paths of a document; None stands for an upload.
+    /// Returns the other paths of a document; None is an upload.
     pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
         let sql = "SELECT nullif(c.path, '') FROM copies AS c JOIN documents AS d ON d.key = c.document WHERE d.id = $1 \
                    ORDER BY c.path COLLATE \"C\" DESC";

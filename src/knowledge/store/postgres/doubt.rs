@@ -1,7 +1,7 @@
 //! In-doubt task writes: the acknowledgement was lost for longer than the retry timeout.
 //!
 //! If a task row belongs to this instance but the instance does not know it, the task would wait forever, because no
-//! other instance adopts tasks of a live instance. In-doubt tasks are therefore tracked until their state is known.
+//! other instance adopts tasks of a live instance. In-doubt tasks are therefore tracked until their state is resolved.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -33,7 +33,7 @@ impl Doubt {
         locked(&self.begun).get(&id).copied()
     }
 
-    /// Records that a task may have started, or removes the entry if the outcome is known.
+    /// Records that a task may have started, or removes the entry if the outcome is certain.
     pub(super) fn note_begun<T>(&self, id: TaskId, at: Millis, told: &Result<T, Error>) {
         let mut begun = locked(&self.begun);
         match is_lost(told) && begun.len() < MOST {
@@ -66,7 +66,7 @@ impl Doubt {
         for task in known {
             taken.remove(&task.id.0);
         }
-        // By then every transaction has ended, so a task that is not there was never written.
+        // By then every transaction has ended, so a missing task was never written.
         taken.retain(|_, since| since.elapsed() < FORGOTTEN);
     }
 }

@@ -79,7 +79,7 @@ impl Files {
         Ok(Some(Version { number: rows::get(&row, 0)?, content, places: rows::get(&row, 2)? }))
     }
 
-    /// Writes a version after the latest one that the writer knew, and notifies all instances. Returns false if
+    /// Writes the successor of the version that the writer has read, and notifies all instances. Returns false if
     /// another writer was faster.
     pub async fn write(&self, name: &str, known: i64, version: &Version) -> Result<bool, Error> {
         let written = self.try_to_write(name, known, version).await;

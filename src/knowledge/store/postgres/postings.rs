@@ -192,7 +192,7 @@ pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Err
 /// Replaces several batches by one without dead versions. Returns the number of dead rows left behind.
 async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<usize, Error> {
     // Transactions that remove documents lock the same rows in another order. This one has a short lock timeout, so it
-    // gives up before the server's deadlock detection runs.
+    // aborts before the server's deadlock detection runs.
     let most = PATIENCE.as_secs();
     let settings = format!(
         "SET LOCAL statement_timeout = '{most}s'; SET LOCAL idle_in_transaction_session_timeout = '{most}s'; \

@@ -1,9 +1,9 @@
 //! Read replicas for searches, used round-robin.
 //!
-//! A replica is used only while it is known to be healthy: it answers, it is a copy of this database, and its lag is
-//! small. This is checked every few seconds; until the first check is complete, searches use the primary. The lag is
-//! measured by this instance's heartbeat as stored on the primary and as replicated: both times come from the
-//! primary's clock. A heartbeat is written every two seconds, so stopped replication is detected too.
+//! A replica is used only while its last health check succeeded: it answers, it is a copy of this database, and its lag
+//! is small. This is checked every few seconds; until the first check is complete, searches use the primary. The lag is
+//! measured by this instance's heartbeat as stored on the primary and as replicated: both times come from the primary's
+//! clock. A heartbeat is written every two seconds, so stopped replication is detected too.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, Weak};

@@ -51,8 +51,8 @@ impl Session {
         Session::begin(pool, "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE").await
     }
 
-    /// Pooled connections may be dead; no work has been done on them, so another one is tried. All attempts share one
-    /// timeout: if one connection hangs, the rest would hang too.
+    /// Pooled connections may be dead; no work has been done on them, so the next connection is tried. All attempts
+    /// share one timeout: if one connection hangs, the rest would hang too.
     async fn begin(pool: &Pool, how: &str) -> Result<Session, Error> {
         let (mut tried, mut left) = (0, BEGIN);
         loop {

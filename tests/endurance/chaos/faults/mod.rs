@@ -71,31 +71,31 @@ impl World {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Fault {
-    /// Nothing at all, for some seconds: a soak
+    /// No fault for some seconds: a soak
     Calm,
-    /// SIGKILL the server, and start it again
+    /// SIGKILL the server, and restart it
     Kill,
-    /// SIGTERM the server under load, and start it again
+    /// SIGTERM the server under load, and restart it
     Term,
-    /// SIGKILL the processes that read documents
+    /// SIGKILL the document workers
     Workers,
-    /// SIGKILL the provider, and bring it back
+    /// SIGKILL the provider, and restart it
     Upstream,
-    /// SIGSTOP the server or a worker, and let it go on
+    /// SIGSTOP the server or a worker, then continue it
     Pause,
-    /// Fill the disk, and make room again
+    /// Fill the disk, and free it again
     Full,
-    /// Make every write to the disk wait
+    /// Delay every disk write
     Slow,
-    /// Start the server on a disk that cannot be written, and again on one that can
+    /// Start the server on a read-only disk, and restart it on a writable one
     Readonly,
-    /// Let the clock jump, back and forth
+    /// Set the clock forward and back
     Clock,
-    /// Take away files, memory and threads
+    /// Restrict files, memory and threads
     Limits,
-    /// Lose packets, delay them, reset connections, or part those who talk
+    /// Lose packets, delay them, reset connections, or partition the network
     Network,
-    /// Write the settings anew, right ones and broken ones
+    /// Rewrite the settings, with valid and invalid ones
     Reload,
 }
 

@@ -1,4 +1,4 @@
-//! Who is calling over HTTP: the holder of a token, or nobody in particular on loopback.
+//! Authentication of HTTP callers: by token, or anonymous on loopback.
 
 mod tokens;
 
@@ -14,72 +14,72 @@ use crate::standing::Standing;
 
 pub use tokens::{Token, Tokens};
 
-/// What a listener asks of its callers.
+/// Authentication that a listener requires.
 #[derive(Clone, Default)]
 pub enum Auth {
-    /// Anyone who can connect. Refused at start for addresses beyond loopback.
+    /// None: every client that can connect is served. Refused at startup for non-loopback addresses.
     #[default]
     None,
-    /// A token this authority knows.
+    /// A token that this authority accepts.
     Ask(Arc<dyn Authority>),
 }
 
-/// Tells who holds a token.
+/// Validates tokens.
 ///
-/// Whatever it reads, its answers carry no part of a token.
+/// Its errors must not contain any part of a token.
 pub trait Authority: Send + Sync + 'static {
-    /// What is known without waiting. Asked for every request, so it must be quick.
+    /// Validates a token without waiting. Called for every request, so it must be fast.
     fn look(&self, token: &str) -> Verdict;
 
-    /// Asked after [`Verdict::Unsure`]; may wait, for keys that have to be fetched, say.
+    /// Called after [`Verdict::Unsure`]; may wait, for example until keys are fetched.
     fn find_out<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
         Box::pin(async move { self.look(token) })
     }
 
-    /// Parameters of `WWW-Authenticate` besides the error, such as `resource_metadata="…"`.
+    /// Parameters of `WWW-Authenticate` in addition to the error, such as `resource_metadata="…"`.
     fn challenge(&self) -> Option<String> {
         None
     }
 
-    /// The same for a holder who is refused something for lack of trust, if another token of theirs could have more.
+    /// The same for a caller with insufficient trust who could obtain a token with more scopes.
     fn insufficient(&self, _holder: &Holder) -> Option<String> {
         None
     }
 
-    /// The document of RFC 9728 about this server, as JSON; none where no authorization server is used.
+    /// Protected resource metadata (RFC 9728) as JSON; `None` without an authorization server.
     fn resource_metadata(&self) -> Option<Arc<str>> {
         None
     }
 }
 
-/// What an authority says of a token.
+/// Result of validating a token.
 #[derive(Debug, Clone)]
 pub enum Verdict {
     Known(Holder),
-    /// Not valid, and why, in words that may be told to whoever presented it.
+    /// Invalid. The reason is returned to the client.
     Refused(&'static str),
-    /// Cannot be told at once.
+    /// Not decided yet: validation has to wait.
     Unsure,
-    /// Cannot be told for now, for no fault of its holder.
+    /// Temporarily undecidable, through no fault of the caller.
     Later(&'static str),
 }
 
 /// The holder of a token. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Holder {
-    /// A name for logs, limits, sealed state and sessions.
+    /// Name in logs, rate limits, sealed state and sessions.
     pub identity: Arc<str>,
     pub standing: Standing,
-    /// What it may use; all, if none.
+    /// Permissions; unrestricted if `None`.
     pub grant: Option<Arc<Grant>>,
-    /// How much it may send; as the listener says, if none.
+    /// Rate limit; that of the listener if `None`.
     pub rate_limit: Option<RateLimit>,
 }
 
-/// Who a request comes from, as far as its headers tell.
+/// Caller of a request according to its headers.
 #[derive(Debug, Clone)]
 pub(crate) enum Presented {
-    /// No token is asked for.
+    /// No token is required.
     NotAsked,
     Valid(Holder),
     Missing,
@@ -91,7 +91,7 @@ pub(crate) enum Presented {
 pub(crate) const NOT_VALID: &str = "the token is not valid";
 
 impl Auth {
-    /// Any of these secrets; their bearers are called by number and trusted as their listener says.
+    /// Accepts any of these secrets. Callers are identified by index and have the trust level of the listener.
     pub fn bearer<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Auth {
         let token = |(number, secret): (usize, &str)| Token::new(&(number + 1).to_string(), secret, None);
         Auth::tokens(secrets.into_iter().enumerate().map(token))
@@ -101,7 +101,7 @@ impl Auth {
         Auth::Ask(Arc::new(Tokens::new(tokens)))
     }
 
-    /// What can be told at once.
+    /// Authenticates without waiting.
     pub(crate) fn look(&self, headers: &HeaderMap) -> Presented {
         let Auth::Ask(authority) = self else { return Presented::NotAsked };
         match token(headers) {
@@ -110,7 +110,7 @@ impl Auth {
         }
     }
 
-    /// What can be told after a while.
+    /// Authenticates, and waits if necessary.
     pub(crate) async fn find_out(&self, headers: &HeaderMap) -> Presented {
         let Auth::Ask(authority) = self else { return Presented::NotAsked };
         match token(headers) {
@@ -131,7 +131,7 @@ impl Auth {
 fn token(headers: &HeaderMap) -> Result<&str, Presented> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
     let Some(value) = values.next() else { return Err(Presented::Missing) };
-    // Two would let whoever stands before us and us read different ones.
+    // With two headers, a proxy in front of this server could use a different one.
     if values.next().is_some() {
         return Err(Presented::Wrong("send one `Authorization` header"));
     }

@@ -1,4 +1,4 @@
-//! Secrets that name their bearers, kept as digests.
+//! Named tokens, stored as digests.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use crate::standing::Standing;
 use crate::transport::RateLimit;
 use crate::trust::TrustLevel;
 
-/// A secret that names its bearer. Only its digest is kept: secrets are long and random, so one round of a fast hash
-/// cannot be undone, and every request can afford it.
+/// A named token. Only the digest of the secret is stored: secrets are long and random, so a single round of a fast
+/// hash is irreversible, and cheap enough for every request.
 #[derive(Clone)]
 pub struct Token {
     digest: [u8; 32],
@@ -27,18 +27,18 @@ pub struct Tokens {
 }
 
 impl Token {
-    /// `name` is what logs and the audit call the bearer. Its trust counts wherever the call comes from; `None` leaves
-    /// it to the listener.
+    /// `name` is the caller in logs and the audit log. `trust` applies on all listeners; with `None`, the level depends
+    /// on the listener.
     pub fn new(name: &str, secret: &str, trust: Option<TrustLevel>) -> Token {
         Token::secret(name, secret, Standing::new(trust))
     }
 
-    /// For one whose standing others share.
+    /// A token whose standing is shared with further tokens.
     pub fn secret(name: &str, secret: &str, standing: Standing) -> Token {
         Token::of_digest(name, Sha256::digest(secret).into(), standing)
     }
 
-    /// For a secret that only its bearer knows any more.
+    /// A token with a stored digest; only its caller has the secret.
     pub fn of_digest(name: &str, digest: [u8; 32], standing: Standing) -> Token {
         let identity = format!("token:{name}").into();
         Token { digest, holder: Holder { identity, standing, grant: None, rate_limit: None } }
@@ -71,7 +71,8 @@ impl Tokens {
 }
 
 impl Authority for Tokens {
-    /// Time tells nothing of a secret: it depends on digests alone, and nobody can make one that resembles another.
+    /// Response times reveal nothing about a secret: they depend on digests only, and an attacker cannot construct a
+    /// secret with a similar digest.
     fn look(&self, token: &str) -> Verdict {
         let presented: [u8; 32] = Sha256::digest(token).into();
         match self.by_digest.get_key_value(&presented) {

@@ -1,4 +1,5 @@
-//! The folder that a drill happens in. It is gone in the end; one that a drill left which was killed is removed by the next.
+//! Temporary folder of a drill. It is deleted at the end; the folder of a drill that was killed is deleted by the next
+//! one.
 
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io;
@@ -12,23 +13,24 @@ use crate::cli::knowledge::failure::Failure;
 use crate::cli::one_line;
 use crate::free_space::free_bytes;
 
-/// A folder that nobody removes while this is there.
+/// A locked folder: no other drill deletes it while this value exists.
 pub(super) struct Folder {
     folder: TempDir,
     unfinished: Unfinished,
-    /// Locked for as long as the drill runs: so it is told from one that was left.
+    /// Locked during the drill, which distinguishes the folder from an abandoned one.
     _in_use: File,
 }
 
-/// How the names of such folders begin.
+/// Prefix of the folder names.
 const BEGINNING: &str = "corbie-drill-";
-/// The file in it that is locked.
+/// Name of the lock file in the folder.
 const IN_USE: &str = "in-use.lock";
-/// The backup in it; SQLite may have put files beside it.
+/// The backup. SQLite may create further files with this prefix.
 pub(super) const BACKUP: &str = "backup.db";
-/// What the backup is brought back to.
+/// Folder of the restored knowledge base.
 pub(super) const RESTORED: &str = "knowledge";
-/// How often a folder is made: another drill may take one that is not locked yet for one that was left.
+/// Number of attempts to create a folder: another drill may delete a folder that is not locked yet, as if it were
+/// abandoned.
 const TRIES: u32 = 10;
 
 impl Folder {
@@ -52,7 +54,7 @@ impl Folder {
         self.folder.path()
     }
 
-    /// Removes everything.
+    /// Removes the folder and its content.
     pub(super) fn remove(self) -> io::Result<()> {
         let Folder { folder, unfinished, .. } = self;
         place::remove(folder.path())?;
@@ -61,12 +63,13 @@ impl Folder {
     }
 }
 
-/// Removes what drills have left that were killed. What cannot be removed stays: whoever has no room for it is told so.
+/// Deletes abandoned folders of drills that were killed. Ignores errors: if the disk space is insufficient, a later
+/// check reports it.
 pub(super) fn sweep(within: &Path) {
     let Ok(entries) = std::fs::read_dir(within) else { return };
     for entry in entries.flatten() {
         let is_of_a_drill = entry.file_name().to_string_lossy().starts_with(BEGINNING);
-        // Its metadata are those of a link, not of what that leads to.
+        // The metadata are those of a symbolic link itself, not of its target.
         if is_of_a_drill
             && entry.metadata().is_ok_and(|found| found.is_dir() && is_ours(&found))
             && holds_nothing_else(&entry.path())
@@ -77,7 +80,7 @@ pub(super) fn sweep(within: &Path) {
     }
 }
 
-/// Whether a folder has what drills make, and nothing that anybody else may have put there.
+/// Whether a folder contains only files that drills create.
 fn holds_nothing_else(folder: &Path) -> bool {
     let Ok(entries) = std::fs::read_dir(folder) else { return false };
     let names: Option<Vec<String>> = entries.map(|entry| entry.ok()?.file_name().into_string().ok()).collect();
@@ -87,7 +90,7 @@ fn holds_nothing_else(folder: &Path) -> bool {
     })
 }
 
-/// Fails where there is less room in a folder than is needed, before anything is written.
+/// Fails if the free space of a folder is insufficient, before anything is written.
 pub(super) fn has_room(within: &Path, needed: u64) -> Result<(), Failure> {
     match free_bytes(within) {
         Some(free) if free < needed => {
@@ -97,7 +100,7 @@ pub(super) fn has_room(within: &Path, needed: u64) -> Result<(), Failure> {
     }
 }
 
-/// Says that a folder is in use. Fails where another drill says so, or has removed it meanwhile.
+/// Locks a folder. Fails if another drill has locked or deleted it.
 fn lock(folder: &Path) -> io::Result<File> {
     let path = folder.join(IN_USE);
     let file = OpenOptions::new().write(true).create(true).truncate(false).open(&path)?;
@@ -105,11 +108,11 @@ fn lock(folder: &Path) -> io::Result<File> {
         TryLockError::WouldBlock => io::ErrorKind::WouldBlock.into(),
         TryLockError::Error(error) => error,
     })?;
-    // Whoever removes a folder has it locked: it may be gone when we are let in.
+    // The previous owner of the lock may have deleted the folder.
     path.symlink_metadata().map(|_| file)
 }
 
-/// In a folder for everybody, others may have drills of their own, or what looks like them.
+/// In a shared folder such as `/tmp`, other users may have drills, or folders with similar names.
 #[cfg(unix)]
 fn is_ours(found: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(found) == rustix::process::geteuid().as_raw()

@@ -1,4 +1,4 @@
-//! What a drill did and what came of it, for people and for programs.
+//! Result of a drill, as text and JSON.
 
 use std::io::Write;
 use std::time::Duration;
@@ -9,11 +9,11 @@ use super::super::{counted, write_problems};
 use crate::cli::knowledge::size;
 use crate::knowledge::store::Report;
 
-/// What was done, and what came of it.
+/// Measurements and findings of a drill.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) size_bytes: u64,
-    /// None where the backup was there before.
+    /// `None` if an existing backup was tried.
     pub(super) backup: Option<Duration>,
     pub(super) restore: Duration,
     pub(super) check: Duration,
@@ -23,11 +23,11 @@ pub(super) struct Outcome {
     pub(super) tasks_open: u64,
     pub(super) asked: usize,
     pub(super) found: usize,
-    /// A sentence for each thing that is not as it was.
+    /// One sentence per difference.
     pub(super) problems: Vec<String>,
 }
 
-/// What to do about a backup that does not come back whole.
+/// Advice for a backup that cannot be restored completely.
 const NEXT: &str = "do not rely on this backup: run `corbie knowledge check`, make another one, and try that";
 
 impl Outcome {
