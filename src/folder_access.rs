@@ -1,18 +1,27 @@
 //! Whether a folder can be trusted with private data: who owns it, and who else can write to it (S-14).
 //!
-//! Who can write to the storage folder can put a database, a socket or links there that corbie then uses. So a folder that
-//! others can write to is refused; an empty one is made private instead, as there is nothing in it yet. The owner is this
-//! user or root, who can do everything anyway. Root may use the folder of any user: an administrator looks after the data of
-//! users, and root in a container gets folders of the machine. The group may write where it is the owner's own, with the same
-//! number: many systems give every user such a group, and Kubernetes makes the folders of a volume writable for it.
+//! An account with write permission can put a database, a socket or links into the storage folder, which corbie then
+//! uses. Therefore a folder that is writable for other accounts is refused; an empty one is made private instead,
+//! because it contains nothing yet. The owner must be this user or root, who has every permission anyway. Root may use
+//! the folder of any user: an administrator manages the data of users, and root in a container gets folders of the
+//! host.
 //!
-//! A parent folder that others can write to is reported and not refused. They can put a folder of their own in the place of
-//! ours, but that folder is theirs, and so it is refused.
+//! The group may write if no other account is in it, see [`accounts`]: many systems create a group per user, and
+//! Kubernetes gives volumes to root and to a group (`fsGroup`) of the pod's processes.
+//!
+//! A parent folder that is writable for other accounts is reported and not refused. They can replace our folder, but
+//! they own the replacement, and so it is refused.
+
+mod accounts;
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why a folder is not used.
+pub(crate) use accounts::Membership;
+#[cfg(unix)]
+use accounts::{Accounts, Users};
+
+/// Why a folder cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(
@@ -27,16 +36,28 @@ pub enum Error {
         .folder.display()
     )]
     Writable { folder: PathBuf, mode: u32 },
+    #[error(
+        "other users can write to the folder `{0}` (mode {mode:04o}), as {reason}; make sure that the files in it are yours, \
+         then run `chmod g-w '{0}'`, or use a group that no other account is in (in Kubernetes, an `fsGroup` of its own)",
+        .folder.display()
+    )]
+    SharedGroup { folder: PathBuf, mode: u32, reason: Membership },
+    #[error(
+        "`{}` is a symbolic link, and corbie follows none in its storage folder; replace it by its target, or set \
+         `knowledge.storage_path` to the folder of the target",
+        .path.display()
+    )]
+    Link { path: PathBuf },
     #[error("`{}`: {error}; check the path and its permissions", .folder.display())]
     Io { folder: PathBuf, error: io::Error },
 }
 
-/// Makes the folder unless it is there, and a writable one private if it is empty.
+/// Creates a missing folder, and makes an empty writable one private.
 #[cfg(unix)]
 pub(crate) fn prepare(folder: &Path) -> Result<(), Error> {
     crate::private_folder::private_folder(folder).map_err(failed(folder))?;
     match check(folder) {
-        Err(Error::Writable { .. }) => make_private(folder)?,
+        Err(refused @ (Error::Writable { .. } | Error::SharedGroup { .. })) => make_private(folder, refused)?,
         checked => checked?,
     }
     for parent in exposed_parents(folder) {
@@ -49,7 +70,7 @@ pub(crate) fn prepare(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether what is in the folder can be trusted.
+/// Whether the content of the folder can be trusted.
 #[cfg(unix)]
 pub(crate) fn check(folder: &Path) -> Result<(), Error> {
     use std::os::unix::fs::MetadataExt;
@@ -58,55 +79,54 @@ pub(crate) fn check(folder: &Path) -> Result<(), Error> {
     if !may_own(own_user(), owner) {
         return Err(Error::ForeignOwner { folder: folder.to_owned(), owner });
     }
-    match is_shared(mode, owner, found.gid()) {
-        true => Err(Error::Writable { folder: folder.to_owned(), mode }),
-        false => Ok(()),
+    const WORLD_WRITABLE: u32 = 0o002;
+    const GROUP_WRITABLE: u32 = 0o020;
+    if mode & WORLD_WRITABLE != 0 {
+        return Err(Error::Writable { folder: folder.to_owned(), mode });
     }
+    if mode & GROUP_WRITABLE != 0 {
+        let shared = |reason| Error::SharedGroup { folder: folder.to_owned(), mode, reason };
+        Accounts::read().must_be_private(found.gid(), &Users::of(owner)).map_err(shared)?;
+    }
+    Ok(())
 }
 
-/// The user as which this process acts.
+/// Effective user of this process.
 #[cfg(unix)]
 pub(crate) fn own_user() -> u32 {
     rustix::process::geteuid().as_raw()
 }
 
-/// Whether a folder of this owner is used by this user.
+/// Whether this user accepts a folder of this owner.
 #[cfg(unix)]
 fn may_own(user: u32, owner: u32) -> bool {
     const ROOT: u32 = 0;
     user == ROOT || owner == user || owner == ROOT
 }
 
-/// Whether other users can write: everybody, or a group that is not the owner's own. That of root has other members in some
-/// containers.
+/// Makes a folder private if it is empty. Otherwise returns `refused`.
 #[cfg(unix)]
-fn is_shared(mode: u32, owner: u32, group: u32) -> bool {
-    const ROOT: u32 = 0;
-    let is_own_group = group == owner && group != ROOT;
-    mode & 0o002 != 0 || (mode & 0o020 != 0 && !is_own_group)
-}
-
-#[cfg(unix)]
-fn make_private(folder: &Path) -> Result<(), Error> {
+fn make_private(folder: &Path, refused: Error) -> Result<(), Error> {
     use std::fs::{File, Permissions};
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
-    // One handle, as others can still put another folder in its place.
+    // One handle, because the folder can be replaced between two operations on its path.
     let opened = File::open(folder).map_err(failed(folder))?;
     let before = opened.metadata().map_err(failed(folder))?.mode() & 0o7777;
-    let shared = || Error::Writable { folder: folder.to_owned(), mode: before };
-    // Private first: what is in it now cannot change any more. Who may not do that does not own it.
-    opened.set_permissions(Permissions::from_mode(0o700)).map_err(|_| shared())?;
+    // Private first, so that the content cannot change after the check. Only the owner can change permissions.
+    if opened.set_permissions(Permissions::from_mode(0o700)).is_err() {
+        return Err(refused);
+    }
     let is_empty = folder.read_dir().map_err(failed(folder))?.next().is_none();
     if !is_empty {
         opened.set_permissions(Permissions::from_mode(before)).map_err(failed(folder))?;
-        return Err(shared());
+        return Err(refused);
     }
     check(folder)?;
     tracing::info!(folder = %folder.display(), "made the empty storage folder private");
     Ok(())
 }
 
-/// Parent folders in which everybody can rename entries of others.
+/// Parent folders in which every account can rename entries of other accounts.
 #[cfg(unix)]
 fn exposed_parents(folder: &Path) -> Vec<PathBuf> {
     use std::os::unix::fs::MetadataExt;
@@ -152,14 +172,6 @@ mod tests {
         assert!(may_own(1000, 1000) && may_own(1000, 0));
         assert!(!may_own(1000, 1001));
         assert!(may_own(0, 0) && may_own(0, 1000), "root can do everything anyway");
-        for group in [0, 100, 1000] {
-            assert!([0o700, 0o755, 0o2750, 0o1500].into_iter().all(|mode| !is_shared(mode, 1000, group)));
-            assert!([0o707, 0o777, 0o1777].into_iter().all(|mode| is_shared(mode, 1000, group)));
-        }
-        for mode in [0o770, 0o775, 0o2770] {
-            assert!(is_shared(mode, 1000, 100) && is_shared(mode, 1000, 0) && is_shared(mode, 0, 0));
-            assert!(!is_shared(mode, 1000, 1000), "the group of the user alone");
-        }
     }
 
     #[test]

@@ -1,10 +1,10 @@
-//! Folders and files that nobody but their owner can look into (S-14).
+//! Folders and files that only their owner can read (S-14).
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
-/// Makes a folder, and those it is in, unless they are there.
+/// Creates a folder and its parents if they are missing.
 pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = DirBuilder::new();
     builder.recursive(true);
@@ -13,11 +13,14 @@ pub(crate) fn private_folder(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Opens a file for writing, and makes it unless it is there.
+/// Opens a file for writing; creates it if missing. A symbolic link is not followed.
 pub(crate) fn private_file(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    {
+        use std::os::unix::fs::OpenOptionsExt;
+        options.mode(0o600).custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed());
+    }
     options.open(path)
 }

@@ -10,6 +10,7 @@ use crate::config::knowledge::Knowledge;
 use crate::folder_access;
 use crate::free_space::free_bytes;
 use crate::knowledge::kept;
+use crate::knowledge::store::Error;
 use crate::knowledge::store::sqlite::{self, Glance, Store};
 
 /// Below this, adding documents soon fails.
@@ -64,7 +65,8 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     if settings.store.is_some() {
         return findings;
     }
-    if let Err(error) = Store::must_not_be_missing(storage, kept::index_there(settings, storage).as_deref()) {
+    let index = kept::index_there(settings, storage);
+    if let Err(error) = Store::must_not_be_missing(storage, index.as_deref()) {
         findings
             .problem(error.to_string(), "restore a backup, or delete the index to start with an empty knowledge base");
         return findings;
@@ -74,18 +76,20 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
         return findings;
     }
     #[cfg(unix)]
-    if let Err(error @ (folder_access::Error::ForeignOwner { .. } | folder_access::Error::Writable { .. })) =
-        folder_access::check(storage)
+    if let Err(error) = folder_access::check(storage)
+        && !matches!(error, folder_access::Error::Io { .. })
     {
         findings.problem(error.to_string(), "make the folder private to the user that corbie runs as");
         return findings;
     }
-    match sqlite::glance(storage, limit) {
+    match sqlite::glance(storage, index.as_deref(), limit) {
         Ok(Glance::Whole) => findings.ok("the database opens and is whole"),
         Ok(Glance::Unfinished) => findings.note(
             format!("the database opens; looking whether it is whole was not finished within {} s", limit.as_secs()),
             "run `corbie knowledge check`, which takes as long as it needs",
         ),
+        Err(error @ Error::OtherStore { .. }) => findings
+            .problem(error.to_string(), "restore a backup, or delete the index to use the database that is there"),
         Err(error) => findings.problem(
             error.to_string(),
             "run `corbie knowledge check`; `corbie knowledge repair` saves what can be saved",

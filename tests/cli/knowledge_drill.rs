@@ -215,7 +215,7 @@ fn a_drill_leaves_a_knowledge_base_of_an_older_version_as_it_is() {
         .execute_batch(
             "ALTER TABLE chunks DROP COLUMN stretches; ALTER TABLE chunks DROP COLUMN checksum;
              ALTER TABLE documents DROP COLUMN checksum; ALTER TABLE pages DROP COLUMN checksum;
-             ALTER TABLE vectors DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 5;",
+             ALTER TABLE vectors DROP COLUMN checksum; ALTER TABLE bases DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 5;",
         )
         .unwrap();
     drop(connection);

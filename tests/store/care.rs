@@ -276,11 +276,11 @@ async fn a_glance_ends_with_its_time() {
     let folder = folder();
     filled(folder.path(), 20).await;
     let long = Duration::from_secs(600);
-    assert_eq!(glance(folder.path(), Duration::ZERO).unwrap(), Glance::Unfinished);
-    assert_eq!(glance(folder.path(), long).unwrap(), Glance::Whole);
+    assert_eq!(glance(folder.path(), None, Duration::ZERO).unwrap(), Glance::Unfinished);
+    assert_eq!(glance(folder.path(), None, long).unwrap(), Glance::Whole);
     let length = fs::metadata(database(folder.path())).unwrap().len();
     spoil(&database(folder.path()), length / 2, 8192);
-    assert!(matches!(glance(folder.path(), long), Err(Error::Corrupt(_))));
+    assert!(matches!(glance(folder.path(), None, long), Err(Error::Corrupt(_))));
 }
 
 #[tokio::test]

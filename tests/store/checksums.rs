@@ -103,6 +103,8 @@ async fn sixty_random_bit_flips_in_rows_are_all_detected() {
         ("documents", "date_added", "INTEGER"),
         ("documents", "sha256", "BLOB"),
         ("documents", "checksum", "INTEGER"),
+        ("bases", "name", "TEXT"),
+        ("bases", "created", "INTEGER"),
     ];
     let mut chance = Chance::new(60);
     let mut missed = Vec::new();
@@ -194,6 +196,9 @@ async fn a_repair_keeps_what_is_intact_and_names_documents_that_lost_something()
     assert_eq!(names(&repaired.loss.incomplete), ["0.pdf", "1.pdf", "2.pdf", "3.pdf"]);
     assert_eq!(names(&repaired.loss.lost), ["4.pdf"], "its row cannot be read");
     assert_eq!((repaired.documents, repaired.set_aside), (5, None));
+    let copy = Connection::open(repaired.copy.expect("a copy from before the repair")).unwrap();
+    let documents: i64 = copy.query_row("SELECT count(*) FROM documents", [], |row| row.get(0)).unwrap();
+    assert_eq!(documents, 6);
     let store = open(folder.path());
     assert!(store.check().await.unwrap().is_sound());
     assert_ne!(store.history(), history, "indexes are built again");
@@ -222,7 +227,7 @@ async fn rows_of_an_older_version_get_checksums_in_the_background_and_are_checke
         folder.path(),
         "ALTER TABLE documents DROP COLUMN checksum; ALTER TABLE pages DROP COLUMN checksum;
          ALTER TABLE chunks DROP COLUMN checksum; ALTER TABLE vectors DROP COLUMN checksum;
-         DROP TABLE unchecked; PRAGMA user_version = 6;",
+         ALTER TABLE bases DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 6;",
     );
     let store = open(folder.path());
     let unchecked = || -> i64 {

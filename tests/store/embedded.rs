@@ -4,6 +4,7 @@
 mod care;
 mod changes;
 mod checksums;
+mod damaged_log;
 mod files;
 mod loading;
 mod migration_copies;

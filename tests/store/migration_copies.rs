@@ -16,7 +16,7 @@ fn downgrade(folder: &Path) {
         .execute_batch(
             "ALTER TABLE documents DROP COLUMN checksum; ALTER TABLE pages DROP COLUMN checksum;
              ALTER TABLE chunks DROP COLUMN checksum; ALTER TABLE vectors DROP COLUMN checksum;
-             DROP TABLE unchecked; PRAGMA user_version = 6;",
+             ALTER TABLE bases DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 6;",
         )
         .unwrap();
 }
@@ -88,7 +88,7 @@ async fn many_processes_that_open_at_once_make_one_copy_and_old_copies_are_remov
     assert_eq!(documents(&folder.path().join("knowledge.db.schema-6")), (1, 6));
 }
 
-/// A database that was restored from an old backup beside copies of later migrations.
+/// A database that was restored from an old backup into a folder with copies of later migrations.
 #[tokio::test]
 async fn the_copy_of_this_migration_is_kept_beside_copies_with_higher_schema_versions() {
     let folder = folder();
@@ -115,7 +115,7 @@ async fn a_copy_that_cannot_be_made_is_an_error_where_it_is_required() {
     let folder = folder();
     put(&open(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
-    // A folder with a file in it stands in the way.
+    // A non-empty folder has the name of the copy.
     fs::create_dir_all(folder.path().join("knowledge.db.schema-6/in-the-way")).unwrap();
     let with = |migration_copy| Store::open(folder.path(), Options { migration_copy, ..Options::default() });
     let error = with(MigrationCopy::Required).unwrap_err();

@@ -23,8 +23,8 @@ struct Version {
     rows: &'static str,
 }
 
-/// All of them, the first one first. Whoever adds a version adds its rows here.
-const VERSIONS: [Version; 7] = [
+/// All schema versions, oldest first. A new version needs a new row.
+const VERSIONS: [Version; 8] = [
     Version {
         migration: include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql"),
         released: "c7dd3290159273c0087d8d6671fa84335b79ea4d75e2634f14f0e27be7b01b53",
@@ -100,6 +100,11 @@ const VERSIONS: [Version; 7] = [
         released: "cd1304666acf6cf26dc22b1b9fe0aca57d4cedc12086473e33aa61a37bd56265",
         rows: "UPDATE vectors SET checksum = -1166505395 WHERE chunk = 2;",
     },
+    Version {
+        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0008_base_checksums.sql"),
+        released: "d43f863c4bff88320abab4352d014d203ec910b9fa34c8e2bb3cd9f1b2a4a39d",
+        rows: "",
+    },
 ];
 
 /// Writes a file as this version did.
@@ -172,7 +177,8 @@ async fn a_file_of_any_version_is_brought_up_to_date_with_all_that_is_in_it() {
         drop(open(folder.path()));
         assert_eq!(version_of(&path), VERSION, "from version {version}");
         let after = contents(&Connection::open(&path).unwrap());
-        for column in &before {
+        // Tables that get checksums with a later version are added there.
+        for column in before.iter().filter(|(table, ..)| table != "unchecked") {
             assert!(after.contains(column), "from version {version}: {column:?}");
         }
         let store = open(folder.path());

@@ -29,6 +29,13 @@ pub enum Error {
         .index.display()
     )]
     Missing { index: PathBuf },
+    /// The database file was replaced.
+    #[error(
+        "the index in `{}` belongs to another knowledge base than the database `knowledge.db`, which may have been replaced; \
+         restore a backup with `corbie knowledge restore FILE`, or delete that folder to use the database that is there",
+        .index.display()
+    )]
+    OtherStore { index: PathBuf },
     #[error(
         "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
     )]
@@ -57,7 +64,7 @@ pub enum Error {
     DocumentGone,
     #[error("{bound} tasks wait already; try again when some of them have ended")]
     TooManyTasks { bound: u64 },
-    /// Others can write to the folder, or it is theirs.
+    /// The folder is writable for another user, or owned by one.
     #[error(transparent)]
     Exposed(crate::folder_access::Error),
     #[error("there is a file `{}` already; name one that does not exist", .0.display())]
@@ -80,6 +87,7 @@ impl Error {
             Error::Corrupt(_) => "storage_corrupt",
             Error::Damaged { .. } => "document_damaged",
             Error::Missing { .. } => "storage_missing",
+            Error::OtherStore { .. } => "storage_mismatch",
             Error::Newer { .. } => "storage_newer",
             Error::Foreign => "storage_foreign",
             Error::NoCopy(_) => "storage_not_copied",
@@ -97,7 +105,7 @@ impl Error {
         }
     }
 
-    /// Whether the same call may succeed in a moment.
+    /// Whether a retry may succeed.
     pub fn retryable(&self) -> bool {
         self.passes() || matches!(self, Error::TooManyTasks { .. })
     }
@@ -116,7 +124,7 @@ impl Error {
         }
     }
 
-    /// Failures to make a folder are what they would be for any file in it.
+    /// Converts an error of creating a folder to the error for a file in it.
     pub(crate) fn folder(error: crate::folder_access::Error) -> Error {
         match error {
             // A file is where the folder should be.

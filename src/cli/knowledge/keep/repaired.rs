@@ -1,18 +1,19 @@
-//! What a repair has done, and which documents are to be added again.
+//! Report of a repair, with the documents to add again.
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::super::counted;
 use crate::cli::one_line;
-use crate::knowledge::store::sqlite::{Loss, LostDocument, Repaired};
+use crate::knowledge::store::sqlite::{LogLoss, Loss, LostDocument, Repaired};
 
-/// What to do where nothing could be read.
+/// Advice if no data could be recovered.
 const UNREADABLE: &str = "nothing of the file could be read, and the knowledge base is empty now; restore a backup with \
     `corbie knowledge restore FILE`, or add the documents again";
 
-/// For programs.
+/// The report as JSON.
 pub(super) fn described(repaired: &Repaired) -> Value {
     let Loss { incomplete, lost, unnamed } = &repaired.loss;
     let documents = |documents: &[LostDocument]| -> Vec<Value> {
@@ -22,6 +23,8 @@ pub(super) fn described(repaired: &Repaired) -> Value {
         "success": !repaired.unreadable,
         "problems": repaired.problems,
         "set_aside": repaired.set_aside,
+        "copy": repaired.copy,
+        "logs": repaired.logs.iter().map(log_loss).collect::<Vec<_>>(),
         "documents": repaired.documents,
         "chunks": repaired.chunks,
         "incomplete": documents(incomplete),
@@ -35,7 +38,11 @@ pub(super) fn described(repaired: &Repaired) -> Value {
     told
 }
 
-/// For people: each document that lost something has a line.
+fn log_loss(log: &LogLoss) -> Value {
+    json!({ "copy": log.copy, "applied": log.applied, "lost": log.lost })
+}
+
+/// The report as text, with a line for each document that lost data.
 pub(super) fn write(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> {
     super::write_problems(&repaired.problems, out)?;
     let (documents, chunks) = (counted(repaired.documents, "document"), counted(repaired.chunks, "chunk"));
@@ -56,13 +63,24 @@ pub(super) fn write(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> 
     if !(incomplete.is_empty() && lost.is_empty()) {
         writeln!(out, "add them again: corbie add PATH")?;
     }
+    for log in &repaired.logs {
+        let lost = counted(log.lost, "change");
+        writeln!(out, "{lost} lost with the write-ahead log, of which a copy is {}", shown(&log.copy))?;
+    }
+    if let Some(copy) = &repaired.copy {
+        writeln!(out, "a copy from before the repair is {}", shown(copy))?;
+    }
     match &repaired.set_aside {
-        Some(aside) => writeln!(out, "the damaged file is kept as {}", one_line(&aside.display().to_string())),
+        Some(aside) => writeln!(out, "the damaged file is kept as {}", shown(aside)),
         None => Ok(()),
     }
 }
 
-/// The file, and where it stood.
+fn shown(path: &Path) -> String {
+    one_line(&path.display().to_string())
+}
+
+/// The file, and its position.
 fn place(document: &LostDocument) -> String {
     let filename = one_line(&document.filename);
     match &document.path {

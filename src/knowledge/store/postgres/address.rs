@@ -47,6 +47,10 @@ impl Address {
         let wrong = |why: String| {
             format!("must be the address of a PostgreSQL database, such as `postgres://user:password@host/name`: {why}")
         };
+        // A relative path would name a file in the working folder, which may be untrusted.
+        if roots.as_ref().is_some_and(|roots| !roots.is_absolute()) {
+            return Err(wrong("`sslrootcert` must be an absolute path".to_owned()));
+        }
         if !text.starts_with("postgres://") && !text.starts_with("postgresql://") {
             return Err(wrong("it begins with something else".to_owned()));
         }

@@ -9,7 +9,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::check;
 use super::checksum;
 use super::files::{self, Files};
-use super::{Store, connection, schema};
+use super::{Store, connection, damaged_log, index_binding, schema};
 use crate::knowledge::date;
 use crate::knowledge::document::DocumentId;
 use crate::knowledge::store::{Error, Report};
@@ -33,22 +33,19 @@ impl Store {
         let files = Files::of(folder);
         files.create_folders()?;
         let _alone = files.alone()?;
+        damaged_log::preserve(&files)?;
         let new = unused(&files, "restoring");
         files::create_private(&new)?;
         let restored = sound(from).and_then(|source| copy(&source, &new)).and_then(|()| begin_history(&new));
-        match restored.and_then(|()| replace(&files, &new, "before-restore")) {
-            Ok(aside) => Ok(aside),
-            Err(error) => {
-                discard(&new);
-                Err(error)
-            }
-        }
+        let aside = restored.and_then(|()| replace(&files, &new, "before-restore")).inspect_err(|_| discard(&new))?;
+        damaged_log::acknowledge(&files)?;
+        Ok(aside)
     }
 }
 
 /// Copies the snapshot of one transaction into a new file.
 pub(super) fn write(source: &Connection, to: &Path) -> Result<(), Error> {
-    files::create_private(to)?;
+    drop(files::create_private(to)?);
     copy(source, to).inspect_err(|_| discard(to))
 }
 
@@ -77,7 +74,7 @@ pub(super) fn sound(from: &Path) -> Result<Connection, Error> {
 
 /// Copies a whole database into an empty file and syncs it to disk. The copy is a single file without a WAL.
 fn copy(source: &Connection, to: &Path) -> Result<(), Error> {
-    let mut target = Connection::open_with_flags(to, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let mut target = connection::open_file(to, OpenFlags::empty())?;
     target.busy_timeout(PATIENCE)?;
     Backup::new(source, &mut target)?.run_to_completion(STEP, Duration::ZERO, None)?;
     target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
@@ -91,6 +88,7 @@ fn begin_history(new: &Path) -> Result<(), Error> {
     let mut connection = connection::writer(new, PATIENCE)?;
     schema::migrate(&mut connection)?;
     schema::renew_history(&connection)?;
+    index_binding::permit_any(&connection)?;
     connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     connection.close().map_err(|(_, error)| error.into())
 }
@@ -106,15 +104,18 @@ pub(super) fn replace(files: &Files, new: &Path, why: &str) -> Result<Option<Pat
         let _ =
             connection::writer(database, PATIENCE).map(|connection| super::clear::shrink_log(&connection, PATIENCE));
         if std::fs::hard_link(database, aside).is_err() {
-            std::fs::copy(database, aside).map_err(Error::io(aside))?;
+            files::copy(database, aside)?;
         }
-        // A remaining WAL belongs to the old file and would corrupt the new one.
-        for ending in ["-wal", "-shm"] {
-            let log = Files::beside(database, ending);
-            if log.exists() {
-                std::fs::rename(&log, Files::beside(aside, ending)).map_err(Error::io(&log))?;
-            }
-        }
+    }
+    // A remaining WAL belongs to the old file and would corrupt the new one. Without the old file it has been copied.
+    for ending in ["-wal", "-shm"] {
+        let log = Files::beside(database, ending);
+        let moved = match &aside {
+            _ if std::fs::symlink_metadata(&log).is_err() => continue,
+            Some(aside) => std::fs::rename(&log, Files::beside(aside, ending)),
+            None => std::fs::remove_file(&log),
+        };
+        moved.map_err(Error::io(&log))?;
     }
     std::fs::rename(new, database).map_err(Error::io(database))?;
     files::sync(&files.folder)?;
@@ -127,7 +128,7 @@ pub(super) fn unused(files: &Files, why: &str) -> PathBuf {
 }
 
 /// A file name next to the database for the preserved file, with date and time.
-fn dated(files: &Files, why: &str) -> PathBuf {
+pub(super) fn dated(files: &Files, why: &str) -> PathBuf {
     // Some systems do not allow a colon in a file name.
     let name = format!(".{why}-{}", date::shown(date::now()).replace(':', "-"));
     let first = Files::beside(&files.database, &name);

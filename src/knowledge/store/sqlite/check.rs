@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use rusqlite::{Connection, ErrorCode, Transaction};
 
 use super::files::Files;
-use super::{Store, checksum, connection, schema, vectors, wal};
+use super::{Store, checksum, connection, damaged_log, index_binding, schema, vectors, wal};
 use crate::knowledge::store::{Error, Report};
 
 /// Result of a quick check that found no problem.
@@ -29,13 +29,15 @@ type Look = fn(&Connection, &mut Report) -> Result<(), Error>;
 impl Store {
     /// Reads the whole file and reports problems. Other processes may use the store concurrently.
     pub async fn check(&self) -> Result<Report, Error> {
-        let (database, log_damage) = (self.0.files.database.clone(), self.0.log_damage);
+        let files = self.0.files.clone();
         let work = move |transaction: &Transaction<'_>| {
             let mut report = check(transaction);
-            if let Some(damage) = log_damage.or_else(|| wal::damage(&database)) {
-                report.problems.insert(0, format!("{damage}; restore a backup, or add the files again"));
-                report.problems.truncate(PROBLEMS);
-            }
+            let lock = files.setting_up()?;
+            lock.lock().map_err(Error::io(&files.folder))?;
+            damaged_log::preserve(&files)?;
+            let logs = damaged_log::unreported(&files);
+            report.problems.splice(0..0, logs.iter().map(ToString::to_string));
+            report.problems.truncate(PROBLEMS);
             Ok(report)
         };
         self.read(work).await
@@ -43,15 +45,21 @@ impl Store {
 }
 
 /// Quick check: whether the database of a folder can be opened and its pages are consistent. Changes nothing, is
-/// faster than [`Store::check`], and blocks on disk I/O. SQLite stops when `limit` is reached.
-pub fn glance(folder: &Path, limit: Duration) -> Result<Glance, Error> {
-    let database = Files::of(folder).database;
+/// faster than [`Store::check`], and blocks on disk I/O. SQLite stops when `limit` is reached. `index` is an index of
+/// documents that the file must contain.
+pub fn glance(folder: &Path, index: Option<&Path>, limit: Duration) -> Result<Glance, Error> {
+    let files = Files::of(folder);
     // Before SQLite opens the file: closing the last connection removes the WAL.
-    if let Some(damage) = wal::damage(&database) {
+    if let Some(damage) = wal::damage(&files.database) {
         return Err(Error::Corrupt(damage.to_string()));
     }
-    let mut connection = connection::reader(&database, PATIENCE)?;
-    schema::version(&connection)?;
+    if let Some(log) = damaged_log::unreported(&files).last() {
+        return Err(Error::Corrupt(log.to_string()));
+    }
+    let mut connection = connection::reader(&files.database, PATIENCE)?;
+    if let (1.., Some(index)) = (schema::version(&connection)?, index) {
+        index_binding::check(&connection, index)?;
+    }
     let until = Instant::now() + limit;
     connection.progress_handler(STEPS, Some(move || Instant::now() >= until))?;
     match connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0)) {
@@ -160,8 +168,8 @@ fn checksums(connection: &Connection, report: &mut Report) -> Result<(), Error> 
     }
     for table in checksum::TABLES {
         let unchecked = table.unchecked(connection)?.unwrap_or(0);
-        for checksum::Damaged { rowid, filename } in table.damaged(connection, unchecked, PROBLEMS as i64)? {
-            let of = filename.map(|name| format!(" of `{name}`")).unwrap_or_default();
+        for checksum::Damaged { rowid, label } in table.damaged(connection, unchecked, PROBLEMS as i64)? {
+            let of = label.map(|name| format!(" of `{name}`")).unwrap_or_default();
             let name = table.name;
             report.problems.push(format!("row {rowid} of {name}{of} does not match its checksum"));
         }

@@ -1,8 +1,8 @@
 //! Checksums of stored rows.
 //!
 //! SQLite checks the structure of its file and not the content of rows: a flipped bit in a text stays unnoticed. So
-//! each row of a document has a CRC-32 of its other columns, which detects every single flipped bit. It is computed
-//! when a row is written, and compared when a document is read and by a check of the store.
+//! each row of a base and of a document has a CRC-32 of its other columns, which detects every single flipped bit. It is
+//! computed when a row is written, and compared when a document is read and by a check of the store.
 //!
 //! Rows of files from before schema 7 have no checksum at first. [`record_some`] computes it in the background, in small
 //! transactions; until then such a row counts as intact.
@@ -13,10 +13,11 @@ use rusqlite::functions::FunctionFlags;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::rows;
 use crate::knowledge::store::Error;
 
-/// The schema version that introduced checksums.
-pub(super) const SINCE: usize = 7;
+/// The schema version in which all tables have checksums.
+pub(super) const SINCE: usize = 8;
 
 /// A table with checksums.
 #[derive(Debug, Clone, Copy)]
@@ -24,9 +25,12 @@ pub(super) struct Table {
     pub(super) name: &'static str,
     /// The columns that the checksum covers.
     columns: &'static [&'static str],
-    /// The key of the document that a row belongs to, as SQL.
-    document: &'static str,
+    /// The file name or base name that a row belongs to, as SQL.
+    label: &'static str,
 }
+
+/// Without the key, which the database assigns. A wrong one violates the foreign keys of documents.
+pub(super) const BASES: Table = Table { name: "bases", columns: &["name", "created", "updated"], label: "bases.name" };
 
 pub(super) const DOCUMENTS: Table = Table {
     name: "documents",
@@ -51,26 +55,29 @@ pub(super) const DOCUMENTS: Table = Table {
         "vector_count",
         "warning",
     ],
-    document: "documents.key",
+    label: "documents.filename",
 };
 
-pub(super) const PAGES: Table =
-    Table { name: "pages", columns: &["document", "number", "label", "text"], document: "pages.document" };
+pub(super) const PAGES: Table = Table {
+    name: "pages",
+    columns: &["document", "number", "label", "text"],
+    label: "(SELECT filename FROM documents WHERE key = pages.document)",
+};
 
 /// Without the key, which changes when a document is renamed.
 pub(super) const CHUNKS: Table = Table {
     name: "chunks",
     columns: &["id", "document", "ordinal", "page_first", "page_last", "tokens", "path", "text", "stretches"],
-    document: "chunks.document",
+    label: "(SELECT filename FROM documents WHERE key = chunks.document)",
 };
 
 pub(super) const VECTORS: Table = Table {
     name: "vectors",
     columns: &["dimensions", "windows", "codes"],
-    document: "(SELECT document FROM chunks WHERE key = vectors.chunk)",
+    label: "(SELECT filename FROM chunks JOIN documents ON documents.key = chunks.document WHERE chunks.key = vectors.chunk)",
 };
 
-pub(super) const TABLES: [Table; 4] = [DOCUMENTS, PAGES, CHUNKS, VECTORS];
+pub(super) const TABLES: [Table; 5] = [BASES, DOCUMENTS, PAGES, CHUNKS, VECTORS];
 
 /// Rows per statement, and how long one call of [`record_some`] may hold the write lock.
 const BATCH: u32 = 64;
@@ -82,28 +89,12 @@ pub(super) fn prepare(connection: &Connection) -> Result<(), Error> {
     connection.create_scalar_function("row_checksum", -1, flags, |context| {
         let mut sum = crc32fast::Hasher::new();
         for column in 0..context.len() {
-            add(&mut sum, context.get_raw(column));
+            rows::hash_value(context.get_raw(column), |bytes| sum.update(bytes));
         }
         // Signed, because SQLite needs two more bytes for the upper half of the unsigned range.
         Ok(i64::from(sum.finalize().cast_signed()))
     })?;
     Ok(())
-}
-
-/// Each value with its type and length, so that a changed boundary between two columns changes the sum.
-fn add(sum: &mut crc32fast::Hasher, value: ValueRef<'_>) {
-    let mut bytes = |kind: u8, bytes: &[u8]| {
-        sum.update(&[kind]);
-        sum.update(&(bytes.len() as u64).to_le_bytes());
-        sum.update(bytes);
-    };
-    match value {
-        ValueRef::Null => bytes(0, &[]),
-        ValueRef::Integer(number) => bytes(1, &number.to_le_bytes()),
-        ValueRef::Real(number) => bytes(2, &number.to_le_bytes()),
-        ValueRef::Text(text) => bytes(3, text),
-        ValueRef::Blob(blob) => bytes(4, blob),
-    }
 }
 
 impl Table {
@@ -120,19 +111,19 @@ impl Table {
 
     /// Rows that do not match their checksums. Rows up to `unchecked` may have none.
     pub(super) fn damaged(&self, connection: &Connection, unchecked: i64, limit: i64) -> Result<Vec<Damaged>, Error> {
-        let Table { name, document, .. } = self;
+        let Table { name, label, .. } = self;
         let sql = format!(
-            "SELECT {name}.rowid, (SELECT filename FROM documents AS d WHERE d.key = {document}) FROM {name} \
+            "SELECT {name}.rowid, {label} FROM {name} \
              WHERE {name}.checksum IS NOT {} AND NOT ({name}.checksum IS NULL AND {name}.rowid <= ?1) LIMIT ?2",
             self.computed(name)
         );
         let mut statement = connection.prepare(&sql)?;
         let rows = statement.query_map(params![unchecked, limit], |row| {
-            let filename = match row.get_ref(1)? {
+            let label = match row.get_ref(1)? {
                 ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
                 _ => None,
             };
-            Ok(Damaged { rowid: row.get(0)?, filename })
+            Ok(Damaged { rowid: row.get(0)?, label })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -177,8 +168,8 @@ impl Table {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Damaged {
     pub(super) rowid: i64,
-    /// File name of its document.
-    pub(super) filename: Option<String>,
+    /// File name of its document, or name of the base.
+    pub(super) label: Option<String>,
 }
 
 /// Updates the checksum of a document's row after a change of its columns.
@@ -190,7 +181,7 @@ pub(super) fn record_document(connection: &Connection, key: u64) -> Result<(), E
 
 /// Whether all rows of a document match their checksums.
 pub(super) fn is_intact(connection: &Connection, key: u64) -> Result<bool, Error> {
-    for table in TABLES {
+    for table in [DOCUMENTS, PAGES, CHUNKS, VECTORS] {
         let (name, intact) = (table.name, table.intact("t"));
         let of = match name {
             "documents" => "t.key = ?1",

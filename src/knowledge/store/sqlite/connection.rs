@@ -68,9 +68,19 @@ fn open(path: &Path, patience: Duration) -> Result<Connection, Error> {
 fn bare(path: &Path, patience: Duration) -> Result<Connection, Error> {
     // Only one thread uses a connection at a time, so SQLite needs no mutex. SQLite does not create the file, because
     // it would not be private.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags)?;
+    let connection = open_file(path, OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(patience)?;
     checksum::prepare(&connection)?;
     Ok(connection)
+}
+
+/// Opens a file for writing that is not a symbolic link. SQLite refuses links in the whole path, so those of the folder are
+/// resolved.
+pub(super) fn open_file(path: &Path, flags: OpenFlags) -> Result<Connection, Error> {
+    let resolved = match (path.parent().filter(|parent| !parent.as_os_str().is_empty()), path.file_name()) {
+        (Some(folder), Some(name)) => folder.canonicalize().map_err(Error::io(folder))?.join(name),
+        _ => std::env::current_dir().map_err(Error::io(path))?.join(path),
+    };
+    let flags = flags | OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    Ok(Connection::open_with_flags(resolved, flags)?)
 }

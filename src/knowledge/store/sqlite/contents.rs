@@ -2,12 +2,11 @@
 
 use std::path::Path;
 
-use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Transaction, TransactionBehavior};
 use sha2::{Digest, Sha256};
 
 use super::files::Files;
-use super::{Store, backup, connection, schema, share};
+use super::{Store, backup, connection, damaged_log, rows, schema, share};
 use crate::knowledge::store::Error;
 
 /// Digests of all tables at one moment.
@@ -34,6 +33,10 @@ impl Store {
     pub fn copy_and_tell(folder: &Path, to: &Path) -> Result<Contents, Error> {
         let files = Files::of(folder);
         let _in_use = share(&files)?;
+        let setting_up = files.setting_up()?;
+        setting_up.lock().map_err(Error::io(&files.folder))?;
+        // Before SQLite opens the file.
+        damaged_log::preserve(&files)?;
         let mut connection = connection::reader(&files.database, backup::PATIENCE)?;
         // Both in one transaction, because other processes may write concurrently.
         let source = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
@@ -107,26 +110,10 @@ impl Table {
         while let Some(row) = rows.next()? {
             count += 1;
             for column in 0..columns.len() {
-                add(&mut digest, row.get_ref(column)?);
+                rows::hash_value(row.get_ref(column)?, |bytes| digest.update(bytes));
             }
         }
         Ok(Table { name, columns, rows: count, digest: digest.finalize().into() })
-    }
-}
-
-/// Hashes each value with its type and length, so that different rows never hash the same bytes.
-fn add(digest: &mut Sha256, value: ValueRef<'_>) {
-    let mut bytes = |kind: u8, bytes: &[u8]| {
-        digest.update([kind]);
-        digest.update((bytes.len() as u64).to_le_bytes());
-        digest.update(bytes);
-    };
-    match value {
-        ValueRef::Null => bytes(0, &[]),
-        ValueRef::Integer(number) => bytes(1, &number.to_le_bytes()),
-        ValueRef::Real(number) => bytes(2, &number.to_le_bytes()),
-        ValueRef::Text(text) => bytes(3, text),
-        ValueRef::Blob(blob) => bytes(4, blob),
     }
 }
 

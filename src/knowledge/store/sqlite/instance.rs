@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::files::Files;
+use super::files::{self, Files};
 use crate::knowledge::store::Error;
 
 /// This process, as other processes see it.
@@ -26,8 +26,7 @@ impl Instance {
         let name = Uuid::new_v4().to_string();
         let path = lock_path(files, &name);
         let new = path.with_extension("new");
-        super::files::create_private(&new)?;
-        let lock = File::open(&new).map_err(Error::io(&new))?;
+        let lock = files::create_private(&new)?;
         lock.lock().map_err(Error::io(&new))?;
         fs::rename(&new, &path).map_err(Error::io(&path))?;
         Ok(Instance { name, path, _lock: lock })
@@ -64,7 +63,7 @@ impl Living {
 /// waiting.
 fn lives(files: &Files, name: &str) -> bool {
     let path = lock_path(files, name);
-    match File::open(&path) {
+    match files::open(&path) {
         Ok(file) => !is_free(&file),
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
@@ -74,7 +73,7 @@ fn lives(files: &Files, name: &str) -> bool {
 pub(super) fn forget_the_dead(files: &Files) {
     let Ok(entries) = fs::read_dir(&files.instances) else { return };
     for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_lock(path)) {
-        if File::open(&path).is_ok_and(|file| is_free(&file)) {
+        if files::open(&path).is_ok_and(|file| is_free(&file)) {
             // Another process may have removed it first.
             let _ = fs::remove_file(&path);
         }

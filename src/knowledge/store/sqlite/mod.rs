@@ -16,11 +16,13 @@ mod clear;
 mod connection;
 mod contents;
 mod copies;
+mod damaged_log;
 mod documents;
 mod failure;
 mod files;
 mod health;
 mod imported;
+mod index_binding;
 mod instance;
 mod listing;
 mod load;
@@ -29,6 +31,7 @@ mod migration_copy;
 mod moved;
 mod put;
 mod readers;
+mod record;
 mod repair;
 mod rows;
 mod salvage;
@@ -39,6 +42,7 @@ mod text;
 mod uploads;
 mod vectors;
 mod wal;
+mod wal_index;
 mod watched;
 mod writer;
 
@@ -53,6 +57,7 @@ use rusqlite::Transaction;
 pub use changes::{Change, ChangeKind, Changes};
 pub use check::{Glance, glance};
 pub use contents::Contents;
+pub use damaged_log::LogLoss;
 pub use load::{Live, LiveDocument, LoadedChunk, LoadedDocument};
 pub use loss::{Loss, LostDocument};
 pub use repair::Repaired;
@@ -78,6 +83,7 @@ pub struct Store(Arc<Shared>);
 struct Shared {
     files: Files,
     options: Options,
+    id: String,
     history: String,
     readers: Readers,
     watch: Mutex<Watch>,
@@ -86,8 +92,8 @@ struct Shared {
     file: health::Identity,
     /// All rows have a checksum.
     checksums_complete: AtomicBool,
-    /// Damage of the WAL before SQLite opened it. SQLite may have overwritten the damaged part since.
-    log_damage: Option<wal::Damage>,
+    /// The file was restored or rebuilt, and is bound to no index yet.
+    replaces_any: bool,
     /// Size of the WAL at the last periodic maintenance.
     log_size: AtomicU64,
     _in_use: Arc<File>,
@@ -110,22 +116,31 @@ impl Store {
         setting_up.lock().map_err(Error::io(&files.folder))?;
         must_not_be_missing(&files, options.index.as_deref())?;
         files.make_database()?;
-        let log_damage = wal::damage(&files.database);
-        if let Some(damage) = log_damage {
-            tracing::error!("{damage}; restore a backup, or add the files again");
+        // Before SQLite opens the file.
+        let damage = damaged_log::preserve(&files)?;
+        if let Some(damage @ wal::Damage::NoDatabase) = damage {
+            return Err(Error::Corrupt(damage.to_string()));
         }
+        let had_content = files.has_content();
+        let logs = damaged_log::unreported(&files);
         let mut connection = connection::writer(&files.database, options.busy_timeout)?;
-        if let (0, Some(index)) = (schema::version(&connection)?, &options.index) {
-            return Err(Error::Missing { index: index.clone() });
+        match (schema::version(&connection)?, &options.index, logs.last()) {
+            // The tables themselves were in the lost part.
+            (0, _, Some(log)) if had_content => return Err(Error::Corrupt(log.to_string())),
+            (0, Some(index), _) => return Err(Error::Missing { index: index.clone() }),
+            (1.., Some(index), _) => index_binding::check(&connection, index)?,
+            _ => {}
         }
         migration_copy::keep(&connection, &files, options.migration_copy)?;
         schema::migrate(&mut connection)?;
+        damaged_log::renew_history(&connection, &logs)?;
         drop(setting_up);
         if let Some(bytes) = options.max_bytes {
             let page: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
             connection.pragma_update_and_check(None, "max_page_count", bytes / page.max(1), |_| Ok(()))?;
         }
-        let history = schema::history(&connection)?;
+        let (id, history) = (schema::store_id(&connection)?, schema::history(&connection)?);
+        let replaces_any = index_binding::is_permitted(&connection)?;
         let checksums_complete = AtomicBool::new(!checksum::is_incomplete(&connection)?);
         let watch = Watch::new(connection::reader(&files.database, WATCH.min(options.busy_timeout))?)?;
         let readers = Readers::new(files.database.clone(), &options, Arc::clone(&in_use));
@@ -136,9 +151,10 @@ impl Store {
             file: health::Identity::of(&files.database),
             watch: Mutex::new(watch),
             checksums_complete,
-            log_damage,
+            replaces_any,
             log_size: AtomicU64::new(0),
             _in_use: in_use,
+            id,
             history,
             readers,
             files,

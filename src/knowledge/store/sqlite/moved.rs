@@ -43,9 +43,22 @@ impl Store {
 
     pub(in crate::knowledge::store) async fn told_bases(&self) -> Result<Vec<Base>, Error> {
         self.read(|transaction| {
-            let mut statement = transaction.prepare_cached("SELECT name, created, updated FROM bases ORDER BY key")?;
-            let read = |row: &Row<'_>| Ok(Base { name: row.get(0)?, created: row.get(1)?, updated: row.get(2)? });
-            let bases = statement.query_map([], read)?.collect::<Result<_, _>>()?;
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT name, created, updated, {} FROM bases ORDER BY key",
+                checksum::BASES.intact("bases")
+            ))?;
+            let mut rows = statement.query([])?;
+            let mut bases = Vec::new();
+            while let Some(row) = rows.next()? {
+                let base = Base { name: row.get(0)?, created: row.get(1)?, updated: row.get(2)? };
+                if !row.get::<_, bool>(3)? {
+                    return Err(Error::Corrupt(format!(
+                        "the row of the base `{}` does not match its checksum",
+                        base.name
+                    )));
+                }
+                bases.push(base);
+            }
             Ok(bases)
         })
         .await
@@ -54,8 +67,9 @@ impl Store {
     pub(in crate::knowledge::store) async fn bring_base(&self, base: Base) -> Result<(), Error> {
         self.write(move |transaction, _| {
             let mut statement = transaction.prepare_cached(
-                "INSERT INTO bases (name, created, updated) VALUES (?1, ?2, ?3) \
-                 ON CONFLICT (name) DO UPDATE SET created = excluded.created, updated = excluded.updated",
+                "INSERT INTO bases (name, created, updated, checksum) VALUES (?1, ?2, ?3, row_checksum(?1, ?2, ?3)) \
+                 ON CONFLICT (name) DO UPDATE SET created = excluded.created, updated = excluded.updated, \
+                 checksum = excluded.checksum",
             )?;
             statement.execute((base.name, base.created, base.updated))?;
             Ok(())

@@ -1,8 +1,9 @@
 //! Repair of a damaged store.
 //!
-//! If only rows are inconsistent, the file is repaired in place: orphaned rows are removed and counts corrected. A
-//! file with damaged pages or indexes is never written to. It is preserved under another name, and all readable data
-//! is copied into a new file, which also rebuilds the indexes.
+//! If only rows are inconsistent, the file is copied and repaired in place: orphaned rows are removed and counts corrected.
+//! A file with damaged pages or indexes is never written to. It is preserved under another name, and all readable data is
+//! copied into a new file, which also rebuilds the indexes. Changes that were lost with a [damaged log](super::damaged_log)
+//! are reported by document, as far as the copy of the log shows them.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,9 +11,11 @@ use std::time::Duration;
 use rusqlite::{Connection, Transaction};
 
 use super::check::{self, MISCOUNTED};
+use super::damaged_log::{self, DamagedLog, LogLoss};
 use super::files::{self, Files};
 use super::loss::{self, Loss, LostDocument, Paths, SHORT};
-use super::{Store, backup, checksum, connection, migration_copy, rows, salvage, schema, writer};
+use super::wal::Damage;
+use super::{Store, backup, checksum, connection, index_binding, migration_copy, rows, salvage, schema, writer};
 use crate::knowledge::store::{Error, MigrationCopy};
 
 /// Result of a repair.
@@ -22,6 +25,10 @@ pub struct Repaired {
     pub problems: Vec<String>,
     /// New path of the damaged file, if it had to be replaced.
     pub set_aside: Option<PathBuf>,
+    /// Copy of the file from before the repair, if rows were removed or corrected in place.
+    pub copy: Option<PathBuf>,
+    /// Write-ahead logs that were damaged since the last repair.
+    pub logs: Vec<LogLoss>,
     /// Number of documents after the repair.
     pub documents: u64,
     pub chunks: u64,
@@ -42,25 +49,38 @@ impl Store {
         let files = Files::of(folder);
         files.create_folders()?;
         let _alone = files.alone()?;
+        // Before SQLite opens the file, which removes the log.
+        let damage = damaged_log::preserve(&files)?;
+        let logs = damaged_log::unreported(&files);
         files.make_database()?;
-        let problems = match examine(&files) {
-            Ok(Found { problems, .. }) if problems.is_empty() => return report(&files, Repaired::default()),
-            Ok(Found { problems, well_formed: true }) => {
-                let loss = mend(&files)?;
-                return report(&files, Repaired { problems, loss, ..Repaired::default() });
-            }
-            Ok(Found { problems, .. }) => problems,
-            Err(error @ Error::Corrupt(_)) => vec![error.to_string()],
-            Err(error) => return Err(error),
-        };
-        let new = backup::unused(&files, "repairing");
-        files::create_private(&new)?;
-        let replaced = rebuild(&files, &new)
-            .and_then(|rebuilt| Ok((rebuilt, backup::replace(&files, &new, "damaged")?)))
-            .inspect_err(|_| backup::discard(&new));
-        let (Rebuilt { loss, unreadable }, set_aside) = replaced?;
-        report(&files, Repaired { problems, loss, unreadable, set_aside, ..Repaired::default() })
+        let repaired = repair(&files, damage == Some(Damage::NoDatabase))?;
+        report(&files, &logs, repaired)
     }
+}
+
+/// `is_emptied`: the database is empty although it had content.
+fn repair(files: &Files, is_emptied: bool) -> Result<Repaired, Error> {
+    let problems = match examine(files) {
+        Ok(Found { .. }) if is_emptied => {
+            index_binding::permit_any(&connection::writer(&files.database, PATIENCE)?)?;
+            return Ok(Repaired { unreadable: true, ..Repaired::default() });
+        }
+        Ok(Found { problems, .. }) if problems.is_empty() => return Ok(Repaired::default()),
+        Ok(Found { problems, well_formed: true }) => {
+            let (loss, copy) = mend(files)?;
+            return Ok(Repaired { problems, loss, copy: Some(copy), ..Repaired::default() });
+        }
+        Ok(Found { problems, .. }) => problems,
+        Err(error @ Error::Corrupt(_)) => vec![error.to_string()],
+        Err(error) => return Err(error),
+    };
+    let new = backup::unused(files, "repairing");
+    drop(files::create_private(&new)?);
+    let replaced = rebuild(files, &new)
+        .and_then(|rebuilt| Ok((rebuilt, backup::replace(files, &new, "damaged")?)))
+        .inspect_err(|_| backup::discard(&new));
+    let (Rebuilt { loss, unreadable }, set_aside) = replaced?;
+    Ok(Repaired { problems, loss, unreadable, set_aside, ..Repaired::default() })
 }
 
 /// Problems of a store that can be opened.
@@ -85,15 +105,19 @@ fn examine(files: &Files) -> Result<Found, Error> {
     Ok(Found { well_formed: check::is_well_formed(&connection), problems })
 }
 
-/// Repairs a store in place. Returns the documents that have lost data.
-fn mend(files: &Files) -> Result<Loss, Error> {
+/// Repairs a store in place. Returns the documents that have lost data, and a copy of the file from before.
+fn mend(files: &Files) -> Result<(Loss, PathBuf), Error> {
     let mut connection = connection::writer(&files.database, PATIENCE)?;
+    let copy = backup::dated(files, "before-repair");
+    backup::write(&connection, &copy)?;
+    files::sync(&files.folder)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
-    writer::transact(&mut connection, |transaction| {
+    let loss = writer::transact(&mut connection, |transaction| {
         // Indexes may hold vectors of rows that the repair removes.
         schema::renew_history(transaction)?;
         mend_rows(transaction, &Paths::new())
-    })
+    })?;
+    Ok((loss, copy))
 }
 
 /// Removes orphaned rows and corrects the counts of documents. `paths` are the paths of all documents that existed.
@@ -142,12 +166,12 @@ fn drop_damaged(transaction: &Transaction<'_>, loss: &mut Loss) -> Result<Vec<i6
     let mut read = transaction
         .prepare(&format!("SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE d.key = ?1"))?;
     let mut readable = Vec::new();
-    for checksum::Damaged { rowid, filename } in checksum::DOCUMENTS.damaged(transaction, i64::MAX, i64::MAX)? {
+    for checksum::Damaged { rowid, label } in checksum::DOCUMENTS.damaged(transaction, i64::MAX, i64::MAX)? {
         match read.query_row([rowid], rows::document) {
             Ok(_) => readable.push(rowid),
             Err(_) => {
                 transaction.execute("DELETE FROM documents WHERE key = ?1", [rowid])?;
-                loss.lost.push(LostDocument { filename: filename.unwrap_or_default(), path: None });
+                loss.lost.push(LostDocument { filename: label.unwrap_or_default(), path: None });
             }
         }
     }
@@ -183,6 +207,12 @@ fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
             salvage::salvage(&source, transaction)?;
             paths = loss::indexed(&source);
             unreadable = !has_tables(&source);
+            match schema::store_id(&source) {
+                Ok(id) => schema::set_store_id(transaction, &id)?,
+                Err(_) => index_binding::permit_any(transaction)?,
+            }
+        } else {
+            index_binding::permit_any(transaction)?;
         }
         Ok(Rebuilt { loss: mend_rows(transaction, &paths)?, unreadable })
     })?;
@@ -197,11 +227,16 @@ fn has_tables(source: &Connection) -> bool {
     count.is_ok_and(|tables| tables > 0)
 }
 
-fn report(files: &Files, repaired: Repaired) -> Result<Repaired, Error> {
-    let connection: Connection = connection::writer(&files.database, PATIENCE)?;
+/// Checks the repaired file, and adds the changes that were lost with damaged logs.
+fn report(files: &Files, logs: &[DamagedLog], mut repaired: Repaired) -> Result<Repaired, Error> {
+    let connection = connection::writer(&files.database, PATIENCE)?;
     let found = check::check(&connection);
-    match found.problems.into_iter().next() {
-        Some(problem) => Err(Error::Corrupt(problem)),
-        None => Ok(Repaired { documents: found.documents, chunks: found.chunks, ..repaired }),
+    if let Some(problem) = found.problems.into_iter().next() {
+        return Err(Error::Corrupt(problem));
     }
+    damaged_log::renew_history(&connection, logs)?;
+    repaired.problems.splice(0..0, logs.iter().map(ToString::to_string));
+    repaired.logs = damaged_log::losses(files, &connection, logs, &mut repaired.loss.lost)?;
+    damaged_log::acknowledge(files)?;
+    Ok(Repaired { documents: found.documents, chunks: found.chunks, ..repaired })
 }

@@ -8,6 +8,7 @@ use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::changes::ChangeKind;
+use super::checksum;
 use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Origin, Status};
 use crate::knowledge::store::{Error, ProcessingStatus};
 use crate::knowledge::task::{TaskId, TaskKind};
@@ -137,19 +138,38 @@ pub(super) fn base(connection: &Connection, name: &BaseName) -> Result<Option<i6
 
 /// The key of a base; creates it if necessary, without marking it as changed.
 pub(super) fn known_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
-    connection
-        .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
-        .execute((name, now))?;
+    let sql = "INSERT OR IGNORE INTO bases (name, created, updated, checksum) \
+         VALUES (?1, ?2, ?2, row_checksum(?1, ?2, ?2))";
+    connection.prepare_cached(sql)?.execute((name, now))?;
     base(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
 }
 
-/// The key of a base; creates it if necessary and marks it as changed.
+/// The key of a base; creates it if necessary and marks it as changed. A damaged row keeps its checksum, so that a check
+/// still finds the damage.
 pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
-    let mut statement = connection.prepare_cached(
-        "INSERT INTO bases (name, created, updated) VALUES (?1, ?2, ?2) \
-         ON CONFLICT (name) DO UPDATE SET updated = excluded.updated RETURNING key",
-    )?;
+    let mut statement = connection.prepare_cached(&format!(
+        "INSERT INTO bases (name, created, updated, checksum) VALUES (?1, ?2, ?2, row_checksum(?1, ?2, ?2)) \
+         ON CONFLICT (name) DO UPDATE SET updated = excluded.updated, \
+         checksum = iif({}, row_checksum(bases.name, bases.created, excluded.updated), bases.checksum) RETURNING key",
+        checksum::BASES.intact("bases")
+    ))?;
     Ok(statement.query_row((name, now), |row| row.get(0))?)
+}
+
+/// Passes a value with its type and length to a hash function, so that different rows never hash the same bytes.
+pub(super) fn hash_value(value: ValueRef<'_>, mut update: impl FnMut(&[u8])) {
+    let mut hash = |kind: u8, bytes: &[u8]| {
+        update(&[kind]);
+        update(&(bytes.len() as u64).to_le_bytes());
+        update(bytes);
+    };
+    match value {
+        ValueRef::Null => hash(0, &[]),
+        ValueRef::Integer(number) => hash(1, &number.to_le_bytes()),
+        ValueRef::Real(number) => hash(2, &number.to_le_bytes()),
+        ValueRef::Text(text) => hash(3, text),
+        ValueRef::Blob(blob) => hash(4, blob),
+    }
 }
 
 /// Milliseconds since 1970.

@@ -1,6 +1,6 @@
 //! Schema migrations.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use uuid::Uuid;
 
 use super::connection::APPLICATION;
@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("migrations/0005_copies.sql"),
     include_str!("migrations/0006_stretches.sql"),
     include_str!("migrations/0007_checksums.sql"),
+    include_str!("migrations/0008_base_checksums.sql"),
 ];
 
 /// The schema version that this program writes.
@@ -22,6 +23,8 @@ pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The row of `meta` with the history ID of the change sequence numbers.
 const HISTORY: &str = "history";
+/// The row of `meta` with the ID of the store. A store without that row is in its first history, whose ID is also its own.
+const STORE: &str = "store";
 
 /// Upgrades a database in one transaction. A newer one is not touched.
 pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
@@ -58,9 +61,40 @@ pub(super) fn history(connection: &Connection) -> Result<String, Error> {
     Ok(connection.query_row("SELECT value FROM meta WHERE name = ?1", [HISTORY], |row| row.get(0))?)
 }
 
-/// Starts a new history, which invalidates all earlier sequence numbers.
+/// Starts a new history, which invalidates all earlier sequence numbers. The ID of the store stays.
 pub(super) fn renew_history(connection: &Connection) -> Result<(), Error> {
-    let name = Uuid::new_v4().to_string();
-    connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)", [HISTORY, &name])?;
+    let keep_id = "INSERT OR IGNORE INTO meta (name, value) SELECT ?1, value FROM meta WHERE name = ?2";
+    connection.execute(keep_id, [STORE, HISTORY])?;
+    set(connection, HISTORY, &Uuid::new_v4().to_string())
+}
+
+/// ID of the store. A backup, a restore and a repair keep it.
+pub(super) fn store_id(connection: &Connection) -> Result<String, Error> {
+    match get(connection, STORE)? {
+        Some(id) => Ok(id),
+        None => history(connection),
+    }
+}
+
+/// Makes a file that replaces another one the same store.
+pub(super) fn set_store_id(connection: &Connection, id: &str) -> Result<(), Error> {
+    set(connection, STORE, id)
+}
+
+/// The value of a row of `meta`.
+pub(super) fn get(connection: &Connection, name: &str) -> Result<Option<String>, Error> {
+    let mut statement = connection.prepare("SELECT value FROM meta WHERE name = ?1")?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// Sets the value of a row of `meta`.
+pub(super) fn set(connection: &Connection, name: &str, value: &str) -> Result<(), Error> {
+    connection.execute("INSERT OR REPLACE INTO meta (name, value) VALUES (?1, ?2)", [name, value])?;
+    Ok(())
+}
+
+/// Removes a row of `meta`.
+pub(super) fn remove(connection: &Connection, name: &str) -> Result<(), Error> {
+    connection.execute("DELETE FROM meta WHERE name = ?1", [name])?;
     Ok(())
 }

@@ -207,16 +207,14 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
     }
     let now = rows::now();
     // A task alone does not change a base, but the base must exist.
-    connection
-        .prepare_cached("INSERT OR IGNORE INTO bases (name, created, updated) VALUES (?1, ?2, ?2)")?
-        .execute((&task.base, now))?;
+    let base = rows::known_base(connection, &task.base, now)?;
     let mut statement = connection.prepare_cached(
         "INSERT INTO tasks (id, base, owner, kind, request, document, filename, format, size_bytes, state, created, updated, \
-         attempts, runner) SELECT ?1, key, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?10, 0, ?11 FROM bases WHERE name = ?2",
+         attempts, runner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?10, 0, ?11)",
     )?;
     statement.execute(params![
         task.id,
-        task.base,
+        base,
         task.owner,
         task.kind,
         rows::to_json(&task.request)?,

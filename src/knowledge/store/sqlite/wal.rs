@@ -6,6 +6,9 @@
 //! before it, but comes after an invalid frame, was committed and is lost. Frames of an interrupted or rolled back
 //! transaction have no commit frame, and frames of an earlier generation have other salts.
 //!
+//! The last commit frame has no successor. It was committed if a change of one word makes its checksum valid, as no
+//! interrupted write leaves that, or if the [shared memory](super::wal_index) of the last process counts it.
+//!
 //! The format is described in section 4 of <https://www.sqlite.org/fileformat2.html>.
 
 use std::fmt;
@@ -13,11 +16,13 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
-use super::connection;
-use super::files::Files;
+use super::files::{self, Files};
+use super::{connection, wal_index};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
+/// The salts in the header of the file.
+const SALTS: std::ops::Range<usize> = 16..24;
 /// The lowest bit of the magic number is set if checksums read words in big-endian order.
 const MAGIC: u32 = 0x377f_0682;
 /// Number of identical results before damage is reported. Another process may write to the file during a pass.
@@ -25,87 +30,220 @@ const PASSES: usize = 3;
 
 /// Damage that makes SQLite ignore committed transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Damage {
-    /// Number of the first invalid frame; 0 is the header of the file.
-    frame: u64,
+pub(super) enum Damage {
+    Header,
+    /// Number of the first invalid frame, from 1.
+    Frame(u64),
+    /// The log is intact, but its database is empty, so SQLite removes the log.
+    NoDatabase,
 }
 
 impl fmt::Display for Damage {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        to.write_str("the write-ahead log is damaged ")?;
-        match self.frame {
-            0 => to.write_str("in its header")?,
-            frame => write!(to, "at frame {frame}")?,
+        match self {
+            Damage::Header => to.write_str("the write-ahead log is damaged in its header")?,
+            Damage::Frame(frame) => write!(to, "the write-ahead log is damaged at frame {frame}")?,
+            Damage::NoDatabase => {
+                return to.write_str("the database is empty, but its write-ahead log holds committed changes");
+            }
         }
         to.write_str(", and committed changes from there on may be lost")
     }
 }
 
+/// Result of reading a log once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Verdict {
+    /// The committed part is intact, as far as the file shows. Followed by the number of the first invalid frame with
+    /// current salts: an interrupted write, or a damaged last commit frame.
+    Intact {
+        invalid: Option<u64>,
+    },
+    Damaged(Damage),
+}
+
 /// Verifies the WAL of a database, which may be in use. SQLite itself reports a file that cannot be read. SQLite holds
 /// no locks on this file, so opening and closing it here releases none.
 pub(super) fn damage(database: &Path) -> Option<Damage> {
-    let mut log = File::open(Files::beside(database, "-wal")).ok()?;
-    let found = verify(&mut log).ok()??;
-    let is_stable = (1..PASSES).all(|_| verify(&mut log).is_ok_and(|again| again == Some(found)));
+    let mut log = files::open(&Files::beside(database, "-wal")).ok()?;
+    let first = verify(&mut log).ok()?;
+    let found = match first {
+        Verdict::Damaged(damage) => damage,
+        Verdict::Intact { invalid } => {
+            let (invalid, salts) = (invalid?, salts(&mut log)?);
+            Damage::Frame(invalid).filter_committed(wal_index::committed_frames(database, &salts)?)?
+        }
+    };
+    let is_stable = (1..PASSES).all(|_| verify(&mut log).is_ok_and(|again| again == first));
     is_stable.then_some(found)
 }
 
+/// The damage of a copy that was made because of it.
+pub(super) fn damage_of_copy(copy: &Path) -> io::Result<Damage> {
+    Ok(match verify(&mut files::open(copy)?)? {
+        Verdict::Damaged(damage) => damage,
+        Verdict::Intact { invalid: Some(frame) } => Damage::Frame(frame),
+        Verdict::Intact { invalid: None } => Damage::NoDatabase,
+    })
+}
+
+/// Whether a log holds a committed transaction that is intact.
+pub(super) fn has_commit(log: &Path) -> bool {
+    let mut found = false;
+    let _ =
+        files::open(log).and_then(|mut log| read(&mut log, &mut |frame| found |= frame.is_valid && frame.is_commit));
+    found
+}
+
+/// One frame of a log.
+pub(super) struct Frame<'a> {
+    pub(super) page: u32,
+    pub(super) is_commit: bool,
+    /// It continues the valid frames before it, so SQLite uses it.
+    pub(super) is_valid: bool,
+    pub(super) content: &'a [u8],
+}
+
+/// Passes the frames of the current generation to `each`: those that SQLite uses, and those that are intact or one word
+/// from it after the first invalid one.
+pub(super) fn frames(log: &Path, each: &mut dyn FnMut(Frame<'_>)) -> io::Result<()> {
+    read(&mut files::open(log)?, each).map(drop)
+}
+
+impl Damage {
+    /// The damage if this many frames were committed.
+    fn filter_committed(self, committed: u64) -> Option<Damage> {
+        matches!(self, Damage::Frame(frame) if frame <= committed).then_some(self)
+    }
+}
+
+fn salts(log: &mut File) -> Option<[u8; 8]> {
+    let mut header = [0; HEADER];
+    log.rewind().ok()?;
+    log.read_exact(&mut header).ok()?;
+    header[SALTS].try_into().ok()
+}
+
+fn verify(log: &mut (impl Read + Seek)) -> io::Result<Verdict> {
+    read(log, &mut |_| {})
+}
+
 /// Reads a WAL once, one frame at a time.
-fn verify(log: &mut (impl Read + Seek)) -> io::Result<Option<Damage>> {
+fn read(log: &mut (impl Read + Seek), each: &mut dyn FnMut(Frame<'_>)) -> io::Result<Verdict> {
     log.rewind()?;
     let mut header = [0; HEADER];
     if !fill(log, &mut header)? {
-        return Ok(None);
+        return Ok(Verdict::Intact { invalid: None });
     }
     let (magic, size) = (word(&header, 0), word(&header, 8));
     let order: WordOrder = if magic & 1 == 1 { u32::from_be_bytes } else { u32::from_le_bytes };
     let has_size = size.is_power_of_two() && (512..=65536).contains(&size);
     let page = if has_size { size } else { connection::PAGE };
     if magic & !1 == MAGIC && has_size && checksum(order, (0, 0), &header[..24]) == stored_checksum(&header, 24) {
-        return scan(log, &header, page, order, None);
+        return scan(log, &header, page, order, None, each);
     }
     // The byte order may be the damaged part.
-    if let Some(damage) = scan(log, &header, page, u32::from_be_bytes, Some(Damage { frame: 0 }))? {
-        return Ok(Some(damage));
+    for order in [u32::from_be_bytes as WordOrder, u32::from_le_bytes] {
+        log.seek(SeekFrom::Start(HEADER as u64))?;
+        let found = scan(log, &header, page, order, Some(Damage::Header), each)?;
+        if matches!(found, Verdict::Damaged(_)) {
+            return Ok(found);
+        }
     }
-    log.seek(SeekFrom::Start(HEADER as u64))?;
-    scan(log, &header, page, u32::from_le_bytes, Some(Damage { frame: 0 }))
+    Ok(Verdict::Intact { invalid: None })
 }
 
-/// Reads the frames and returns the first damage that a commit frame follows. `damage` is the damage of the header.
+/// Reads the frames. The damage counts if a committed transaction is behind it. `damage` is the damage of the header.
 fn scan(
     log: &mut impl Read,
     header: &[u8; HEADER],
     page: u32,
     order: WordOrder,
     mut damage: Option<Damage>,
-) -> io::Result<Option<Damage>> {
+    each: &mut dyn FnMut(Frame<'_>),
+) -> io::Result<Verdict> {
     let has_salts = damage.is_none();
     let mut frame = vec![0; FRAME_HEADER + page as usize];
     // The checksum in the previous frame, and the one that its content has. They differ in a damaged frame.
     let (mut stored, mut computed) = (stored_checksum(header, 24), checksum(order, (0, 0), &header[..24]));
-    let mut number = 0;
+    let (mut number, mut invalid, mut is_lost) = (0, None, false);
     while fill(log, &mut frame)? {
         number += 1;
         let continued = |seed| checksum(order, checksum(order, seed, &frame[..8]), &frame[FRAME_HEADER..]);
         let own = stored_checksum(&frame, 16);
         let next = continued(stored);
-        let is_current = !has_salts || frame[8..16] == header[16..24];
+        let is_current = !has_salts || frame[8..16] == header[SALTS];
+        let is_intact = next == own || continued(computed) == own;
         let is_commit = word(&frame, 4) != 0;
-        match damage {
-            None if !is_current || next != own => damage = Some(Damage { frame: number }),
-            Some(_) if is_current && is_commit && (next == own || continued(computed) == own) => return Ok(damage),
-            _ => {}
+        let is_valid = damage.is_none() && is_current && next == own;
+        let mut is_known = is_valid || is_current && is_intact;
+        if damage.is_none() && !is_valid {
+            damage = Some(Damage::Frame(number));
+            invalid = is_current.then_some(number);
+            // The checksum covers the salts of the header, so a frame with other salts and this checksum is a current one.
+            let nearly = if next == own { Some(is_commit) } else { nearly_commits(&frame, order, next) };
+            is_known = next == own || is_current && nearly.is_some();
+            is_lost |= is_known && nearly == Some(true);
+        } else if damage.is_some() && is_known {
+            is_lost |= is_commit;
+        }
+        if is_known {
+            each(Frame { page: word(&frame, 0), is_commit, is_valid, content: &frame[FRAME_HEADER..] });
         }
         (stored, computed) = (own, next);
     }
-    Ok(None)
+    Ok(match damage.filter(|_| is_lost) {
+        Some(damage) => Verdict::Damaged(damage),
+        None => Verdict::Intact { invalid },
+    })
 }
 
-type WordOrder = fn([u8; 4]) -> u32;
+/// Whether a frame commits a transaction, if a change of one word makes its checksum valid. `computed` is the checksum of
+/// its content.
+fn nearly_commits(frame: &[u8], order: WordOrder, computed: (u32, u32)) -> Option<bool> {
+    let stored = stored_checksum(frame, 16);
+    let is_commit = word(frame, 4) != 0;
+    let missing = (stored.0.wrapping_sub(computed.0), stored.1.wrapping_sub(computed.1));
+    // One word of the checksum itself.
+    if missing.0 == 0 || missing.1 == 0 {
+        return Some(is_commit);
+    }
+    // The checksum is linear. Backwards over all words: the factors by which a change of the word changes the checksum.
+    let count = (8 + frame.len() - FRAME_HEADER) / 4;
+    let (mut first, mut second) = ((1u32, 0u32), (0u32, 1u32));
+    let sum = |a: (u32, u32), b: (u32, u32)| (a.0.wrapping_add(b.0), a.1.wrapping_add(b.1));
+    for pair in (0..count / 2).rev() {
+        let both = sum(first, second);
+        for (index, factors) in [(2 * pair + 1, second), (2 * pair, both)] {
+            let Some(change) = quotient(missing, factors) else { continue };
+            // The word in the frame that decides whether it is a commit frame.
+            return Some(match index {
+                1 => order(word(frame, 4).to_be_bytes()).wrapping_add(change) != 0,
+                _ => is_commit,
+            });
+        }
+        (first, second) = (both, sum(both, second));
+    }
+    None
+}
+
+/// The number that gives `product` if both factors are multiplied by it. One of the factors is odd.
+fn quotient(product: (u32, u32), factors: (u32, u32)) -> Option<u32> {
+    // Newton's iteration for the inverse modulo 2^32: each step doubles the number of correct bits, from three.
+    let inverse =
+        |odd: u32| (0..4).fold(odd, |inverse, _| inverse.wrapping_mul(2u32.wrapping_sub(odd.wrapping_mul(inverse))));
+    let quotient = match factors.0 & 1 {
+        1 => product.0.wrapping_mul(inverse(factors.0)),
+        _ => product.1.wrapping_mul(inverse(factors.1)),
+    };
+    let is_right = (factors.0.wrapping_mul(quotient), factors.1.wrapping_mul(quotient)) == product;
+    is_right.then_some(quotient)
+}
+
+pub(super) type WordOrder = fn([u8; 4]) -> u32;
 
 /// Continues a checksum with some bytes, whose number is a multiple of eight.
-fn checksum(order: WordOrder, seed: (u32, u32), bytes: &[u8]) -> (u32, u32) {
+pub(super) fn checksum(order: WordOrder, seed: (u32, u32), bytes: &[u8]) -> (u32, u32) {
     let (mut first, mut second) = seed;
     for pair in bytes.as_chunks::<4>().0.as_chunks::<2>().0 {
         first = first.wrapping_add(order(pair[0])).wrapping_add(second);
@@ -174,7 +312,10 @@ mod tests {
     }
 
     fn verified(log: &[u8]) -> Option<Damage> {
-        verify(&mut Cursor::new(log)).unwrap()
+        match verify(&mut Cursor::new(log)).unwrap() {
+            Verdict::Damaged(damage) => Some(damage),
+            Verdict::Intact { .. } => None,
+        }
     }
 
     fn flipped(log: &[u8], byte: usize, bit: usize) -> Vec<u8> {
@@ -184,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flipped_bit_before_the_last_commit_frame_is_found() {
+    fn a_flipped_bit_is_found_also_in_the_last_commit_frame() {
         let folder = tempfile::tempdir().unwrap();
         let connection = database(folder.path());
         (0..4).for_each(|_| insert(&connection));
@@ -193,21 +334,21 @@ mod tests {
         assert_eq!((verified(&log), damage(&folder.path().join("test.db"))), (None, None));
         for byte in 0..HEADER {
             for bit in 0..8 {
-                assert_eq!(verified(&flipped(&log, byte, bit)), Some(Damage { frame: 0 }), "{byte} {bit}");
+                assert_eq!(verified(&flipped(&log, byte, bit)), Some(Damage::Header), "{byte} {bit}");
             }
         }
         let mut random = Random(7);
         let frames = (log.len() - HEADER) / FRAME;
-        for frame in 1..frames {
+        for frame in 1..=frames {
             let start = HEADER + (frame - 1) * FRAME;
             // Each byte of the frame's header, and some of its page.
             let offsets = (0..FRAME_HEADER).chain((0..8).map(|_| FRAME_HEADER + random.below(FRAME - FRAME_HEADER)));
             for offset in offsets.collect::<Vec<_>>() {
                 let damaged = flipped(&log, start + offset, random.below(8));
-                assert_eq!(verified(&damaged), Some(Damage { frame: frame as u64 }), "{offset}");
+                assert_eq!(verified(&damaged), Some(Damage::Frame(frame as u64)), "{offset}");
             }
         }
-        let byte = HEADER + random.below((frames - 1) * FRAME);
+        let byte = HEADER + random.below(frames * FRAME);
         std::fs::write(folder.path().join("copy.db-wal"), flipped(&log, byte, 3)).unwrap();
         assert!(damage(&folder.path().join("copy.db")).is_some());
     }
@@ -261,6 +402,89 @@ mod tests {
         let log = log(folder.path());
         assert_eq!((log.len(), verified(&log)), (spilled, None));
         // The same file with damage in the committed part.
-        assert_eq!(verified(&flipped(&log, HEADER + 100, 0)), Some(Damage { frame: 1 }));
+        assert_eq!(verified(&flipped(&log, HEADER + 100, 0)), Some(Damage::Frame(1)));
+    }
+
+    #[test]
+    fn a_damaged_byte_or_word_in_the_last_commit_frame_is_found_and_a_torn_write_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = database(folder.path());
+        (0..3).for_each(|_| insert(&connection));
+        let log = log(folder.path());
+        let (last, mut random) = (log.len() - FRAME, Random(13));
+        let number = ((log.len() - HEADER) / FRAME) as u64;
+        for _ in 0..200 {
+            let mut damaged = log.clone();
+            let byte = last + random.below(FRAME);
+            damaged[byte] ^= 1 + random.below(255) as u8;
+            assert_eq!(verified(&damaged), Some(Damage::Frame(number)), "{}", byte - last);
+            let word = last + random.below(FRAME / 4) * 4;
+            let mut damaged = log.clone();
+            damaged[word..word + 4].copy_from_slice(&(random.below(1 << 32) as u32).to_le_bytes());
+            let is_same = damaged == log;
+            assert_eq!(verified(&damaged), (!is_same).then_some(Damage::Frame(number)), "{}", word - last);
+        }
+        // The sectors from some position on are zero, or from another write.
+        for sectors in 0..FRAME / 512 {
+            let mut torn = log.clone();
+            torn[last + sectors * 512..].fill(0);
+            assert_eq!(verified(&torn), None, "{sectors}");
+            let mut torn = log.clone();
+            for byte in &mut torn[last + FRAME_HEADER + sectors * 512..] {
+                *byte = random.below(256) as u8;
+            }
+            assert_eq!(verified(&torn), None, "{sectors}");
+        }
+    }
+
+    /// As a process that was killed leaves it.
+    #[test]
+    fn a_last_commit_frame_that_the_shared_memory_counts_is_damaged_and_not_torn() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = database(folder.path());
+        (0..3).for_each(|_| insert(&connection));
+        let mut torn = log(folder.path());
+        let (last, end) = (torn.len() - FRAME, torn.len());
+        torn[end - 4096..].fill(0);
+        let copy = |name: &str| folder.path().join(name);
+        std::fs::write(copy("copy.db-wal"), &torn).unwrap();
+        assert_eq!(damage(&copy("copy.db")), None, "without shared memory, it may be an interrupted write");
+        std::fs::copy(copy("test.db-shm"), copy("copy.db-shm")).unwrap();
+        let number = ((end - HEADER) / FRAME) as u64;
+        assert_eq!(damage(&copy("copy.db")), Some(Damage::Frame(number)));
+        assert_eq!(damage_of_copy(&copy("copy.db-wal")).unwrap(), Damage::Frame(number));
+        // A transaction that was interrupted after that is not counted.
+        let mut interrupted = log(folder.path());
+        interrupted.extend_from_within(last..);
+        std::fs::write(copy("copy.db-wal"), &interrupted).unwrap();
+        assert_eq!(damage(&copy("copy.db")), None);
+        // The shared memory of another generation.
+        let mut shared = std::fs::read(copy("copy.db-shm")).unwrap();
+        shared[32] ^= 1;
+        std::fs::write(copy("copy.db-shm"), &shared).unwrap();
+        std::fs::write(copy("copy.db-wal"), &torn).unwrap();
+        assert_eq!(damage(&copy("copy.db")), None);
+    }
+
+    #[test]
+    fn frames_before_and_after_the_damage_are_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = database(folder.path());
+        (0..3).for_each(|_| insert(&connection));
+        let log = log(folder.path());
+        let count = (log.len() - HEADER) / FRAME;
+        let path = folder.path().join("damaged");
+        std::fs::write(&path, flipped(&log, HEADER + 4 * FRAME + 77, 3)).unwrap();
+        let (mut valid, mut other, mut commits) = (0, 0, 0);
+        frames(&path, &mut |frame| {
+            assert_eq!(frame.content.len(), connection::PAGE as usize);
+            commits += u64::from(frame.is_commit);
+            assert_eq!(frame.is_valid, valid + other < 4, "the fifth frame is damaged");
+            if frame.is_valid { valid += 1 } else { other += 1 }
+        })
+        .unwrap();
+        assert_eq!((valid, other), (4, count - 4));
+        // The table, and three rows.
+        assert_eq!(commits, 4);
     }
 }
