@@ -151,7 +151,7 @@ impl Context {
         if !self.0.outlet.send(request).await {
             return Err(AskError::NoWay);
         }
-        let response = tokio::time::timeout(self.0.server.limits().ask_timeout, answer).await;
+        let response = tokio::time::timeout(self.0.server.limits().client_response_timeout, answer).await;
         drop(waiting);
         match response {
             Err(_) | Ok(Err(_)) => Err(AskError::TimedOut),

@@ -17,19 +17,21 @@ pub struct Limits {
     /// Maximum open connections over all HTTP listeners. A sixteenth more, at least 8, are a reserve for health probes
     /// and authenticated callers.
     pub max_connections: usize,
-    /// Maximum open connections per IPv4 address or IPv6 network. Authenticated callers are exempt, and loopback where
-    /// no token is required. Connections of a trusted proxy count for its clients. 0 disables the limit.
+    /// Share of one IPv4 address or IPv6 network in the open connections. An address may use more while there are free
+    /// ones. When all are in use, it gets none of another address, and loses those beyond its share first. Authenticated
+    /// callers are exempt, and loopback where no token is required. Connections of a trusted proxy count for its clients.
+    /// 0 disables the limit.
     pub max_connections_per_address: usize,
     /// Requests in flight on one connection; further ones are rejected, not queued.
     pub max_in_flight: usize,
     /// Concurrently executing requests over all callers, including those of disconnected clients.
-    pub max_running: usize,
+    pub max_concurrent: usize,
     /// Concurrently executing requests of one caller.
-    pub max_running_per_caller: usize,
+    pub max_concurrent_per_caller: usize,
     /// Requests queued for admission, over all callers.
-    pub max_waiting: usize,
+    pub max_queued: usize,
     /// Maximum queue time; a request that would wait longer is rejected immediately.
-    pub max_wait: Duration,
+    pub max_queue_wait: Duration,
     /// Total memory for HTTP request bodies and WebSocket messages that are being received or processed.
     pub max_body_memory: usize,
     /// Time for a client to send a request's head, and then its body; also applies to the first request of a
@@ -40,13 +42,13 @@ pub struct Limits {
     /// A client that reads nothing for this long is disconnected.
     pub write_timeout: Duration,
     /// Interval of keep-alive comments on event streams and pings on WebSockets.
-    pub keep_alive: Duration,
+    pub keep_alive_interval: Duration,
     /// How long the user or the client's model may take to answer a request of a tool.
-    pub ask_timeout: Duration,
+    pub client_response_timeout: Duration,
     /// Maximum number of stored legacy HTTP sessions.
     pub max_sessions: usize,
     /// An idle legacy HTTP session is evicted after this time; a session shared by instances can be resumed.
-    pub session_idle: Duration,
+    pub session_idle_timeout: Duration,
     /// Entries per page of a list.
     pub page_size: usize,
     /// Messages queued for a slow client on one stream.
@@ -84,7 +86,7 @@ impl Limits {
         for bound in [&mut self.max_outgoing, &mut self.max_in_flight, &mut self.page_size, &mut self.max_batch] {
             *bound = (*bound).max(1);
         }
-        self.keep_alive = self.keep_alive.max(Duration::from_millis(1));
+        self.keep_alive_interval = self.keep_alive_interval.max(Duration::from_millis(1));
         self
     }
 }
@@ -99,18 +101,18 @@ impl Default for Limits {
             max_connections: 1024,
             max_connections_per_address: 256,
             max_in_flight: 1024,
-            max_running: 1000,
-            max_running_per_caller: 500,
-            max_waiting: 1000,
-            max_wait: Duration::from_secs(5),
+            max_concurrent: 1000,
+            max_concurrent_per_caller: 500,
+            max_queued: 1000,
+            max_queue_wait: Duration::from_secs(5),
             max_body_memory: 256 * 1024 * 1024,
             request_read_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(300),
             write_timeout: Duration::from_secs(30),
-            keep_alive: Duration::from_secs(15),
-            ask_timeout: Duration::from_secs(300),
+            keep_alive_interval: Duration::from_secs(15),
+            client_response_timeout: Duration::from_secs(300),
             max_sessions: 10_000,
-            session_idle: Duration::from_secs(30 * 60),
+            session_idle_timeout: Duration::from_secs(30 * 60),
             page_size: 100,
             max_outgoing: 1024,
             max_outgoing_bytes: 8 * 1024 * 1024,

@@ -198,7 +198,7 @@ impl RunningTask {
         let (answer, answered) = oneshot::channel();
         self.lock().insert(key.to_owned(), (request, answer));
         self.show_waiting().await;
-        let limit = self.server.limits().ask_timeout;
+        let limit = self.server.limits().client_response_timeout;
         let answer = tokio::select! {
             answer = tokio::time::timeout(limit, answered) => answer.ok()?.ok(),
             () = self.cancel.cancelled() => None,

@@ -2,13 +2,16 @@
 
 mod fixture;
 
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::transport::{Auth, RateLimit, Token, TrustedProxies};
-use corbie_mcp::{Limits, Server, TrustLevel};
+use corbie_mcp::transport::{Auth, Authority, Holder, RateLimit, Token, TrustedProxies, Verdict};
+use corbie_mcp::{Limits, Server, Standing, TrustLevel};
 use fixture::Gate;
 use fixture::peer::{self, JSON, Reply, call, http, request};
+use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 use tokio::task::JoinHandle;
@@ -32,10 +35,10 @@ fn one_at_a_time(limits: Limits) -> (Server, Gate) {
 
 fn one() -> Limits {
     Limits {
-        max_running: 1,
-        max_running_per_caller: 1,
-        max_waiting: 100,
-        max_wait: LONG,
+        max_concurrent: 1,
+        max_concurrent_per_caller: 1,
+        max_queued: 100,
+        max_queue_wait: LONG,
         write_timeout: LONG,
         ..fixture::quick_limits()
     }
@@ -134,59 +137,117 @@ async fn s09_the_limit_of_all_callers_leaves_something_for_each() {
     assert_eq!(post_as(port, BEN, &ping).await.status, 200, "a flood of one is no wall for the other");
 }
 
-#[tokio::test]
-async fn s09_guesses_at_tokens_are_slowed_and_who_was_known_behind_the_same_address_is_not() {
-    let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
-    let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
+/// Sends wrong tokens until the address is over its limit, and a few more; returns the replies.
+async fn flood_with_wrong_tokens(port: u16) -> Vec<Reply> {
     let ping = request(1, "ping", json!({}));
-    assert_eq!(post_as(port, ANNA, &ping).await.status, 200);
-    let mut statuses = Vec::new();
-    for guess in 0..30 {
-        let guess = format!("Bearer guess-{guess}");
-        statuses.push(post_as(port, ("authorization", &guess), &ping).await.status);
+    let mut replies = Vec::new();
+    for guess in 0..400 {
+        replies.push(post_as(port, ("authorization", &format!("Bearer {guess:04}")), &ping).await);
+        if replies.iter().filter(|reply| reply.status == 429).count() > 20 {
+            break;
+        }
     }
-    assert_eq!(statuses[..5], [401; 5]);
-    assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
-    assert_eq!(post_as(port, ANNA, &ping).await.status, 200, "who was known before goes on");
-    assert_eq!(post_as(port, BEN, &ping).await.status, 429, "a right guess looks like a wrong one");
+    replies
 }
 
 #[tokio::test]
-async fn s09_guesses_at_tokens_are_limited_on_loopback_also_without_a_rate_limit() {
+async fn s09_a_flood_of_wrong_tokens_does_not_lock_out_a_valid_one() {
+    let ping = request(1, "ping", json!({}));
+    for (rate_limit, allowed) in [(Some(RateLimit { per_second: 1, burst: 5 }), 5), (None, 100)] {
+        let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
+        let replies = flood_with_wrong_tokens(port).await;
+        assert!(replies[..allowed].iter().all(|reply| reply.status == 401), "a few mistakes are forgiven");
+        let refused = replies.last().expect("a reply");
+        assert_eq!(refused.status, 429, "{rate_limit:?}");
+        assert_header(refused, hint(&refused.json()["error"]));
+        // Neither caller has called before the flood.
+        for caller in [ANNA, BEN] {
+            assert_eq!(post_as(port, caller, &ping).await.status, 200, "{rate_limit:?} {caller:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn s09_wrong_tokens_use_up_nothing_of_a_callers_own_rate() {
     let port = fixture::listen(&fixture::server(), two_callers()).await;
     let ping = request(1, "ping", json!({}));
-    assert_eq!(post_as(port, ANNA, &ping).await.status, 200);
-    let mut statuses = Vec::new();
-    for guess in 0..400 {
-        statuses.push(post_as(port, ("authorization", &format!("Bearer {guess:04}")), &ping).await.status);
-    }
-    assert_eq!(statuses[..100], [401; 100], "a few mistakes are forgiven");
-    assert!(statuses.contains(&429), "{statuses:?}");
+    assert_eq!(flood_with_wrong_tokens(port).await.last().expect("a reply").status, 429);
     for _ in 0..200 {
-        assert_eq!(post_as(port, ANNA, &ping).await.status, 200, "who was known before goes on");
+        assert_eq!(post_as(port, ANNA, &ping).await.status, 200);
     }
     let missing = http(port, "POST", "/mcp", &[JSON], &ping.to_string()).await.status;
-    assert_eq!(missing, 401, "no token is no guess");
+    assert_eq!(missing, 401, "no token is no wrong token");
+}
+
+/// Tokens that are verified at some cost: `valid…` and `forged…` are not cached, and each check is counted.
+#[derive(Default)]
+struct Signed {
+    checked: AtomicUsize,
+}
+
+impl Authority for Signed {
+    fn look(&self, token: &str) -> Verdict {
+        let holder = |name: &str| Holder {
+            identity: name.into(),
+            standing: Standing::new(Some(TrustLevel::Verified)),
+            grant: None,
+            rate_limit: None,
+        };
+        match token {
+            "cached" => Verdict::Known(holder("cached")),
+            _ => Verdict::Unsure,
+        }
+    }
+
+    fn find_out<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+        self.checked.fetch_add(1, Ordering::SeqCst);
+        Box::pin(std::future::ready(match token.starts_with("valid") {
+            true => self.look("cached"),
+            false => Verdict::Refused("the token's signature is not right"),
+        }))
+    }
 }
 
 #[tokio::test]
-async fn s09_beyond_the_limit_a_right_token_gets_the_reply_of_a_wrong_one() {
-    let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
-    let port = fixture::listen(&fixture::server(), Options { rate_limit, ..two_callers() }).await;
-    let ping = request(1, "ping", json!({}));
-    let reply = async |token| {
-        let reply = post_as(port, token, &ping).await;
-        // The wait differs from one moment to the next.
-        let text = reply.body.chars().filter(|letter| !letter.is_ascii_digit()).collect::<String>();
-        (reply.status, text)
-    };
-    let wrong = ("authorization", "Bearer wrong");
-    while reply(wrong).await.0 != 429 {}
-    assert_eq!(reply(BEN).await, reply(wrong).await);
+async fn s09_a_flood_of_forged_tokens_has_few_signatures_checked_and_cached_ones_pass() {
+    const FORGED: usize = 1000;
+    let authority = Arc::new(Signed::default());
+    let options = Options { auth: Auth::Ask(authority.clone()), ..Options::default() };
+    let port = fixture::listen(&fixture::server(), options).await;
+    let began = Instant::now();
+    let mut last = 0;
+    for number in 0..FORGED {
+        let token = format!("Bearer forged-{number}");
+        let reply = http(port, "GET", "/metrics", &[("authorization", &token)], "").await;
+        assert!(
+            [401, 429].contains(&reply.status) && (reply.status == 401 || reply.headers.contains_key("retry-after"))
+        );
+        last = reply.status;
+    }
+    let checked = authority.checked.load(Ordering::SeqCst);
+    let allowed = 200 + 100 * (began.elapsed().as_secs() as usize + 1);
+    assert!(checked <= allowed.min(FORGED - 1), "{checked} of {allowed}");
+    assert_eq!(last, 429);
+    for _ in 0..50 {
+        let known = http(port, "GET", "/metrics", &[("authorization", "Bearer cached")], "").await;
+        assert_eq!(known.status, 200);
+    }
 }
 
 #[tokio::test]
-async fn s09_behind_a_trusted_proxy_guesses_count_for_the_client() {
+async fn s09_any_number_of_valid_tokens_that_are_not_cached_pass() {
+    let options = Options { auth: Auth::Ask(Arc::new(Signed::default())), ..Options::default() };
+    let port = fixture::listen(&fixture::server(), options).await;
+    for number in 0..500 {
+        let token = format!("Bearer valid-{number}");
+        assert_eq!(http(port, "GET", "/metrics", &[("authorization", &token)], "").await.status, 200, "{number}");
+    }
+    let health = http(port, "GET", "/health", &[("authorization", "Bearer valid")], "").await.json();
+    assert_eq!(health["version"], "1.2.3", "its signature is checked there too");
+}
+
+#[tokio::test]
+async fn s09_behind_a_trusted_proxy_wrong_tokens_count_for_the_client() {
     let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
     let rate_limit = Some(RateLimit { per_second: 1, burst: 5 });
     let options = Options { trusted_proxies, forwarded_rate_limit: rate_limit, ..two_callers() };
@@ -202,8 +263,8 @@ async fn s09_behind_a_trusted_proxy_guesses_count_for_the_client() {
         statuses.push(post(&format!("192.0.2.{guess}, 203.0.113.7"), "Bearer wrong").await);
     }
     assert!(statuses.iter().filter(|status| **status == 429).count() > 10, "{statuses:?}");
-    assert_eq!(post("203.0.113.7", BEN.1).await, 429, "a right guess looks like a wrong one");
-    assert_eq!(post("203.0.113.8", BEN.1).await, 200, "others behind the same proxy are not slowed");
+    assert_eq!(post("203.0.113.7", BEN.1).await, 200, "a valid token passes");
+    assert_eq!(post("203.0.113.8", "Bearer wrong").await, 401, "others behind the same proxy are not limited");
 }
 
 #[tokio::test]
@@ -244,7 +305,7 @@ async fn s09_a_flood_of_one_caller_holds_up_no_other() {
 
 #[tokio::test]
 async fn s09_one_caller_cannot_take_every_place() {
-    let (server, gate) = one_at_a_time(Limits { max_running: 3, max_running_per_caller: 2, ..one() });
+    let (server, gate) = one_at_a_time(Limits { max_concurrent: 3, max_concurrent_per_caller: 2, ..one() });
     let port = fixture::listen(&server, two_callers()).await;
     let flood: Vec<_> = (0..5).map(|_| spawn_call(port, ANNA, "gate")).collect();
     until_shown(port, WAITING, 3).await;
@@ -258,7 +319,7 @@ async fn s09_one_caller_cannot_take_every_place() {
 
 #[tokio::test]
 async fn s09_when_the_queue_is_full_more_is_refused_with_a_hint() {
-    let (server, gate) = one_at_a_time(Limits { max_waiting: 1, ..one() });
+    let (server, gate) = one_at_a_time(Limits { max_queued: 1, ..one() });
     let port = fixture::listen(&server, two_callers()).await;
     let held = spawn_call(port, ANNA, "gate");
     gate.entered().await;
@@ -279,7 +340,7 @@ async fn s09_when_the_queue_is_full_more_is_refused_with_a_hint() {
 
 #[tokio::test]
 async fn s09_what_would_wait_too_long_is_refused_at_once() {
-    let (server, gate) = one_at_a_time(Limits { max_wait: Duration::from_millis(50), ..one() });
+    let (server, gate) = one_at_a_time(Limits { max_queue_wait: Duration::from_millis(50), ..one() });
     let port = fixture::listen(&server, two_callers()).await;
     // A call of one second sets the average duration.
     assert_eq!(post_as(port, ANNA, &call(1, "wait", json!({ "ms": 1000 }))).await.status, 200);
@@ -295,7 +356,7 @@ async fn s09_what_would_wait_too_long_is_refused_at_once() {
 
 #[tokio::test]
 async fn s09_whoever_waited_in_vain_is_told_and_leaves_no_trace() {
-    let (server, gate) = one_at_a_time(Limits { max_wait: Duration::from_millis(50), ..one() });
+    let (server, gate) = one_at_a_time(Limits { max_queue_wait: Duration::from_millis(50), ..one() });
     let port = fixture::listen(&server, two_callers()).await;
     let held = spawn_call(port, ANNA, "gate");
     gate.entered().await;

@@ -8,6 +8,8 @@ mod fixture;
 mod bounds;
 #[path = "listeners/client.rs"]
 mod client;
+#[path = "listeners/framing.rs"]
+mod framing;
 #[path = "listeners/identity.rs"]
 mod identity;
 #[path = "listeners/socket_file.rs"]

@@ -160,7 +160,7 @@ async fn t31_a_ping_is_answered_with_its_pong() {
 async fn t31_a_quiet_client_that_answers_pings_is_kept() {
     let limits = Limits { idle_timeout: Duration::from_secs(2), ..fixture::quick_limits() };
     let mut socket = websocket(listen_with(limits.clone()).await).await;
-    let pings = limits.idle_timeout.as_millis() / limits.keep_alive.as_millis() * 3 / 2;
+    let pings = limits.idle_timeout.as_millis() / limits.keep_alive_interval.as_millis() * 3 / 2;
     for _ in 0..pings {
         let frame = timeout(PATIENCE, socket.next()).await.expect("in time");
         assert!(matches!(frame, Some(Ok(Message::Ping(_)))), "{frame:?}");

@@ -28,7 +28,7 @@ pub(crate) struct Admission(Arc<Door>);
 struct Door {
     /// Held for a few lookups, never across an await.
     turns: Mutex<Turns<oneshot::Sender<()>>>,
-    max_wait: Duration,
+    max_queue_wait: Duration,
     counts: Counts,
 }
 
@@ -85,18 +85,22 @@ impl Server {
 impl Admission {
     pub(crate) fn new(limits: &Limits, metrics: &Metrics) -> Admission {
         let bounds = Bounds {
-            running: limits.max_running,
-            running_per_caller: limits.max_running_per_caller,
-            waiting: limits.max_waiting,
+            running: limits.max_concurrent,
+            running_per_caller: limits.max_concurrent_per_caller,
+            waiting: limits.max_queued,
         };
         let counts = Counts::default();
         metrics.register(|registry| counts.register(registry));
-        Admission(Arc::new(Door { turns: Mutex::new(Turns::new(bounds)), max_wait: limits.max_wait, counts }))
+        Admission(Arc::new(Door {
+            turns: Mutex::new(Turns::new(bounds)),
+            max_queue_wait: limits.max_queue_wait,
+            counts,
+        }))
     }
 
     fn enter(&self, caller: &Arc<str>) -> Result<Entered, Error> {
         let mut turns = self.turns();
-        match turns.ask(caller, self.0.max_wait) {
+        match turns.ask(caller, self.0.max_queue_wait) {
             Asked::Runs => {
                 self.show(&turns);
                 drop(turns);
@@ -122,7 +126,7 @@ impl Admission {
 
     fn shed(&self, turns: &Turns<oneshot::Sender<()>>, caller: &Arc<str>, why: Why) -> Error {
         self.0.counts.shed(why);
-        let (bounds, most) = (turns.bounds(), self.0.max_wait.as_secs_f64());
+        let (bounds, most) = (turns.bounds(), self.0.max_queue_wait.as_secs_f64());
         let message = match why {
             Why::QueueFull => format!(
                 "the server is busy: {} requests are worked on and {} wait already",
@@ -136,7 +140,7 @@ impl Admission {
                 bounds.running_per_caller
             ),
         };
-        let wait = turns.expected_wait(caller).unwrap_or(self.0.max_wait);
+        let wait = turns.expected_wait(caller).unwrap_or(self.0.max_queue_wait);
         Error::busy(message, wait.clamp(SHORTEST_HINT, LONGEST_HINT))
     }
 
@@ -161,10 +165,10 @@ impl Admission {
 }
 
 impl Waiting {
-    /// Waits for a slot, at most `max_wait`.
+    /// Waits for a slot, at most `max_queue_wait`.
     pub(crate) async fn turn(mut self) -> Result<Slot, Error> {
         let door = self.admission.0.clone();
-        let woken = tokio::time::timeout(door.max_wait, &mut self.woken).await;
+        let woken = tokio::time::timeout(door.max_queue_wait, &mut self.woken).await;
         door.counts.waited(self.since.elapsed());
         if !matches!(woken, Ok(Ok(()))) {
             let turns = self.admission.turns();

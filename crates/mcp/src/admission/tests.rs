@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::*;
 
-fn door(running: usize, per_caller: usize, waiting: usize, max_wait: Duration) -> Admission {
+fn door(running: usize, per_caller: usize, waiting: usize, max_queue_wait: Duration) -> Admission {
     let limits = Limits {
-        max_running: running,
-        max_running_per_caller: per_caller,
-        max_waiting: waiting,
-        max_wait,
+        max_concurrent: running,
+        max_concurrent_per_caller: per_caller,
+        max_queued: waiting,
+        max_queue_wait,
         ..Limits::default()
     };
     Admission::new(&limits, &Metrics::new(std::iter::empty()))

@@ -74,7 +74,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
         return Err(Error::Cancelled);
     }
     let is_gone = || call.exchange.party.as_ref().is_some_and(Party::is_gone);
-    let mut looks = tokio::time::interval(call.server.limits().keep_alive);
+    let mut looks = tokio::time::interval(call.server.limits().keep_alive_interval);
     loop {
         let event = tokio::select! {
             event = events.recv() => event,

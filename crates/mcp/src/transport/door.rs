@@ -105,7 +105,7 @@ impl Door {
                 let (stream, from) = listener.accept().await?;
                 // Replies are small and latency-sensitive; Nagle's algorithm would delay them.
                 let _ = stream.set_nodelay(true);
-                // Use the IPv4 form of IPv4-mapped addresses, whichever kind the listener is.
+                // Use the IPv4 form of IPv4-mapped addresses, on all listeners.
                 Ok((Knock::Tcp(stream), from.ip().to_canonical()))
             }
             // A Unix socket client is on this machine.
@@ -151,15 +151,13 @@ impl Manners {
 
     /// Rejects a connection over the limit with a plain HTTP reply, without reading the request.
     pub(super) async fn turn_away(&self, knock: Knock) {
-        const FULL: &str = "503 Service Unavailable";
-        const LATER: &str = "retry-after: 1\r\n";
         match knock {
             // A TLS handshake would cost more than the request.
             Knock::Tcp(_) if self.is_encrypted() => {}
-            Knock::Tcp(stream) => tell(stream, FULL, LATER, "").await,
+            Knock::Tcp(stream) => tell_full(stream).await,
             #[cfg(unix)]
-            Knock::Unix(stream) => tell(stream, FULL, LATER, "").await,
-            Knock::Stream(stream) => tell(stream, FULL, LATER, "").await,
+            Knock::Unix(stream) => tell_full(stream).await,
+            Knock::Stream(stream) => tell_full(stream).await,
         }
     }
 }
@@ -167,6 +165,11 @@ impl Manners {
 /// Whether an address is loopback, including IPv4-mapped IPv6.
 pub(super) fn is_loopback(address: IpAddr) -> bool {
     address.to_canonical().is_loopback()
+}
+
+/// Rejects a connection over the limit, without reading its request.
+pub(super) async fn tell_full(stream: impl AsyncRead + AsyncWrite + Unpin) {
+    tell(stream, "503 Service Unavailable", "retry-after: 1\r\n", "").await;
 }
 
 /// Sends a single reply and closes the connection.

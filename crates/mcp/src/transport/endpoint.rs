@@ -105,7 +105,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         },
     };
     let server = endpoint.server.clone();
-    let keep_alive = server.limits().keep_alive;
+    let keep_alive = server.limits().keep_alive_interval;
     let place = match server.listening() {
         Ok(place) => place,
         Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
@@ -119,7 +119,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
             let event = tokio::select! {
                 event = events.recv() => event,
                 // A token may expire while no event arrives.
-                () = tokio::time::sleep(server.limits().keep_alive) => match party.is_gone() {
+                () = tokio::time::sleep(server.limits().keep_alive_interval) => match party.is_gone() {
                     true => return None,
                     false => continue,
                 },

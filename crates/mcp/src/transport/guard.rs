@@ -13,7 +13,7 @@ use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_TYPE, ORIGIN, REFERRER_POLICY, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
     X_CONTENT_TYPE_OPTIONS,
 };
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use hyper::service::Service;
 use hyper_util::service::TowerToHyperService;
 
@@ -54,7 +54,7 @@ pub(crate) struct Endpoint {
     pub(super) pages: Option<Pages>,
 }
 
-/// How callers are treated unless their token says otherwise.
+/// Default trust level and rate limit of callers; tokens may override them.
 #[derive(Debug)]
 pub(super) struct CallerRules {
     pub(super) trust: Standing,
@@ -63,8 +63,8 @@ pub(super) struct CallerRules {
     pub(super) rate_limit: Option<RateLimit>,
 }
 
-/// Marks a request with both `Content-Length` and `Transfer-Encoding`, by which one request can hide in another
-/// (RFC 9112, section 6.1).
+/// Marks a request with a `Transfer-Encoding` and a `Content-Length`, or another coding than `chunked`, by which one
+/// request can hide in another (RFC 9112, section 6.1).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TwoLengths;
 
@@ -79,6 +79,10 @@ const FULL: Duration = Duration::from_secs(1);
 
 /// Limit of wrong tokens from one address where requests are not limited.
 const FAILED_ATTEMPTS: RateLimit = RateLimit { per_second: 10, burst: 100 };
+
+/// Limit of signature checks for wrong tokens from one address. A check takes about 0.1 ms, so a flood uses about 1 % of
+/// a core. It is larger than [`FAILED_ATTEMPTS`] because valid tokens that are not cached need checks too.
+const FAILED_SIGNATURE_CHECKS: RateLimit = RateLimit { per_second: 100, burst: 200 };
 
 /// Path of the protected resource metadata (RFC 9728). The path of the resource may follow, which may differ from ours
 /// behind a proxy.
@@ -111,8 +115,8 @@ impl Endpoint {
         }
     }
 
-    /// The address whose share a connection counts for. Those of trusted proxies count for their clients. Where
-    /// loopback callers need no token they are all alike, and a share would only keep them from free connections.
+    /// The address whose connection limit applies. Connections of trusted proxies count for their clients. Without a
+    /// token, loopback callers cannot be distinguished, and a limit would only keep them from free connections.
     pub(super) fn counted_for(&self, from: IpAddr) -> Option<IpAddr> {
         let is_counted = !self.trusted_proxies.trusts(from)
             && (matches!(self.auth, Auth::Ask(_)) || !from.to_canonical().is_loopback());
@@ -140,36 +144,56 @@ impl Endpoint {
         Some(self.buckets.of(whose, limit))
     }
 
-    fn charge(&self, presented: &Presented, extensions: &http::Extensions) -> Result<(), Error> {
-        let limit = self.rules(extensions).rate_limit.or(self.buckets.global_limit());
-        let holder = match (presented, limit) {
-            (Presented::Valid(holder), _) => Some(holder),
-            // Wrong tokens are always limited.
-            (Presented::Wrong(_), None) => {
-                let bucket = |from| self.buckets.of(Whose::Guesser(network(from)), FAILED_ATTEMPTS);
-                return client_address(extensions).map(bucket).map_or(Ok(()), |bucket| bucket.charge());
-            }
-            _ => None,
-        };
-        if let Some(holder) = holder {
-            self.meet(holder, limit.unwrap_or(FAILED_ATTEMPTS), extensions)?;
+    /// Checks the token of a request. A check that takes more than a lookup is charged to the address of the client, and
+    /// refunded unless the token is wrong.
+    async fn authenticate(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Presented, Error> {
+        let mut presented = self.auth.look(headers);
+        if let Presented::Unsure = presented {
+            presented = self.check_signature(headers, extensions).await?;
         }
-        self.bucket(holder, extensions).map_or(Ok(()), |bucket| bucket.charge())
+        self.note_identity(&presented, extensions);
+        Ok(presented)
     }
 
-    /// Checks that a valid token is no lucky guess. Each identity is checked once per connection.
-    fn meet(&self, holder: &Holder, limit: RateLimit, extensions: &http::Extensions) -> Result<(), Error> {
-        let Some(place) = extensions.get::<Place>() else { return Ok(()) };
-        let is_forwarded = extensions.get::<Forwarded>().is_some();
-        if !is_forwarded && place.knows(&holder.identity) {
-            return Ok(());
+    /// Checks a token that is not cached.
+    async fn check_signature(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Presented, Error> {
+        let checks = client_address(extensions)
+            .map(|from| self.buckets.of(Whose::SignatureChecks(network(from)), FAILED_SIGNATURE_CHECKS));
+        checks.as_ref().map_or(Ok(()), |checks| checks.charge())?;
+        let presented = self.auth.find_out(headers).await;
+        if !matches!(presented, Presented::Wrong(_))
+            && let Some(checks) = checks
+        {
+            checks.refund();
         }
-        let address = client_address(extensions).unwrap_or(place.from());
-        self.buckets.meets(&holder.identity, network(address), limit)?;
-        if !is_forwarded {
-            place.meet(&holder.identity);
+        Ok(presented)
+    }
+
+    /// Charges a request to its caller. Wrong tokens are charged to their address and do not limit valid ones: otherwise
+    /// anyone behind the same address could lock out callers. Beyond the limit the status still shows whether a token is
+    /// valid, so only the entropy of tokens (at least 128 bits) protects against guessing.
+    fn charge(&self, presented: &Presented, extensions: &http::Extensions) -> Result<(), Error> {
+        let bucket = match presented {
+            Presented::Valid(holder) => self.bucket(Some(holder), extensions),
+            // Wrong tokens are limited even where requests are not.
+            Presented::Wrong(_) => self.bucket(None, extensions).or_else(|| {
+                let from = client_address(extensions)?;
+                Some(self.buckets.of(Whose::Guesser(network(from)), FAILED_ATTEMPTS))
+            }),
+            _ => self.bucket(None, extensions),
+        };
+        bucket.map_or(Ok(()), |bucket| bucket.charge())
+    }
+
+    /// Tells the connection limiter whether the caller of a connection is authenticated. The connections of a proxy are
+    /// those of many callers.
+    fn note_identity(&self, presented: &Presented, extensions: &http::Extensions) {
+        let Some(place) = extensions.get::<Place>().filter(|_| extensions.get::<Forwarded>().is_none()) else { return };
+        match presented {
+            Presented::Valid(holder) if !place.knows(&holder.identity) => place.meet(&holder.identity),
+            Presented::Wrong(_) => place.forget_identity(),
+            _ => {}
         }
-        Ok(())
     }
 
     /// Whether the connection of a request may be used for it; see [`Place::settle`].
@@ -216,9 +240,9 @@ impl Endpoint {
         self.server.audit().stranger(event);
     }
 
-    /// Whether the headers have the credentials this listener requires.
-    pub(crate) fn is_known(&self, headers: &http::HeaderMap) -> bool {
-        matches!(self.auth.look(headers), Presented::NotAsked | Presented::Valid(_))
+    /// Whether the middleware found the credentials that this listener requires.
+    pub(crate) fn is_authenticated(&self, extensions: &http::Extensions) -> bool {
+        matches!(self.auth, Auth::None) || extensions.get::<Holder>().is_some()
     }
 }
 
@@ -227,7 +251,7 @@ pub(crate) fn refuse(status: StatusCode, error: &Error, era: Era) -> Response {
     with_hint(json(status, message::encode_error(None, &error.to_object(era))), error)
 }
 
-/// Sets `Retry-After`, if the wait is known.
+/// Sets `Retry-After`, if the error contains a wait.
 pub(crate) fn with_hint(mut response: Response, error: &Error) -> Response {
     if let Some(seconds) = error.retry_after_seconds() {
         response.headers_mut().insert(RETRY_AFTER, HeaderValue::from(seconds));
@@ -252,7 +276,7 @@ pub(super) async fn guard(endpoint: Arc<Endpoint>, routes: Routes, mut request: 
 async fn guarded(endpoint: Arc<Endpoint>, routes: Routes, request: Request) -> Response {
     let allowed = endpoint.allowed.check(request.headers()).and_then(|()| endpoint.allowed.check_target(request.uri()));
     let allowed = match request.extensions().get() {
-        Some(TwoLengths) => Err(NotAllowed::Malformed("send either `Content-Length` or `Transfer-Encoding`")),
+        Some(TwoLengths) => Err(NotAllowed::Malformed("send either `Content-Length` or `Transfer-Encoding: chunked`")),
         None => allowed,
     };
     if let Err(why) = allowed {
@@ -287,12 +311,13 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
     // Health endpoints answer unauthenticated requests too, with a bare status (S-05), and are not rate limited for
     // load balancers.
     if matches!(request.uri().path(), "/health" | "/live" | "/ready") {
-        // A token here could be a guess like any other; over the rate limit its bearer counts as unauthenticated.
-        if request.headers().contains_key(AUTHORIZATION) {
-            let presented = endpoint.auth.look(request.headers());
-            if endpoint.charge(&presented, request.extensions()).is_err() {
-                request.headers_mut().remove(AUTHORIZATION);
-            }
+        // Over the rate limit, and with a wrong token, the caller counts as unauthenticated.
+        if request.headers().contains_key(AUTHORIZATION)
+            && let Ok(presented) = endpoint.authenticate(request.headers(), request.extensions()).await
+            && endpoint.charge(&presented, request.extensions()).is_ok()
+            && let Presented::Valid(holder) = presented
+        {
+            request.extensions_mut().insert(holder);
         }
         return follow(endpoint, routes, request).await;
     }
@@ -306,15 +331,18 @@ async fn admit(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request, is
             }
         };
     }
-    let mut presented = endpoint.auth.look(request.headers());
-    // Unauthenticated requests are charged by address: a token guess is a request too.
-    if let Err(error) = endpoint.charge(&presented, request.extensions()) {
-        endpoint.server.metrics().count_refused("rate");
-        return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
-    }
-    if let Presented::Unsure = presented {
-        presented = endpoint.auth.find_out(request.headers()).await;
-    }
+    let presented = match endpoint.authenticate(request.headers(), request.extensions()).await {
+        // Unauthenticated requests are charged by address.
+        Ok(presented) => endpoint.charge(&presented, request.extensions()).map(|()| presented),
+        Err(error) => Err(error),
+    };
+    let presented = match presented {
+        Ok(presented) => presented,
+        Err(error) => {
+            endpoint.server.metrics().count_refused("rate");
+            return too_many(endpoint.refuse(request.uri().path(), StatusCode::TOO_MANY_REQUESTS, &error));
+        }
+    };
     let is_authenticated = matches!(presented, Presented::Valid(_));
     if let Err(error) = endpoint.settle(is_authenticated, request.extensions()).await {
         return with_hint(endpoint.refuse(request.uri().path(), StatusCode::SERVICE_UNAVAILABLE, &error), &error);
@@ -390,7 +418,7 @@ async fn follow(endpoint: Arc<Endpoint>, routes: Routes, mut request: Request) -
     response
 }
 
-fn preflight(requested: &http::HeaderMap) -> Response {
+fn preflight(requested: &HeaderMap) -> Response {
     let mut allowed = String::from(
         "content-type, accept, authorization, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, \
          x-request-id, traceparent, tracestate",

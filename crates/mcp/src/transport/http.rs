@@ -92,7 +92,8 @@ impl Default for Options {
 impl Http {
     pub fn new(server: Server, options: Options) -> Http {
         let limits = server.limits();
-        let sessions = Arc::new(Sessions::new(limits.max_sessions, limits.session_idle, server.inner().keys.clone()));
+        let sessions =
+            Arc::new(Sessions::new(limits.max_sessions, limits.session_idle_timeout, server.inner().keys.clone()));
         let (places, buckets) = (Places::new(limits), Arc::new(Buckets::new(options.global_rate_limit)));
         server.inner().ledger.enter(&buckets);
         Http { server, options, sessions, places, buckets }

@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::auth::Auth;
-use super::door::{Door, Knock, Manners, Reach};
+use super::door::{Door, Knock, Manners, Reach, tell_full};
 use super::guard::{Endpoint, Routes, TwoLengths, guard};
 use super::http::Http;
 pub(crate) use super::places::Place;
@@ -142,7 +142,7 @@ impl Http {
 }
 
 impl Behind {
-    /// Serves a connection if another one can be evicted for it or the reserve has room, else rejects it.
+    /// Serves a connection if an existing one can be evicted for it or the reserve has room, else rejects it.
     async fn squeeze_in(self, knock: Knock, visitor: Visitor) {
         match self.http.places.make_room(visitor).await {
             Some(place) => self.serve(knock, place).await,
@@ -177,7 +177,23 @@ impl Behind {
         let Some(stream) = opened else { return };
         let turn = place.turn().clone();
         let stream = WriteDeadline::new(stream, limits.write_timeout);
-        let stream = TokioIo::new(ReadDeadline::new(stream, turn.clone(), for_head, limits));
+        let mut stream = ReadDeadline::new(stream, turn.clone(), for_head, limits);
+        let has_begun = tokio::select! {
+            biased;
+            first = stream.read_first() => first.unwrap_or(false),
+            () = leave.cancelled() => {
+                // The client may be sending its request: a response tells it to try again.
+                drop(place);
+                if !http.server.is_draining() && let Ok(_farewell) = http.places.farewells.try_acquire() {
+                    tell_full(stream).await;
+                }
+                return;
+            }
+        };
+        if !has_begun {
+            return;
+        }
+        let stream = TokioIo::new(stream);
         let mut builder = hyper::server::conn::http1::Builder::new();
         builder
             // The stream has its own deadlines, which distinguish a slow head from an idle keep-alive connection.
@@ -189,11 +205,11 @@ impl Behind {
         let (of_requests, held) = (turn, place.clone());
         let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let turn = of_requests.clone();
-            let is_head_known = turn.take();
+            let number = turn.take();
             let strict = is_encrypted && !is_called_localhost(request.headers());
             let mut request = request.map(|body| RequestBody::of(&turn, body));
-            // hyper has dropped a `Content-Length` beside a `Transfer-Encoding`. A pipelined request might have had one.
-            if request.headers().contains_key(TRANSFER_ENCODING) && (!is_head_known || turn.head_has_length()) {
+            // hyper drops a `Content-Length` if there is a `Transfer-Encoding`.
+            if request.headers().contains_key(TRANSFER_ENCODING) && !turn.has_clear_framing(number) {
                 request.extensions_mut().insert(TwoLengths);
             }
             let forwarded = if is_proxy { endpoint.trusted_proxies.client(request.headers()) } else { None };
@@ -209,8 +225,10 @@ impl Behind {
                 if strict {
                     response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
                 }
-                // The reserve serves one request of each connection.
-                if place.is_provisional() && response.status() != StatusCode::SWITCHING_PROTOCOLS {
+                // The reserve serves one request of each connection. After a body that was not read, the beginning of the
+                // next request is unknown.
+                let is_last = place.is_provisional() || turn.has_unread_body();
+                if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
                 Ok::<_, Infallible>(Answer::to(&turn, forwarded.map(|_| place), response))
@@ -218,6 +236,8 @@ impl Behind {
         });
         let mut connection = std::pin::pin!(builder.serve_connection(stream, guarded).with_upgrades());
         let ended = tokio::select! {
+            // Evicted or not, a head that has arrived is answered.
+            biased;
             ended = connection.as_mut() => ended,
             () = leave.cancelled() => {
                 if held.is_stalled() {

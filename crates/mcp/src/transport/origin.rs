@@ -59,7 +59,7 @@ impl Allowed {
 
     /// Whether a page comes from this server, under a configured host name. Without a configured name it could be any
     /// page that was rebound to this address. A different scheme does not match: a clear-text page could have been
-    /// modified in transit, and a TLS page belongs to whatever terminated TLS.
+    /// modified in transit, and a TLS page belongs to the proxy that terminated TLS.
     fn own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
         let scheme = if self.encrypted { "https://" } else { "http://" };
         let Some(authority) = origin.strip_prefix(scheme) else { return false };
@@ -99,7 +99,7 @@ impl Allowed {
     pub(crate) fn origin(&self, header: &str) -> bool {
         // Non-web origins, such as browser extensions, are compared as text.
         let same_text = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(header);
-        let Ok(origin) = Url::parse(header) else { return false };
+        let Some(origin) = Url::parse(header).ok().filter(|_| !has_spaces(header)) else { return false };
         let is_web = matches!(origin.scheme(), "http" | "https");
         if !is_web {
             return self.origins.iter().any(same_text);
@@ -155,11 +155,16 @@ fn is_well_formed(header: &str) -> bool {
 /// Parses `host[:port]`.
 fn parse_host(header: &str) -> Option<(Host, Option<u16>)> {
     // A URL parser would also accept user names, paths and fragments as part of an authority.
-    if header.is_empty() || header.contains(['/', '@', '?', '#', '\\', ' ']) {
+    if header.is_empty() || header.contains(['/', '@', '?', '#', '\\']) || has_spaces(header) {
         return None;
     }
     let url = Url::parse(&format!("http://{header}/")).ok()?;
     Some((url.host()?.to_owned(), url.port()))
+}
+
+/// Whether a URL parser would drop a part of this header: it removes tabs, and spaces at both ends.
+fn has_spaces(header: &str) -> bool {
+    header.bytes().any(|byte| byte <= b' ' || byte == 0x7f)
 }
 
 fn is_loopback(host: &Host) -> bool {

@@ -1,14 +1,15 @@
 //! Rate limits: a token bucket per caller and a global one, bounded in number (S-09).
 //!
 //! A request is charged to its caller first. A request rejected there costs the global bucket nothing, so a flood
-//! drains only its own bucket. The share of the global bucket available to a caller depends on how much of its own
-//! bucket is left: a caller at its limit is rejected while occasional callers are still served. A caller rejected by
-//! the global bucket does not get its own token back, otherwise a flood would look modest again.
+//! drains only its own bucket. The share of the global bucket available to a caller depends on how full its bucket is:
+//! a caller at its limit is rejected while occasional callers are still served. A caller rejected by the global bucket
+//! does not get its own token back, otherwise a flood would look modest again.
 //!
 //! Instances may share the usage of callers (`spent.rs`). Usage reported by other instances is subtracted here
-//! asynchronously; no request waits for it. The global bucket protects the process, so each instance has its own.
+//! asynchronously; no request waits for it. The global bucket protects the process, so it is not shared between
+//! instances.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
@@ -61,8 +62,6 @@ pub(crate) struct Buckets {
     global: Option<Arc<Tokens>>,
     /// If listeners have different limits, or the operator changed one, a caller has a bucket for each.
     callers: Mutex<HashMap<(Whose, RateLimit), Arc<Bucket>>>,
-    /// Token holders that called from an address before its guess limit was exhausted.
-    met: Mutex<HashSet<(Arc<str>, IpAddr)>>,
 }
 
 /// The subject a request is charged to.
@@ -74,6 +73,8 @@ pub(crate) enum Whose {
     Address(IpAddr),
     /// Callers of one address without a valid token where one is required.
     Guesser(IpAddr),
+    /// Signature checks of tokens from one address that turn out to be wrong.
+    SignatureChecks(IpAddr),
 }
 
 /// Above this, full buckets are evicted: they are equivalent to new ones.
@@ -113,6 +114,13 @@ impl Tokens {
         Ok(level.tokens)
     }
 
+    /// Returns one token.
+    fn give_back(&self, now: Instant) {
+        let mut level = self.refilled(now);
+        level.tokens = (level.tokens + 1.0).min(f64::from(self.limit.burst));
+        level.untold = level.untold.saturating_sub(1);
+    }
+
     /// Unreported usage; `None` if there is none and the bucket is full.
     fn untold(&self, now: Instant) -> Option<Untold> {
         let level = self.refilled(now);
@@ -125,7 +133,7 @@ impl Tokens {
     /// Subtracts the usage of other instances. `told` tokens were reported at `asked`; counted from then, all reported
     /// usage is refilled after `whole_in`.
     ///
-    /// It never adds tokens: local usage is known best here.
+    /// It never adds tokens: the local count of local usage is exact.
     fn settle(&self, told: u64, asked: Instant, whole_in: Duration, now: Instant) {
         let mut level = self.refilled(now);
         level.untold = level.untold.saturating_sub(told);
@@ -137,7 +145,7 @@ impl Tokens {
         level.tokens = level.tokens.min(left.max(-most));
     }
 
-    /// The tokens reserved from a caller that used this fraction of its own bucket.
+    /// The tokens reserved from a caller that has used this fraction of its bucket.
     fn kept_from(&self, used: f64) -> f64 {
         let most = f64::from(self.limit.burst);
         // Leave at least one token above the floor, or that caller would never get any.
@@ -161,6 +169,11 @@ impl Bucket {
         let used = 1.0 - left / f64::from(self.own.limit.burst.max(1));
         let taken = global.take(now, global.kept_from(used));
         taken.map(drop).map_err(|wait| Error::busy("too many requests of all callers together", wait))
+    }
+
+    /// Returns a token of a caller's own bucket that turned out not to be due.
+    pub(crate) fn refund(&self) {
+        self.own.give_back(Instant::now());
     }
 
     fn is_full(&self, now: Instant) -> bool {
@@ -188,41 +201,14 @@ impl Whose {
             Whose::Address(address) => Some(format!("address {address}")),
             // Behind a load balancer all callers have its address: guesses at one instance must not lock out callers at
             // all of them.
-            Whose::Guesser(_) => None,
+            Whose::Guesser(_) | Whose::SignatureChecks(_) => None,
         }
     }
 }
 
 impl Buckets {
     pub(crate) fn new(global: Option<RateLimit>) -> Buckets {
-        Buckets {
-            global: global.map(|limit| Arc::new(Tokens::new(limit))),
-            callers: Mutex::default(),
-            met: Mutex::default(),
-        }
-    }
-
-    /// Whether a token holder may call from an address that may be guessing tokens. While the address has guesses left,
-    /// every holder is accepted and recorded; afterwards only recorded ones are, otherwise a correct guess could be
-    /// recognized at any rate.
-    pub(crate) fn meets(&self, holder: &Arc<str>, address: IpAddr, limit: RateLimit) -> Result<(), Error> {
-        let met = (holder.clone(), address);
-        let mut all = self.met.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if all.contains(&met) {
-            return Ok(());
-        }
-        let guesses = self.of(Whose::Guesser(address), limit);
-        // The reply is that of a wrong token: a difference would reveal a correct guess.
-        if guesses.own.refilled(Instant::now()).tokens < 1.0 {
-            guesses.charge()?;
-        }
-        if all.len() >= MAX_BUCKETS
-            && let Some(one) = all.iter().next().cloned()
-        {
-            all.remove(&one);
-        }
-        all.insert(met);
-        Ok(())
+        Buckets { global: global.map(|limit| Arc::new(Tokens::new(limit))), callers: Mutex::default() }
     }
 
     /// The global limit. It is also the limit of callers without their own.
@@ -246,7 +232,9 @@ impl Buckets {
                 buckets.remove(&one);
             }
         }
-        let bucket = Arc::new(Bucket::new(limit, self.global.clone()));
+        // A signature check is part of a request, which is charged to the global bucket itself.
+        let global = self.global.clone().filter(|_| !matches!(whose.0, Whose::SignatureChecks(_)));
+        let bucket = Arc::new(Bucket::new(limit, global));
         buckets.insert(whose, bucket.clone());
         bucket
     }
@@ -348,6 +336,15 @@ mod tests {
     /// Number of requests served at a time.
     fn served(bucket: &Bucket, now: Instant) -> usize {
         (0..100).take_while(|_| bucket.charge_at(now).is_ok()).count()
+    }
+
+    #[test]
+    fn s09_a_refund_gives_no_more_than_was_taken() {
+        let bucket = bucket(1, 2, None);
+        bucket.refund();
+        assert!(bucket.charge().is_ok() && bucket.charge().is_ok());
+        bucket.refund();
+        assert!(bucket.charge().is_ok() && bucket.charge().is_err());
     }
 
     #[test]

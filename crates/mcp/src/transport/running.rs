@@ -125,7 +125,7 @@ pub(super) async fn reply(mut running: Running, outgoing: Unopened, server: &Ser
             },
         }
     });
-    sse::reply(stream::once(std::future::ready(message.bytes)).chain(rest), server.limits().keep_alive)
+    sse::reply(stream::once(std::future::ready(message.bytes)).chain(rest), server.limits().keep_alive_interval)
 }
 
 fn answer_as_json(answer: &Answer) -> Response {

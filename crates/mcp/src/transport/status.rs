@@ -1,4 +1,4 @@
-//! Pages for operators: is it alive, is it ready, is it well, what has it done.
+//! Endpoints for operators: liveness, readiness, health and metrics.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::{ACCEPT, CONTENT_TYPE};
-use http::{HeaderMap, StatusCode, Uri};
+use http::{Extensions, HeaderMap, StatusCode, Uri};
 use serde_json::{Map, Value, json};
 
 use super::guard::{Endpoint, json as reply, refuse};
@@ -17,12 +17,12 @@ use crate::server::Health;
 use crate::trust::Caller;
 use crate::version::{Era, Version};
 
-/// 200 always; `degraded` names the impaired part (T-40, T-41). Strangers get the word alone.
-pub(crate) async fn health(State(endpoint): State<Arc<Endpoint>>, headers: HeaderMap) -> Response {
+/// Always 200; `degraded` names the impaired part (T-40, T-41). Unauthenticated callers get only the status.
+pub(crate) async fn health(State(endpoint): State<Arc<Endpoint>>, extensions: Extensions) -> Response {
     let server = &endpoint.server;
     let health = examined(&endpoint);
     let status = if health.impaired.is_empty() { "ok" } else { "degraded" };
-    if !endpoint.is_known(&headers) {
+    if !endpoint.is_authenticated(&extensions) {
         return page(StatusCode::OK, json!({ "status": status }));
     }
     let mut body = json!({
@@ -49,10 +49,10 @@ pub(crate) async fn live() -> Response {
     page(StatusCode::OK, json!({ "status": "ok" }))
 }
 
-/// 503 once a drain has begun, so that a load balancer looks elsewhere. `?for=PART` asks for one part of the server: 503 as
-/// well where that is impaired. Without it the other parts are served: where all instances lack the same thing, a balancer
-/// that looked elsewhere would find nobody. Strangers get the word alone.
-pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>, uri: Uri, headers: HeaderMap) -> Response {
+/// 503 once a drain has begun, so that a load balancer uses another instance. `?for=PART` checks one part of the server
+/// and also returns 503 if it is impaired. Without it, the unimpaired parts remain available: if all instances have the
+/// same impairment, a load balancer would otherwise find no instance. Unauthenticated callers get only the status.
+pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>, uri: Uri, extensions: Extensions) -> Response {
     if endpoint.server.is_draining() {
         return page(StatusCode::SERVICE_UNAVAILABLE, json!({ "status": "draining" }));
     }
@@ -64,12 +64,14 @@ pub(crate) async fn ready(State(endpoint): State<Arc<Endpoint>>, uri: Uri, heade
     };
     match impaired.is_empty() {
         true => page(status, json!({ "status": "ok" })),
-        false if endpoint.is_known(&headers) => page(status, json!({ "status": "degraded", "impaired": impaired })),
+        false if endpoint.is_authenticated(&extensions) => {
+            page(status, json!({ "status": "degraded", "impaired": impaired }))
+        }
         false => page(status, json!({ "status": "degraded" })),
     }
 }
 
-/// How the server is. A check that fails is one more thing that is wrong.
+/// Runs the health check. A check that fails counts as an impairment.
 fn examined(endpoint: &Endpoint) -> Health {
     let check = || endpoint.server.inner().health.as_ref().map(|check| check()).unwrap_or_default();
     catch_unwind(AssertUnwindSafe(check)).unwrap_or_else(|_| Health {
@@ -78,20 +80,20 @@ fn examined(endpoint: &Endpoint) -> Health {
     })
 }
 
-/// OpenMetrics, or the older form for those who ask for it alone.
+/// OpenMetrics, or the Prometheus text format for clients that accept only that.
 pub(crate) async fn metrics(
     State(endpoint): State<Arc<Endpoint>>,
     Extension(caller): Extension<Caller>,
     headers: HeaderMap,
 ) -> Response {
-    // Some of what is counted goes by the names of collections.
+    // Some labels contain names of collections.
     if caller.grant.as_ref().is_some_and(|grant| !grant.collections.is_all()) {
         let error = Error::NotGranted { what: "`/metrics`, which tells of all collections".into() };
         return refuse(StatusCode::FORBIDDEN, &error, Era::Legacy);
     }
     let form = Form::wanted(headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()));
     let server = endpoint.server.clone();
-    // Some of it is read from files and databases, which may take its time.
+    // Some values are read from files and databases, which may block.
     let text = tokio::task::spawn_blocking(move || server.metrics().encode(&server, form)).await;
     match text {
         Ok(text) => ([(CONTENT_TYPE, form.content_type())], text).into_response(),

@@ -1,179 +1,173 @@
-//! Whose turn it is on a connection, and how long a client may take over its own.
+//! State of a connection and its read deadlines.
 //!
-//! A client that has begun a request has less time than one that keeps a connection for later, and while the server
-//! works nobody is hurried. A connection that is closed before its client has sent a whole body is read a while longer,
-//! so that the reply is not lost.
+//! The deadline of a client that has begun a request is shorter than that of an idle connection, and there is none
+//! while the server processes a request. A connection that is closed before the client has sent a whole body is read
+//! for some more time, so that the response is not lost.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard};
+use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
+use bytes::BytesMut;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
 use super::places::Place;
+use super::request_framing::RequestFraming;
 use crate::limits::Limits;
 
-/// Whose turn it is on one connection. Shared by its stream, its bodies, and the connection limiter.
+/// State of a connection. Shared by its stream, its bodies, and the connection limiter.
 #[derive(Debug, Clone)]
 pub(super) struct Turn(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// A [`Phase`] in the upper bits, and since when in the lower ones.
+    /// A [`Phase`] in the upper bits, and its start time in the lower ones.
     phase: AtomicU64,
-    /// `head` has a head that no request was made of yet.
-    has_head: AtomicBool,
-    /// The body of the current request was dropped before its end.
+    /// Requests that hyper has parsed.
+    requests: AtomicU64,
+    /// [`RequestFraming::heads`] and [`RequestFraming::requests`], as of the last read.
+    clear_heads: AtomicU64,
+    arrived: AtomicU64,
+    /// The body of the current request was dropped, and hyper cannot skip the rest of it.
     unread_body: AtomicBool,
-    head: Mutex<RawHead>,
+    /// The connection is evicted with its request.
+    aborted: AtomicBool,
 }
 
-/// What a connection is doing.
+/// Phase of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// The client has sent nothing, or has not finished its TLS handshake.
     Silent,
     /// The client sends a head.
     Head,
-    /// The server works on a request. Its body is the business of whoever reads it.
+    /// The server processes a request. The reader of its body enforces a separate deadline.
     Server,
+    /// The response is complete, and its last bytes are being sent.
+    Flush,
     /// Idle between requests.
     Idle,
     /// The reply is sent; input is discarded.
     Linger,
+    /// Switched to another protocol, which has separate limits.
+    Upgraded,
 }
 
-/// Eviction order of a connection: by kind, then by age. Smaller values are evicted first.
-pub(super) type EvictionRank = (u8, u64);
-
-/// The bytes of a request's head as they came. hyper drops a `Content-Length` beside a `Transfer-Encoding`.
-#[derive(Debug, Default)]
-struct RawHead {
-    bytes: Vec<u8>,
-    is_complete: bool,
-}
-
-/// A stream whose client takes its turn in time, or the connection fails.
+/// A stream with read deadlines: the connection fails if the client misses one.
 pub(super) struct ReadDeadline<S> {
     stream: S,
     turn: Turn,
     for_head: Duration,
     for_next_request: Duration,
-    max_head: usize,
-    /// Which turn is being timed, if one is.
+    framing: RequestFraming,
+    /// Bytes that are read and not passed on yet.
+    first: Bytes,
+    /// The deadline in effect, if any.
     timed: Option<Wait>,
-    /// Made once, and set anew for each turn.
+    /// Created once, and reset for each deadline.
     timer: Option<Pin<Box<Sleep>>>,
     /// Bytes that may still be discarded; `None` before the write side is closed.
     linger: Option<usize>,
 }
 
-/// The body of a request; tells when it is dropped before its end.
+/// Body of a request; records when it is dropped before its end.
 pub(super) struct RequestBody {
     body: Incoming,
     turn: Turn,
     ended: bool,
 }
 
-/// The body of an answer; when it has gone, it is the client's turn.
+/// Body of a response. After it is dropped, the connection becomes idle with the next flush.
 pub(super) struct Answer {
     body: Body,
-    /// None after an upgrade: what follows is no HTTP, and has bounds of its own.
+    /// `None` after an upgrade: the following bytes are not HTTP and have separate limits.
     turn: Option<Turn>,
-    /// The connection of a proxy, which works for one client until this reply has gone.
+    /// The connection of a proxy, which is assigned to one client until this response is complete.
     forwarded: Option<Place>,
 }
 
-/// What a client is waited for.
+/// Message that the client has to send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Wait {
     Head,
     NextRequest,
 }
 
-/// What times are told from.
+/// Reference point of timestamps.
 static START: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 const PHASE_SHIFT: u32 = 56;
 const SINCE_MASK: u64 = (1 << PHASE_SHIFT) - 1;
-/// A head whose reading did not have to wait.
-const NOT_WAITED: u64 = SINCE_MASK;
+/// Timestamp of a head that was read without waiting.
+pub(super) const NOT_WAITED: u64 = SINCE_MASK;
 
-/// Time in which a new client usually sends its first bytes, and any client the rest of a head. Nearly all heads arrive
-/// in one packet.
-pub(super) const FRESH: Duration = Duration::from_millis(200);
+/// Size of the first read. Nearly all first requests fit.
+const FIRST_READ: usize = 2048;
 
-/// Bounds of reading after a reply: a client that sends a body and only then reads needs both.
+/// Limits of reading after a response, for clients that send the whole body before they read.
 const LINGER_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_LINGER_BYTES: usize = 64 << 20;
 
 // === impl Turn ===
 
 impl Turn {
-    /// A new connection owes its first request at once.
+    /// The deadline of the first request starts immediately.
     pub(super) fn new() -> Turn {
         let inner = Inner {
             phase: AtomicU64::default(),
-            has_head: AtomicBool::default(),
+            requests: AtomicU64::default(),
+            clear_heads: AtomicU64::default(),
+            arrived: AtomicU64::default(),
             unread_body: AtomicBool::default(),
-            head: Mutex::default(),
+            aborted: AtomicBool::default(),
         };
         let turn = Turn(Arc::new(inner));
         turn.enter(Phase::Silent, milliseconds());
         turn
     }
 
-    /// A head has come. Returns whether its bytes are known: those of a pipelined request are not.
-    pub(super) fn take(&self) -> bool {
+    /// Records a complete head. Returns the number of requests before it on this connection.
+    pub(super) fn take(&self) -> u64 {
         self.enter(Phase::Server, 0);
-        if self.0.unread_body.load(Ordering::Relaxed) {
+        if self.has_unread_body() {
             self.0.unread_body.store(false, Ordering::Relaxed);
         }
-        self.0.has_head.swap(false, Ordering::Relaxed)
+        self.0.requests.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Whether the head that came last has a `Content-Length`.
-    pub(super) fn head_has_length(&self) -> bool {
-        let head = self.head();
-        head.bytes.split(|byte| *byte == b'\n').skip(1).any(|line| {
-            let name = line.split(|byte| *byte == b':').next().unwrap_or_default();
-            name.trim_ascii().eq_ignore_ascii_case(b"content-length")
-        })
+    /// The number of requests so far.
+    pub(super) fn requests(&self) -> u64 {
+        self.0.requests.load(Ordering::Relaxed)
     }
 
-    /// How early this connection is evicted; `None` while it is in use. In the reserve, an incomplete head gains nothing
-    /// over silence, and the order is that of arrival.
-    pub(super) fn eviction_rank(&self, is_provisional: bool) -> Option<EvictionRank> {
-        match self.phase() {
-            (Phase::Server, _) | (Phase::Head, NOT_WAITED) => None,
-            (Phase::Linger, since) => Some((0, since)),
-            (Phase::Silent | Phase::Head, _) if is_provisional => Some((1, 0)),
-            (Phase::Silent, since) => Some((1, since)),
-            (Phase::Head, since) => Some((2, since)),
-            (Phase::Idle, since) => Some((3, since)),
-        }
+    /// Whether no two readers could disagree on the length of this request and of those before it.
+    pub(super) fn has_clear_framing(&self, request: u64) -> bool {
+        request < self.0.clear_heads.load(Ordering::Relaxed)
     }
 
-    /// Whether the client has connected or begun a head just now, and may have sent bytes that are not read yet.
-    pub(super) fn is_fresh(&self, now: u64) -> bool {
-        let (phase, since) = self.phase();
-        matches!(phase, Phase::Silent | Phase::Head) && Duration::from_millis(now.saturating_sub(since)) < FRESH
+    /// Whether the current request was answered before its body has arrived, so that the connection has to close.
+    pub(super) fn has_unread_body(&self) -> bool {
+        self.0.unread_body.load(Ordering::Relaxed)
     }
 
-    /// Whether the connection can be dropped at once: it has no request to answer, and hyper would wait for its client.
-    pub(super) fn is_stalled(&self, is_provisional: bool) -> bool {
-        match self.phase() {
-            (Phase::Linger, _) => true,
-            (Phase::Head, NOT_WAITED) => false,
-            (Phase::Head, _) => is_provisional || !self.is_fresh(milliseconds()),
-            _ => false,
-        }
+    /// Whether the current request has arrived completely.
+    fn has_arrived(&self) -> bool {
+        self.0.arrived.load(Ordering::Relaxed) >= self.requests()
+    }
+
+    /// Evicts the connection even if a request is in progress.
+    pub(super) fn abort(&self) {
+        self.0.aborted.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_aborted(&self) -> bool {
+        self.0.aborted.load(Ordering::Relaxed)
     }
 
     fn give_back(&self) {
@@ -183,97 +177,79 @@ impl Turn {
     fn wait(&self) -> Option<Wait> {
         match self.phase().0 {
             Phase::Silent | Phase::Head => Some(Wait::Head),
-            Phase::Server | Phase::Linger => None,
+            Phase::Server | Phase::Flush | Phase::Linger | Phase::Upgraded => None,
             Phase::Idle => Some(Wait::NextRequest),
         }
     }
 
-    fn enter(&self, phase: Phase, since: u64) {
+    pub(super) fn enter(&self, phase: Phase, since: u64) {
         self.0.phase.store(((phase as u64) << PHASE_SHIFT) | (since & SINCE_MASK), Ordering::Relaxed);
     }
 
-    fn phase(&self) -> (Phase, u64) {
+    /// The phase and its start time.
+    pub(super) fn phase(&self) -> (Phase, u64) {
         let word = self.0.phase.load(Ordering::Relaxed);
         let phase = match word >> PHASE_SHIFT {
             0 => Phase::Silent,
             1 => Phase::Head,
             2 => Phase::Server,
-            3 => Phase::Idle,
-            _ => Phase::Linger,
+            3 => Phase::Flush,
+            4 => Phase::Idle,
+            5 => Phase::Linger,
+            _ => Phase::Upgraded,
         };
         (phase, word & SINCE_MASK)
     }
-
-    /// Locked by the connection's own task alone, and never across an await.
-    fn head(&self) -> MutexGuard<'_, RawHead> {
-        self.0.head.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
-    }
 }
 
-/// The time, as phases tell it.
+/// The current time in the format of phases.
 pub(super) fn milliseconds() -> u64 {
     u64::try_from(START.elapsed().as_millis()).unwrap_or(SINCE_MASK) & SINCE_MASK
-}
-
-// === impl RawHead ===
-
-impl RawHead {
-    fn clear(&mut self) {
-        self.bytes.clear();
-        self.is_complete = false;
-    }
-
-    fn add(&mut self, bytes: &[u8], most: usize) {
-        if self.is_complete {
-            return;
-        }
-        // Empty lines before a request are allowed.
-        let is_line_end = |byte: &u8| matches!(byte, b'\r' | b'\n');
-        let leading = if self.bytes.is_empty() { bytes.iter().take_while(|byte| is_line_end(byte)).count() } else { 0 };
-        let seen = self.bytes.len().saturating_sub(3);
-        self.bytes.extend_from_slice(&bytes[leading..]);
-        let end = memchr::memchr_iter(b'\n', &self.bytes[seen..]).find(|at| {
-            let rest = &self.bytes[seen + at + 1..];
-            rest.starts_with(b"\n") || rest.starts_with(b"\r\n")
-        });
-        match end {
-            Some(at) => self.bytes.truncate(seen + at + 1),
-            None if self.bytes.len() > most => {}
-            None => return,
-        }
-        self.is_complete = true;
-    }
 }
 
 // === impl ReadDeadline ===
 
 impl<S> ReadDeadline<S> {
     pub(super) fn new(stream: S, turn: Turn, for_head: Duration, limits: &Limits) -> ReadDeadline<S> {
-        let (for_next_request, max_head) = (limits.idle_timeout, limits.max_header_bytes);
-        ReadDeadline { stream, turn, for_head, for_next_request, max_head, timed: None, timer: None, linger: None }
-    }
-
-    /// Bytes have come. The first of a request begin its head, which is due from now on.
-    fn came(&mut self, bytes: &[u8]) {
-        let phase = self.turn.phase().0;
-        match phase {
-            Phase::Silent | Phase::Idle => {
-                self.turn.enter(Phase::Head, NOT_WAITED);
-                if phase == Phase::Idle {
-                    self.timed = None;
-                }
-                let mut head = self.turn.head();
-                head.clear();
-                head.add(bytes, self.max_head);
-                self.turn.0.has_head.store(true, Ordering::Relaxed);
-            }
-            Phase::Head => self.turn.head().add(bytes, self.max_head),
-            Phase::Server | Phase::Linger => {}
+        let (for_next_request, framing) = (limits.idle_timeout, RequestFraming::new(limits.max_header_bytes));
+        ReadDeadline {
+            stream,
+            turn,
+            for_head,
+            for_next_request,
+            framing,
+            first: Bytes::new(),
+            timed: None,
+            timer: None,
+            linger: None,
         }
     }
 
-    /// Nothing has come: is the time over?
+    /// Records received bytes. The first byte of a request starts the deadline of its head.
+    fn came(&mut self, bytes: &[u8]) {
+        match self.turn.phase().0 {
+            Phase::Silent => self.turn.enter(Phase::Head, NOT_WAITED),
+            Phase::Idle => self.begin_head(NOT_WAITED),
+            Phase::Head | Phase::Server | Phase::Flush => {}
+            Phase::Linger | Phase::Upgraded => return,
+        }
+        self.framing.read(bytes);
+        self.turn.0.clear_heads.store(self.framing.heads(), Ordering::Relaxed);
+        self.turn.0.arrived.store(self.framing.requests(), Ordering::Relaxed);
+    }
+
+    /// Starts the deadline of the next head on a keep-alive connection.
+    fn begin_head(&mut self, since: u64) {
+        self.turn.enter(Phase::Head, since);
+        self.timed = None;
+    }
+
+    /// Checks the deadline while there is no input.
     fn overdue(&mut self, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // The beginning of a pipelined head was read with the previous request.
+        if self.turn.phase().0 == Phase::Idle && self.framing.is_in_head() {
+            self.begin_head(milliseconds());
+        }
         let wait = self.turn.wait();
         let (limit, why) = match wait {
             Some(Wait::Head) => (self.for_head, "the client takes too long to send a request"),
@@ -297,6 +273,15 @@ impl<S> ReadDeadline<S> {
 }
 
 impl<S: AsyncRead + Unpin> ReadDeadline<S> {
+    /// Waits for the first bytes of the client; false if it closed the connection instead. Until then the connection can
+    /// be evicted with a response, which hyper would not send.
+    pub(super) async fn read_first(&mut self) -> io::Result<bool> {
+        let mut first = BytesMut::with_capacity(FIRST_READ);
+        self.read_buf(&mut first).await?;
+        self.first = first.freeze();
+        Ok(!self.first.is_empty())
+    }
+
     /// Discards the rest of a body whose request was answered before its end. Closing a socket with unread input resets
     /// the connection, and the client may lose the reply.
     fn discard(&mut self, context: &mut Context<'_>) -> Poll<()> {
@@ -327,6 +312,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for ReadDeadline<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        if !self.first.is_empty() {
+            let count = self.first.len().min(buffer.remaining());
+            buffer.put_slice(&self.first.split_to(count));
+            return Poll::Ready(Ok(()));
+        }
         let before = buffer.filled().len();
         match Pin::new(&mut self.stream).poll_read(context, buffer) {
             Poll::Ready(done) => {
@@ -359,7 +349,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadDeadline<S> {
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(Pin::new(&mut self.stream).poll_flush(context))?;
-        // hyper does not read again after an answer when it has found nothing to read before; so the time is set here.
+        if self.turn.phase().0 == Phase::Flush {
+            self.turn.give_back();
+        }
+        // After a response hyper does not read again if its previous read found no input, so the deadline is set here.
         match self.overdue(context) {
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),
@@ -369,7 +362,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadDeadline<S> {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.linger.is_none() {
             ready!(Pin::new(&mut self.stream).poll_shutdown(context))?;
-            if !self.turn.0.unread_body.load(Ordering::Relaxed) {
+            if !self.turn.has_unread_body() {
                 return Poll::Ready(Ok(()));
             }
             self.turn.enter(Phase::Linger, milliseconds());
@@ -383,7 +376,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for ReadDeadline<S> {
 // === impl RequestBody ===
 
 impl RequestBody {
-    /// The body of a request on a connection.
+    /// The body of a request on this connection.
     pub(super) fn of(turn: &Turn, body: Incoming) -> Body {
         match body.is_end_stream() {
             true => Body::empty(),
@@ -416,7 +409,10 @@ impl hyper::body::Body for RequestBody {
 
 impl Drop for RequestBody {
     fn drop(&mut self) {
-        if !self.ended && !self.body.is_end_stream() {
+        // hyper skips what has arrived of a body with a length, and keeps the connection if that is all of it. It skips no
+        // more than one chunk of others.
+        let is_skipped = || self.body.size_hint().exact().is_some() && self.turn.has_arrived();
+        if !self.ended && !self.body.is_end_stream() && !is_skipped() {
             self.turn.0.unread_body.store(true, Ordering::Relaxed);
         }
     }
@@ -431,6 +427,9 @@ impl Answer {
         response: axum::response::Response,
     ) -> http::Response<Answer> {
         let is_upgrade = response.status() == http::StatusCode::SWITCHING_PROTOCOLS;
+        if is_upgrade {
+            turn.enter(Phase::Upgraded, 0);
+        }
         let turn = (!is_upgrade).then(|| turn.clone());
         response.map(|body| Answer { body, turn, forwarded })
     }
@@ -459,7 +458,7 @@ impl hyper::body::Body for Answer {
 impl Drop for Answer {
     fn drop(&mut self) {
         if let Some(turn) = &self.turn {
-            turn.give_back();
+            turn.enter(Phase::Flush, 0);
             if let Some(place) = &self.forwarded {
                 place.release_client();
             }
@@ -469,7 +468,7 @@ impl Drop for Answer {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::io::{AsyncWriteExt, duplex};
 
     use super::*;
 
@@ -522,50 +521,49 @@ mod tests {
         dripping.await.expect("no panic");
     }
 
-    #[test]
-    fn s10_silent_connections_go_first_then_stalled_heads_then_idle_ones() {
-        let (silent, stalled, idle, lingering) = (Turn::new(), Turn::new(), Turn::new(), Turn::new());
-        for (turn, phase) in [(&stalled, Phase::Head), (&idle, Phase::Idle), (&lingering, Phase::Linger)] {
-            turn.enter(phase, 0);
-        }
-        let ranks = [&lingering, &silent, &stalled, &idle].map(|turn| turn.eviction_rank(false).expect("evictable"));
-        assert!(ranks.is_sorted(), "{ranks:?}");
-        let (begun, busy) = (Turn::new(), Turn::new());
-        begun.enter(Phase::Head, NOT_WAITED);
-        busy.take();
-        for is_provisional in [false, true] {
-            assert_eq!((begun.eviction_rank(is_provisional), busy.eviction_rank(is_provisional)), (None, None));
-        }
-        assert_eq!(silent.eviction_rank(true), stalled.eviction_rank(true), "in the order of arrival");
+    #[tokio::test]
+    async fn s10_the_first_bytes_are_read_once_and_passed_on() {
+        let (mut client, server) = duplex(64);
+        let turn = Turn::new();
+        let mut stream = ReadDeadline::new(server, turn.clone(), limits().request_read_timeout, &limits());
+        client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("room");
+        assert!(stream.read_first().await.expect("readable"));
+        assert!(turn.has_clear_framing(0) && !turn.has_clear_framing(1));
+        client.write_all(b"rest").await.expect("room");
+        drop(client);
+        let mut read = String::new();
+        stream.read_to_string(&mut read).await.expect("readable");
+        assert_eq!(read, "GET / HTTP/1.1\r\n\r\nrest");
+        assert!(!turn.has_clear_framing(1));
     }
 
-    #[test]
-    fn s10_a_begun_head_is_fresh_for_as_long_as_a_new_connection() {
-        let (begun, idle) = (Turn::new(), Turn::new());
-        begun.enter(Phase::Head, 1000);
-        idle.enter(Phase::Idle, 1000);
-        assert!(begun.is_fresh(1199) && !begun.is_fresh(1200) && !idle.is_fresh(1000));
-        begun.enter(Phase::Head, NOT_WAITED);
-        assert!(begun.is_fresh(5000) && !begun.is_stalled(false) && !begun.is_stalled(true));
-        begun.enter(Phase::Head, milliseconds());
-        assert!(begun.is_stalled(true) && !idle.is_stalled(true), "no grace in the reserve");
+    #[tokio::test]
+    async fn s10_a_connection_is_idle_when_its_response_is_sent() {
+        let (_client, server) = duplex(64);
+        let turn = Turn::new();
+        let mut stream = ReadDeadline::new(server, turn.clone(), limits().request_read_timeout, &limits());
+        turn.take();
+        stream.flush().await.expect("writable");
+        assert_eq!(turn.phase().0, Phase::Server);
+        drop(Answer::to(&turn, None, axum::response::Response::default()));
+        assert_eq!(turn.phase().0, Phase::Flush);
+        stream.flush().await.expect("writable");
+        assert_eq!(turn.phase().0, Phase::Idle);
     }
 
-    #[test]
-    fn s10_a_length_is_seen_in_a_head_however_it_is_cut() {
-        let head = b"\r\nPOST / HTTP/1.1\r\nhost: a\r\nCONTENT-LENGTH : 3\r\n\r\nbody";
-        for cut in 0..head.len() {
-            let turn = Turn::new();
-            for part in [&head[..cut], &head[cut..]] {
-                turn.head().add(part, 1000);
-            }
-            assert!(turn.head_has_length(), "{cut}");
-            assert!(turn.head().bytes.ends_with(b"3\r\n"), "{cut}");
-        }
-        for other in ["GET /\nx: content-length: 1\n\n", "POST /\r\nx: y\r\n\r\ncontent-length: 3\r\n"] {
-            let turn = Turn::new();
-            turn.head().add(other.as_bytes(), 1000);
-            assert!(!turn.head_has_length(), "{other}");
-        }
+    #[tokio::test(start_paused = true)]
+    async fn s10_a_head_that_was_begun_with_the_previous_request_has_the_time_of_a_head() {
+        let (mut client, server) = duplex(1024);
+        let turn = Turn::new();
+        let mut stream = ReadDeadline::new(server, turn.clone(), limits().request_read_timeout, &limits());
+        let requests = b"GET / HTTP/1.1\r\nhost: a\r\n\r\nG";
+        client.write_all(requests).await.expect("room");
+        stream.read_exact(&mut [0; 30][..requests.len()]).await.expect("readable");
+        assert_eq!((turn.take(), turn.has_arrived(), turn.has_clear_framing(0)), (0, true, true));
+        turn.give_back();
+        let started = tokio::time::Instant::now();
+        assert!(stream.read_u8().await.is_err());
+        assert_eq!(started.elapsed().as_secs(), 30);
+        assert!(!turn.has_clear_framing(1));
     }
 }

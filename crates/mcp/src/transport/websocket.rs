@@ -128,7 +128,7 @@ async fn write(
     mut closing: mpsc::Receiver<CloseFrame>,
 ) {
     let limits = server.limits();
-    let mut ticks = interval_at(Instant::now() + limits.keep_alive, limits.keep_alive);
+    let mut ticks = interval_at(Instant::now() + limits.keep_alive_interval, limits.keep_alive_interval);
     loop {
         // The room a message takes is held until it has been sent.
         let (frame, _room) = tokio::select! {

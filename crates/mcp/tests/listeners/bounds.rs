@@ -2,15 +2,18 @@
 
 use std::time::Duration;
 
+use axum::body::Body;
+use axum::response::Response;
 use corbie_mcp::Limits;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, TrustedProxies};
+use http::{HeaderMap, Method};
 use serde_json::json;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 
-use crate::client::{ask, ask_on, closed, metric, ping, with};
+use crate::client::{ask, ask_on, ask_with, closed, metric, ping, with};
 use crate::fixture::peer::{self, PATIENCE, call};
 use crate::fixture::{self, Gate, Wiped};
 use crate::identity::{Identity, listen_tls};
@@ -210,7 +213,7 @@ async fn s10_silent_connections_and_unfinished_handshakes_make_room_over_tls() {
 #[tokio::test]
 async fn s10_loopback_has_its_share_where_a_token_is_needed_and_its_holders_are_not_counted() {
     let limits = Limits {
-        max_connections: 20,
+        max_connections: 7,
         max_connections_per_address: 2,
         request_read_timeout: PATIENCE * 3,
         ..fixture::quick_limits()
@@ -226,7 +229,7 @@ async fn s10_loopback_has_its_share_where_a_token_is_needed_and_its_holders_are_
         assert_eq!(ask_on(&mut stream).await, "HTTP/1.1 200 OK");
         strangers.push(stream);
     }
-    // Idle, so that the next one takes the place of the first.
+    // All connections are taken, so the next one of the address takes the place of its first.
     let mut third = peer::connect(port).await;
     assert_eq!(ask_on(&mut third).await, "HTTP/1.1 200 OK");
     assert_eq!(closed(&mut strangers[0]).await, "");
@@ -236,7 +239,8 @@ async fn s10_loopback_has_its_share_where_a_token_is_needed_and_its_holders_are_
 
 #[tokio::test]
 async fn s10_behind_a_trusted_proxy_each_client_has_its_share() {
-    let limits = Limits { max_connections_per_address: 1, ..fixture::quick_limits() };
+    // A client over its share is refused when no connection is left for others.
+    let limits = Limits { max_connections: 2, max_connections_per_address: 1, ..fixture::quick_limits() };
     let (gate, server) = gated(limits);
     let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
     let port = fixture::listen(&server, Options { trusted_proxies, ..Options::default() }).await;
@@ -250,11 +254,13 @@ async fn s10_behind_a_trusted_proxy_each_client_has_its_share() {
     );
     assert_eq!(status("forwarded: for=203.0.113.8\r\n").await, 200);
     assert_eq!(status("").await, 200, "the proxy itself");
+    gate.open();
+    peer::eventually(async || status("x-forwarded-for: 203.0.113.7\r\n").await == 200).await;
     fill(port, &gate, 1, "x-forwarded-for: 203.0.113.9\r\nforwarded: for=_x\r\n").await;
     let unclear = status("x-forwarded-for: 203.0.113.9\r\nforwarded: for=_x\r\n").await;
     assert_eq!(unclear, 503, "a client does not leave its share with a header of its own");
+    assert_eq!(status("x-forwarded-for: 203.0.113.7\r\n").await, 200);
     gate.open();
-    peer::eventually(async || status("x-forwarded-for: 203.0.113.7\r\n").await == 200).await;
 }
 
 #[tokio::test]
@@ -314,6 +320,145 @@ async fn s10_begun_heads_in_the_reserve_do_not_keep_probes_and_authenticated_cal
         assert_eq!(peer::http(port, "GET", "/live", &[], "").await.status, 200);
         held.push(begin_more_than_the_reserve_has().await);
         assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+    gate.open();
+    gate.open();
+}
+
+/// Asks again and again on one connection, and begins the next head with each request: the connection is never idle,
+/// and no head is incomplete for long. It connects again when the server closes the connection.
+async fn ask_without_a_pause(port: u16) {
+    loop {
+        let mut stream = peer::connect(port).await;
+        if stream.write_all(b"G").await.is_err() {
+            continue;
+        }
+        while stream.write_all(b"ET /live HTTP/1.1\r\nhost: localhost\r\n\r\nG").await.is_ok() {
+            let mut reply = [0; 4096];
+            match timeout(PATIENCE, stream.read(&mut reply)).await {
+                Ok(Ok(1..)) => sleep(Duration::from_millis(20)).await,
+                _ => break,
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn s10_connections_that_ask_without_a_pause_do_not_keep_an_ordinary_client_out() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let port = fixture::listen(&with(limits), Options::default()).await;
+    let attackers: Vec<_> = (0..2).map(|_| tokio::spawn(ask_without_a_pause(port))).collect();
+    sleep(Duration::from_millis(100)).await;
+    for _ in 0..5 {
+        assert_eq!(ask(peer::connect(port).await, "localhost", "", &ping()).await.status, 200);
+        assert_eq!(peer::http(port, "GET", "/live", &[], "").await.status, 200);
+    }
+    attackers.iter().for_each(tokio::task::JoinHandle::abort);
+}
+
+#[tokio::test]
+async fn s10_idle_connections_of_authenticated_callers_are_not_evicted_for_others() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&with(limits), options).await;
+    let (mut first, mut second) = (peer::connect(port).await, peer::connect(port).await);
+    for stream in [&mut first, &mut second] {
+        assert_eq!(ask_with(stream, TOKEN).await, "HTTP/1.1 200 OK");
+    }
+    let mut flood = Vec::new();
+    for _ in 0..30 {
+        flood.push(peer::connect(port).await);
+        let refused = ask(peer::connect(port).await, "localhost", "", &ping()).await.status;
+        assert_eq!(refused, 503);
+    }
+    for stream in [&mut first, &mut second] {
+        assert_eq!(ask_with(stream, TOKEN).await, "HTTP/1.1 200 OK");
+    }
+    // Another authenticated caller takes the place of the one that has been idle longest.
+    let mut third = peer::connect(port).await;
+    assert_eq!(ask_with(&mut third, TOKEN).await, "HTTP/1.1 200 OK");
+    assert_eq!(closed(&mut first).await, "");
+    assert_eq!(ask_with(&mut third, TOKEN).await, "HTTP/1.1 200 OK");
+}
+
+#[tokio::test]
+async fn s10_an_address_over_its_share_uses_connections_that_are_free() {
+    let limits = Limits {
+        max_connections: 6,
+        max_connections_per_address: 2,
+        request_read_timeout: PATIENCE * 3,
+        ..fixture::quick_limits()
+    };
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&with(limits), options).await;
+    let mut streams = Vec::new();
+    for _ in 0..6 {
+        let mut stream = peer::connect(port).await;
+        assert_eq!(ask_on(&mut stream).await, "HTTP/1.1 200 OK");
+        streams.push(stream);
+    }
+    for stream in &mut streams {
+        assert_eq!(ask_on(stream).await, "HTTP/1.1 200 OK", "it was kept");
+    }
+    // An authenticated caller needs one of them.
+    let mut caller = peer::connect(port).await;
+    assert_eq!(ask_with(&mut caller, TOKEN).await, "HTTP/1.1 200 OK");
+    assert_eq!(closed(&mut streams[0]).await, "");
+    assert_eq!(ask_with(&mut caller, TOKEN).await, "HTTP/1.1 200 OK");
+}
+
+/// A page without an end.
+fn endless_page(_: &Method, path: &str, _: &HeaderMap) -> Option<Response> {
+    let chunks = futures_util::stream::repeat_with(|| Ok::<_, std::convert::Infallible>(vec![b'x'; 1 << 16]));
+    (path == "/page").then(|| Response::new(Body::from_stream(chunks)))
+}
+
+#[tokio::test]
+async fn s10_a_client_over_its_share_loses_a_request_in_progress_when_others_need_a_connection() {
+    let limits = Limits {
+        max_connections: 3,
+        max_connections_per_address: 1,
+        write_timeout: PATIENCE * 3,
+        ..fixture::quick_limits()
+    };
+    let trusted_proxies = TrustedProxies::new(|address| address.is_loopback());
+    let options = Options { trusted_proxies, pages: Some(endless_page), ..Options::default() };
+    let port = fixture::listen(&with(limits), options).await;
+    let mut held = Vec::new();
+    for client in ["203.0.113.7", "203.0.113.7", "203.0.113.9"] {
+        let mut stream = peer::connect(port).await;
+        let get = format!("GET /page HTTP/1.1\r\nhost: localhost\r\nx-forwarded-for: {client}\r\n\r\n");
+        stream.write_all(get.as_bytes()).await.expect("writable");
+        let mut status = [0; 15];
+        stream.read_exact(&mut status).await.expect("readable");
+        assert_eq!(&status, b"HTTP/1.1 200 OK", "{client}");
+        held.push(stream);
+    }
+    let reply = ask(peer::connect(port).await, "localhost", "x-forwarded-for: 203.0.113.8\r\n", &ping()).await;
+    assert_eq!(reply.status, 200);
+    closed(&mut held[0]).await;
+    for stream in [1, 2] {
+        // More than the buffers of the connection hold.
+        held[stream].read_exact(&mut vec![0; 20_000_000]).await.expect("it goes on");
+    }
+}
+
+#[tokio::test]
+async fn s10_requests_that_wait_for_a_connection_leave_the_reserve_to_probes_and_authenticated_callers() {
+    let limits = Limits { max_connections: 2, request_read_timeout: PATIENCE * 3, ..fixture::quick_limits() };
+    let (gate, server) = gated(limits);
+    let options = Options { auth: Auth::bearer(["right-token"]), ..Options::default() };
+    let port = fixture::listen(&server, options).await;
+    fill(port, &gate, 2, TOKEN).await;
+    let flood: Vec<_> = (0..100)
+        .map(|_| tokio::spawn(async move { ask(peer::connect(port).await, "localhost", "", &ping()).await.status }))
+        .collect();
+    for _ in 0..10 {
+        assert_eq!(peer::http(port, "GET", "/live", &[], "").await.status, 200);
+        assert_eq!(ask(peer::connect(port).await, "localhost", TOKEN, &ping()).await.status, 200);
+    }
+    for asked in flood {
+        assert_eq!(asked.await.expect("no panic"), 503);
     }
     gate.open();
     gate.open();

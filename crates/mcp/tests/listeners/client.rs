@@ -23,9 +23,19 @@ pub async fn ask(stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, more: 
     peer::until_closed(&mut stream).await
 }
 
-/// One request on a keep-alive connection; returns the status line.
+/// One request for `/live` on a keep-alive connection; returns the status line.
 pub async fn ask_on(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String {
-    stream.write_all(b"GET /live HTTP/1.1\r\nhost: localhost\r\n\r\n").await.expect("the server reads");
+    get_on(stream, "/live", "").await
+}
+
+/// One request for `/metrics` with these headers on a keep-alive connection; returns the status line.
+pub async fn ask_with(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), headers: &str) -> String {
+    get_on(stream, "/metrics", headers).await
+}
+
+async fn get_on(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str, headers: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nhost: localhost\r\n{headers}\r\n");
+    stream.write_all(request.as_bytes()).await.expect("the server reads");
     let mut reader = BufReader::new(stream);
     let (mut status, mut length) = (String::new(), 0);
     let reading = async {
