@@ -69,7 +69,7 @@ pub enum Error {
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
     /// A misspelt category would send prompts out that must stay local.
-    #[error("`router.stay` names the category `{0}`, which the taxonomy does not have")]
+    #[error("`router.restricted_categories` names the category `{0}`, which the taxonomy does not have")]
     UnknownCategory(String),
     #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
     Audit { path: PathBuf, error: io::Error },
@@ -157,12 +157,12 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
         .quiet_flags()
-        .ask_person(config.trust.ask_person)
+        .ask_person(config.trust.confirm_destructive)
         .health(health)
         .builtins();
     let around = classify::Around {
         elsewhere: router.external_classifier().is_some(),
-        stay: config.router.stay.clone(),
+        stay: config.router.restricted_categories.clone(),
         shared: shared_files.clone(),
     };
     let builder = classify::tools::register(builder, &classification, around);
@@ -239,15 +239,18 @@ fn router(config: &Config, classification: &Classification) -> Result<Router, Er
 fn check_categories(config: &Config, classification: &Classification) -> Result<(), Error> {
     let policies = config.router.policies.values();
     let of_policies = policies.flat_map(|policy| policy.models.keys().chain(policy.fallbacks.keys()));
-    for name in of_policies.clone().filter(|name| config.router.stay.contains(*name)) {
-        tracing::warn!(category = name, "a policy names models for a category in `router.stay`, which keeps its own");
+    for name in of_policies.clone().filter(|name| config.router.restricted_categories.contains(*name)) {
+        tracing::warn!(
+            category = name,
+            "a policy names models for a category in `router.restricted_categories`, which keeps its own"
+        );
     }
     if config.external_classifier().is_ok_and(|external| external.is_some()) {
         return Ok(());
     }
     let published = classification.published();
     let unknown = |name: &&String| !published.taxonomy.names().any(|known| known == name.as_str());
-    if let Some(name) = config.router.stay.iter().find(unknown) {
+    if let Some(name) = config.router.restricted_categories.iter().find(unknown) {
         return Err(Error::UnknownCategory(name.clone()));
     }
     let named = config.router.models.keys().chain(config.router.fallbacks.keys()).chain(of_policies);
@@ -312,18 +315,18 @@ pub fn limits(config: &Config) -> Limits {
         max_connections: limits.max_connections,
         max_connections_per_address: limits.max_connections_per_address,
         max_in_flight: limits.max_in_flight,
-        max_running: limits.max_running,
-        max_running_per_caller: limits.max_running_per_caller,
-        max_waiting: limits.max_waiting,
-        max_wait: limits.max_wait.get(),
+        max_concurrent: limits.max_concurrent,
+        max_concurrent_per_caller: limits.max_concurrent_per_caller,
+        max_queued: limits.max_queued,
+        max_queue_wait: limits.max_queue_wait.get(),
         max_body_memory: limits.max_body_memory.bytes(),
         request_read_timeout: limits.request_read_timeout.get(),
         idle_timeout: limits.idle_timeout.get(),
         write_timeout: limits.write_timeout.get(),
-        keep_alive: limits.keep_alive.get(),
-        ask_timeout: limits.ask_timeout.get(),
+        keep_alive_interval: limits.keep_alive_interval.get(),
+        client_response_timeout: limits.client_response_timeout.get(),
         max_sessions: limits.max_sessions,
-        session_idle: limits.session_idle.get(),
+        session_idle_timeout: limits.session_idle_timeout.get(),
         page_size: limits.page_size,
         tool_timeout: server.tool_timeout_seconds.get(),
         tool_timeouts: tool_timeouts(config),

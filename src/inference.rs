@@ -127,7 +127,7 @@ impl Inference {
     }
 
     async fn embed_anew(&self, texts: Vec<String>, purpose: Purpose) -> Result<Vec<Embedding>, Error> {
-        let most = PIECE.min(self.0.settings.max_waiting / 4).max(1);
+        let most = PIECE.min(self.0.settings.max_queued / 4).max(1);
         let mut done: Vec<Embedding> = Vec::with_capacity(texts.len());
         let mut texts = texts.into_iter();
         loop {
@@ -214,8 +214,8 @@ impl Inference {
 
     /// Number of queued and running texts.
     pub fn texts_waiting(&self) -> usize {
-        let room = locked(&self.0.owner).as_ref().map_or(self.0.settings.max_waiting, Owner::room);
-        self.0.settings.max_waiting.saturating_sub(room)
+        let room = locked(&self.0.owner).as_ref().map_or(self.0.settings.max_queued, Owner::room);
+        self.0.settings.max_queued.saturating_sub(room)
     }
 
     /// The current model thread; started if there is none.

@@ -1,8 +1,8 @@
-//! Takes over changed settings while the server runs: trust, tokens and providers.
+//! Reloads settings while the server runs: trust levels, tokens and providers.
 //!
-//! Files are looked at once a second, and read again on SIGHUP. A file with mistakes changes nothing but the log; nor does
-//! a project file whose new content the user has not approved, until it is approved.
-//! Whatever else was changed counts from the next start, and that is said.
+//! Files are checked for changes once a second, and reloaded on SIGHUP. An invalid file is logged and changes nothing;
+//! nor does a project file whose new content the user has not approved, until it is approved. Changes in other
+//! sections take effect at the next start, and cause a warning.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
@@ -13,43 +13,55 @@ use tokio::sync::Notify;
 use crate::access::Access;
 use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
-use crate::config::{Approval, ApprovalFile, Config, Layer, Loaded, Scope, Sources, State, approved_place};
+use crate::config::{
+    Approval, ApprovalFile, Config, ConfigError, Layer, Loaded, Scope, Sources, State, approved_place,
+};
 use crate::locked::locked;
 use crate::providers::pool::Pool;
 
-/// Sections that are taken over at once. The taxonomy has its own way of being followed.
+/// Sections that are reloaded. The taxonomy has a separate reload mechanism.
 const TAKEN_OVER: [&str; 3] = ["trust", "providers", "defaults"];
 
-/// What is followed, and those who take it over. Clones follow the same.
+/// Reloads settings into the components that use them. Clones share the state.
 #[derive(Debug, Clone)]
 pub struct Followed {
-    /// The settings in force: what comes next is compared with them, whoever follows by then.
+    /// The settings in effect, shared by clones. New settings are compared with them.
     loaded: Arc<Mutex<Loaded>>,
     access: Access,
     pool: Pool,
     server: Server,
-    /// Somebody knows that a file has changed.
+    /// Whether listeners are open, so that a weak token is refused, and whether one of them requires a token.
+    is_listening: bool,
+    requires_token: bool,
+    /// Notified when a file has changed.
     again: Arc<Notify>,
 }
 
-/// What the files looked like.
+/// State of the watched files.
 type Seen = Vec<(PathBuf, Option<Stamp>)>;
 
 impl Followed {
     pub fn new(loaded: Loaded, access: Access, pool: Pool, server: Server) -> Followed {
-        Followed { loaded: Arc::new(Mutex::new(loaded)), access, pool, server, again: Arc::default() }
+        let loaded = Arc::new(Mutex::new(loaded));
+        let (is_listening, requires_token) = (false, false);
+        Followed { loaded, access, pool, server, is_listening, requires_token, again: Arc::default() }
     }
 
-    /// Has the files read without waiting for them to be looked at.
+    /// Sets that listeners are open, and whether one of them requires a token. A weak token is refused from then on.
+    pub fn listening(self, requires_token: bool) -> Followed {
+        Followed { is_listening: true, requires_token, ..self }
+    }
+
+    /// Reloads immediately, without waiting for the next check.
     pub fn look_again(&self) {
         self.again.notify_one();
     }
 
-    /// Listens for the signal from this call on; the future follows it, and the files, until it is dropped.
+    /// Registers for the signal immediately; the returned future watches the signal and the files until it is dropped.
     pub fn follow(self) -> impl Future<Output = ()> + Send {
         let mut changes = Changes::follow();
         async move {
-            // Nothing was seen yet: a file may have changed since it was read at start, so all are read once more.
+            // Initially empty: a file may have changed since startup, so the first check reloads all of them.
             let mut seen = Seen::new();
             loop {
                 tokio::select! {
@@ -57,7 +69,7 @@ impl Followed {
                     () = self.again.notified() => {}
                     () = self.server.stopped() => return,
                 }
-                // What was seen stays what it was before reading: a change that comes meanwhile is one more.
+                // Taken before reading, so that a concurrent change of a file triggers another reload.
                 seen = stamps(&locked(&self.loaded));
                 self.read_again().await;
             }
@@ -66,15 +78,22 @@ impl Followed {
 
     async fn read_again(&self) {
         let loaded = locked(&self.loaded).clone();
-        let before = loaded.clone();
-        // Reading files takes its time.
-        let read = tokio::task::spawn_blocking(move || before.load_again()).await;
+        let (before, is_listening, requires_token) = (loaded.clone(), self.is_listening, self.requires_token);
+        // Reading files blocks.
+        let read = tokio::task::spawn_blocking(move || {
+            let next = before.load_again()?;
+            if is_listening {
+                next.check_token(requires_token)?;
+            }
+            Ok::<_, ConfigError>(next)
+        });
+        let read = read.await;
         let next = match read {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
                 tracing::error!("the new settings are refused and the old ones stay:\n{error}");
                 self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
-                // Who was revoked must go, whatever else is wrong.
+                // Revoked tokens are removed even if other settings are invalid.
                 return self.take_over_tokens(&loaded.config);
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
@@ -87,8 +106,8 @@ impl Followed {
             self.server.audit().event(AuditEvent::new("reload_refused").detail("settings that are not approved"));
         }
         let (before, after) = (loaded.digests(), next.digests());
-        // A file that is gone, or empty while it is written anew, is not taken for one that says nothing; one that said
-        // nothing before has nothing to lose. Settings whose approval the user has withdrawn do not stay in force.
+        // A missing file, or a file that is empty while it is being rewritten, is not treated as one without settings,
+        // unless it had none before. Settings whose approval the user has withdrawn do not stay in effect.
         let differs = before.differing(after).next().is_some();
         let was_read = |layer: &&Layer| differs && layer.state == State::Active && !layer.is_unapproved();
         let is_gone = |layer: &&Layer| std::fs::metadata(&layer.path).map_or(true, |file| file.len() == 0);
@@ -100,7 +119,7 @@ impl Followed {
             return self.take_over_tokens(&loaded.config);
         }
         self.take_over_tokens(&next.config);
-        self.server.ask_person(next.config.trust.ask_person);
+        self.server.ask_person(next.config.trust.confirm_destructive);
         if !before.same(after, "providers") || !before.same(after, "defaults") {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
             self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;
@@ -121,7 +140,7 @@ impl Followed {
         *locked(&self.loaded) = next;
     }
 
-    /// How everybody stands, as these settings and the file of tokens say.
+    /// Applies trust levels and tokens from these settings and the token file.
     fn take_over_tokens(&self, config: &Config) {
         match self.access.apply(config) {
             Ok(changed) => {
@@ -141,19 +160,19 @@ impl Followed {
     }
 }
 
-/// Whether the user has withdrawn the approval of a project file: no file in its folder is approved any more, as after
-/// `corbie config untrust`. Approvals that cannot be read withdraw none.
+/// Whether the user has withdrawn the approval of a project file: no file in its folder is approved, as after
+/// `corbie config untrust`. If approvals cannot be read, none counts as withdrawn.
 fn is_withdrawn(layer: &Layer, sources: &Sources) -> bool {
     if layer.scope != Scope::Project {
         return false;
     }
-    // A folder that is gone has no canonical path.
+    // A deleted folder has no canonical path.
     let place = approved_place(&layer.path).unwrap_or_else(|_| layer.path.clone());
     let approvals = ApprovalFile::of(&sources.variables).and_then(|file| file.read().ok());
     approvals.is_some_and(|approvals| approvals.keys().all(|path| path.parent() != place.parent()))
 }
 
-/// Every place a file of settings may be, the approvals, and the file of tokens.
+/// All possible configuration files, the approvals and the token file.
 fn stamps(loaded: &Loaded) -> Seen {
     let files = loaded.layers.iter().map(|layer| layer.path.clone());
     let stamp = |path: PathBuf| {

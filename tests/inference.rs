@@ -83,7 +83,7 @@ async fn a_search_does_not_wait_for_room_that_others_take() {
 
 #[tokio::test]
 async fn a_caller_that_leaves_gives_its_room_back() {
-    let inference = Inference::new(Settings { max_waiting: 100, ..Settings::default() });
+    let inference = Inference::new(Settings { max_queued: 100, ..Settings::default() });
     let gone = inference.embed(texts(100), Purpose::Passage);
     assert!(timeout(Duration::from_millis(50), gone).await.is_err(), "a hundred texts take longer");
     let next = timeout(PATIENCE, inference.embed(texts(100), Purpose::Passage)).await.unwrap().unwrap();
@@ -94,7 +94,7 @@ async fn a_caller_that_leaves_gives_its_room_back() {
 
 #[tokio::test]
 async fn more_texts_than_there_is_room_for_still_come_through() {
-    let inference = Inference::new(Settings { max_waiting: 3, ..Settings::default() });
+    let inference = Inference::new(Settings { max_queued: 3, ..Settings::default() });
     let all = futures_util::future::join_all((0..4).map(|_| inference.embed(texts(10), Purpose::Passage)));
     for vectors in timeout(PATIENCE, all).await.unwrap() {
         assert_eq!(vectors.unwrap().len(), 10);

@@ -83,7 +83,7 @@ fn assert_refused(reply: &Reply, status: u16, kind: &str, told: &str) {
 #[test]
 fn s09_a_stream_keeps_its_place_until_its_end() {
     let provider = endless();
-    let limits = json!({ "max_running": 1, "max_running_per_caller": 1, "max_waiting": 0 });
+    let limits = json!({ "max_concurrent": 1, "max_concurrent_per_caller": 1, "max_queued": 0 });
     let (_server, client) = serving(&provider, &limits);
     let stream = begun(&client, &question("go on"));
     assert_refused(&client.post(CHAT, &question("me too")), 429, "rate_limit_error", "the server is busy");

@@ -32,13 +32,14 @@ fn client(yaml: &str, variables: &[(&str, &str)]) -> RemoteClassifier {
 
 #[track_caller]
 fn settings(yaml: &str, variables: &[(&str, &str)]) -> Settings {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("corbie.yaml");
+    // Programs run in the folder of the file, so the folder outlives it.
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let file = tempfile::Builder::new().suffix(".yaml").tempfile_in(folder).unwrap();
     std::fs::write(&file, yaml).unwrap();
     let sources = Sources {
-        file: Some(file),
-        folder: folder.path().into(),
-        system: folder.path().join("etc"),
+        file: Some(file.path().into()),
+        folder: folder.into(),
+        system: folder.join("etc"),
         variables: variables.iter().map(|(name, value)| (name.to_string(), value.to_string())).collect(),
         ..Sources::default()
     };

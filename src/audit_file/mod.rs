@@ -59,7 +59,7 @@ impl AuditFile {
     /// Opens the file and starts the writer thread. With `on_failure: refuse`, a file that cannot be opened is an
     /// error. With `continue`, opening is retried, and the sink is [failing](AuditSink::failing) in the meantime.
     pub fn open(path: &Path, settings: &config::Audit) -> io::Result<AuditFile> {
-        let (max_bytes, keep) = (settings.max_bytes.bytes() as u64, settings.keep);
+        let (max_bytes, keep) = (settings.max_bytes.bytes() as u64, settings.max_rotated_files);
         let place = writer::Settings { path: path.to_owned(), max_bytes, keep };
         let (file, failure) = match place.open() {
             Ok(file) => (Some(file), None),

@@ -23,7 +23,7 @@ pub(super) struct Desk(Arc<Shared>);
 pub struct Around {
     /// Whether an external MCP server classifies routed prompts.
     pub elsewhere: bool,
-    /// Categories that must not be removed: their prompts stay on local providers (`router.stay`).
+    /// Categories that must not be removed: their prompts stay on local providers (`router.restricted_categories`).
     pub stay: BTreeSet<String>,
     /// Synchronization with other instances, if configured.
     pub shared: Option<SharedFiles>,
@@ -179,7 +179,9 @@ impl Around {
     fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<Finding>> {
         let is_missing = |name: &&String| !self.elsewhere && !taxonomy.names().any(|known| known == name.as_str());
         let missing = self.stay.iter().filter(is_missing).map(|name| {
-            Finding::remark(format!("the category `{name}` is missing, which `router.stay` in the configuration names"))
+            Finding::remark(format!(
+                "the category `{name}` is missing, which `router.restricted_categories` in the configuration names"
+            ))
         });
         let missing: Vec<Finding> = missing.collect();
         if missing.is_empty() { Ok(()) } else { Err(missing) }

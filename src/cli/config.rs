@@ -23,15 +23,15 @@ Examples:
 pub enum Command {
     /// Print the settings in effect; secrets are masked
     Show(Show),
-    /// Check a configuration and print every mistake
+    /// Check a configuration and print all errors
     Validate(Validate),
-    /// List where files are looked for and which of them are active
+    /// List the searched configuration files and their status
     List(List),
-    /// Approve the configuration file in a project folder, so that all of its settings count
+    /// Approve the configuration file in a project folder, so that all of its settings take effect
     ///
-    /// Of a file in the working folder only harmless settings count until you approve its content. The approval is kept
-    /// in your own configuration folder, and ends when the file changes. Files that the settings name, such as programs,
-    /// are not part of it.
+    /// Only harmless settings of a file in the working directory take effect until you approve its content. The
+    /// approval is stored in the user's configuration folder, and ends when the file changes. It does not cover files
+    /// that the settings refer to, such as programs.
     Trust(Trust),
     /// Withdraw the approval of the configuration file in a folder
     Untrust(Untrust),
@@ -59,7 +59,7 @@ Examples:
   corbie config validate
   corbie config validate --json corbie.yaml")]
 pub struct Validate {
-    /// The file to check, instead of those that are found
+    /// File to check, instead of the files in effect
     #[arg(value_name = "FILE")]
     pub path: Option<PathBuf>,
     /// Print one JSON object
@@ -78,7 +78,7 @@ pub struct List {
     pub json: bool,
 }
 
-/// Why a command did not get to its end.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -93,7 +93,7 @@ pub enum Error {
     NoUserFolder,
 }
 
-/// Runs one command; what it prints goes to `out` alone.
+/// Runs one command, with its output on `out`.
 pub fn run(command: &Command, sources: Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
     match command {
         Command::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
@@ -119,15 +119,16 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
     Ok(())
 }
 
-/// Prints `OK` after any warnings, or every mistake; the exit code is then 1.
+/// Prints warnings and `OK`, or all errors and returns exit code 1.
 pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
     let file = options.path.clone().or(sources.file.clone());
     let sources = Sources { file, ..sources };
     let checked = Config::load(sources.clone()).and_then(|loaded| {
-        // Whoever wrote it wants to know its mistakes before it is approved.
+        // Validates unapproved files completely, so that their author sees all errors before the approval.
         for layer in unapproved(&loaded.layers) {
-            Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?;
+            Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?.check_token(false)?;
         }
+        loaded.check_token(false)?;
         Ok(loaded)
     });
     if options.json {
@@ -185,7 +186,7 @@ pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Resul
     Ok(())
 }
 
-/// A file, for programs. Whether it is approved is told of those that are read.
+/// A file as JSON. The approval is only included for files that were read.
 fn told(Layer { scope, path, state, approval }: &Layer) -> Value {
     let mut told = json!({ "scope": scope.to_string(), "state": state.to_string(), "path": path });
     if *state == State::Active {
@@ -194,7 +195,7 @@ fn told(Layer { scope, path, state, approval }: &Layer) -> Value {
     told
 }
 
-/// The files of which only harmless settings count.
+/// Files of which only harmless settings take effect.
 fn unapproved(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
     layers.iter().filter(|layer| layer.is_unapproved())
 }
@@ -203,7 +204,7 @@ pub fn schema(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "{:#}", config::schema())
 }
 
-/// Writes a map as YAML. Maps and lists that are empty are written in brackets.
+/// Writes a map as YAML. Empty maps and lists are written in flow style.
 fn yaml(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     let space = " ".repeat(indent);
     match value {
@@ -240,13 +241,13 @@ fn child(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
 
 fn plain(scalar: &Value) -> String {
     match scalar {
-        // As a file has it: read again, it would stand for a variable.
+        // In a file, an unescaped `${` would be expanded as a variable.
         Value::String(text) => word(&text.replace("${", "$${")),
         other => other.to_string(),
     }
 }
 
-/// Text without quotes where nobody could read it as something else. A JSON string is also a YAML one.
+/// Omits quotes if the text is unambiguous without them. A JSON string is also a YAML string.
 fn word(text: &str) -> String {
     const NOT_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());

@@ -62,16 +62,16 @@ pub struct Cli {
     command: Option<Command>,
     #[command(flatten)]
     listen: Listen,
-    /// Read this configuration file and no other; CORBIE_CONFIG sets it too
+    /// Read this configuration file instead of searching for one; CORBIE_CONFIG sets it too
     #[arg(long, global = true, value_name = "FILE", hide_short_help = true, help_heading = GLOBAL)]
     config: Option<PathBuf>,
-    /// Trust every caller this far: untrusted, verified or trusted
+    /// Trust level of all callers: untrusted, verified or trusted
     #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
     trust: Option<TrustLevel>,
-    /// Least important log messages to write: debug, info, warn or error
+    /// Minimum log level: debug, info, warn or error
     #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
     log_level: Option<String>,
-    /// Show colours: on terminals unless NO_COLOR is set (auto), always or never
+    /// When to use colours: on terminals unless NO_COLOR is set (auto), always or never
     #[arg(long, alias = "colour", global = true, value_name = "WHEN", hide_short_help = true, help_heading = GLOBAL)]
     #[arg(value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
     color: Colour,
@@ -80,26 +80,26 @@ pub struct Cli {
 /// Heading of the options of every command; short help omits them.
 const GLOBAL: &str = "Global options";
 
-/// Where to listen, for `serve` and for starting without a command.
+/// Listener options, for `serve` and for starting without a command.
 #[derive(Debug, Clone, Default, clap::Args)]
 struct Listen {
     /// Listen for HTTP and WebSocket clients
     #[arg(long)]
     http: bool,
-    /// Listen on this port instead of 8090 and 3000; may be given several times
+    /// Port to listen on, instead of 8090 and 3000; can be repeated
     #[arg(long, value_name = "PORT")]
     port: Vec<u16>,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Speak MCP on stdin and stdout, also in a terminal
+    /// Serve MCP on stdin and stdout, also in a terminal
     #[command(after_help = "\
 Examples:
   corbie stdio
   corbie stdio --trust untrusted --log-level warn")]
     Stdio,
-    /// Listen for HTTP, REST-style and WebSocket clients
+    /// Serve HTTP, REST-style and WebSocket clients
     #[command(after_help = "\
 Examples:
   corbie serve
@@ -108,55 +108,55 @@ Examples:
     Serve {
         #[command(flatten)]
         listen: Listen,
-        /// Speak on stdin and stdout as well
+        /// Also serve stdin and stdout
         #[arg(long)]
         stdio: bool,
     },
-    /// Show what corbie does, on sample documents, in a few seconds
+    /// Demonstrate corbie on sample documents in a few seconds
     Demo(demo::Demo),
-    /// Ask the model that suits a prompt
+    /// Send a prompt to the most suitable model
     Ask(ask::Ask),
     #[command(flatten)]
     Documents(knowledge::Command),
-    /// Show who can be asked, and how each provider is doing
+    /// List configured providers and their health
     Providers(providers::Providers),
     /// List tools and call them
     #[command(subcommand)]
     Tools(tools::Command),
-    /// Make, list and revoke tokens for callers
+    /// Create, list and revoke API tokens
     #[command(subcommand)]
     Tokens(tokens::Command),
-    /// Make, check and train the categories
+    /// Create, validate and train taxonomies
     #[command(subcommand)]
     Taxonomy(taxonomy::Command),
-    /// Tell the categories of texts
+    /// Classify texts
     Classify(classify::Classify),
-    /// Tell how good the classifier is on texts whose categories are known
+    /// Evaluate the classifier on labelled texts
     Eval(eval::Eval),
-    /// Tell how well passages are found, on questions whose answers are known
+    /// Evaluate the search on questions with known answers
     EvalSearch(eval_search::EvalSearch),
-    /// Turn texts into vectors
+    /// Compute embeddings of texts
     Embed(embed::Embed),
-    /// Print the text of documents
+    /// Extract the text of documents
     Extract(extract::Extract),
-    /// Ask whether a server answers
+    /// Check that a server responds
     Health(health::Health),
-    /// Show which models are inside, their licence and their hashes
+    /// List the built-in models with their licenses and hashes
     Models(models::Models),
-    /// Tell MCP clients of this program: Claude Desktop, Cursor, VS Code and others
+    /// Set up MCP clients to use corbie: Claude Desktop, Cursor, VS Code and more
     Connect(connect::Connect),
-    /// Check that everything works, and say what to do where it does not
+    /// Check the installation and suggest solutions
     Doctor(doctor::Doctor),
-    /// Show whose work is inside, and its licences
+    /// List bundled third-party software and its licenses
     Licenses(licenses::Licenses),
     /// Show, check and explain the configuration
     #[command(subcommand)]
     Config(config::Command),
-    /// Print what a shell needs to complete what is typed
+    /// Print a completion script for a shell
     Completions(completions::Completions),
-    /// Print the man page, or write those of all commands
+    /// Print the man page, or write the man pages of all commands
     Man(man::Man),
-    /// Read documents for another process of this program
+    /// Parse documents for another corbie process
     #[command(hide = true)]
     Worker { memory: u64 },
 }
@@ -265,6 +265,9 @@ fn has_its_own_end(command: Option<&Command>) -> bool {
 /// Starts logging and export as configured, then serves.
 fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
     let loaded = Config::load(sources).map_err(WrongSettings)?;
+    if with != serve::With::Stdio {
+        loaded.check_token(false).map_err(WrongSettings)?;
+    }
     let exporting = telemetry::start_exporting(&loaded.config);
     warn(&loaded);
     let ended = serve::serve(&loaded, ports, with);

@@ -105,6 +105,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     tokio::spawn(stopping);
     let mut keeping = vec![AbortOnDropHandle::new(tokio::spawn(following))];
     let settings = Followed::new(loaded.clone(), access, router.pool().clone(), server.clone());
+    let settings = if with == With::Stdio { settings } else { settings.listening(asks_for_a_token) };
     if let Some(shared) = shared_files {
         let (classification, settings) = (classification.clone(), settings.clone());
         keeping.push(keep("shared files", move || {

@@ -6,21 +6,21 @@ use serde::{Deserialize, Serialize};
 use super::duration::Timeout;
 use super::size::ByteSize;
 
-/// Answers of OpenAI's API that are given again to the caller who got them. Nothing is kept unless it is asked for here.
+/// Response cache for the OpenAI-compatible API, separate for each caller. Nothing is cached unless enabled here.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cache {
-    /// Answer a request that has come before, byte by byte, with the same answer.
+    /// Return the cached response to an identical request, byte for byte.
     pub exact: bool,
-    /// Answer a question that means the same as one before, after the same conversation, with the same answer.
+    /// Return the cached response to a question with the same meaning in the same conversation.
     pub semantic: bool,
-    /// How alike two questions must be, from 0.5 to 1. Their numbers, the order of the words that both have, and how often
-    /// they say no must be the same in any case.
+    /// Minimum similarity of two questions, from 0.5 to 1. Independently of it, their numbers, the order of shared
+    /// words and the number of negations must be equal.
     #[schemars(range(min = 0.5, max = 1.0))]
     pub threshold: f64,
-    /// How long an answer is given again.
-    pub keep: Timeout,
-    /// How much room the answers have; the ones least asked for make way.
+    /// How long a response is cached.
+    pub ttl: Timeout,
+    /// Maximum memory for cached responses. The least recently used are evicted.
     pub max_bytes: ByteSize,
 }
 
@@ -30,7 +30,7 @@ impl Default for Cache {
             exact: false,
             semantic: false,
             threshold: 0.95,
-            keep: Timeout::seconds(3600),
+            ttl: Timeout::seconds(3600),
             max_bytes: ByteSize::kibibytes(64 * 1024),
         }
     }

@@ -1,4 +1,4 @@
-//! `classifier`: the older way to name a classification server. Read into the same form as `classification`.
+//! `classifier`: legacy settings of a classification server, converted to `classification`.
 
 use std::collections::BTreeMap;
 
@@ -8,63 +8,65 @@ use serde::{Deserialize, Serialize, Serializer};
 use super::address::HttpUrl;
 use super::duration::{Timeout, as_seconds};
 use super::mcp_server::TransportKind;
+use super::program::Program;
 use super::secret::SecretLine;
 
-/// The older way to name a classification server. Where `classification` says something too, both must say the same.
+/// Legacy settings of a classification server. A key that `classification` also sets must have the same value there.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Classifier {
     #[serde(skip_serializing_if = "CategoryModel::is_absent")]
     pub category_model: CategoryModel,
-    /// A classification server that speaks MCP.
+    /// Classification server that speaks MCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mcp_category_model: Option<McpCategoryModel>,
 }
 
-/// The classifier inside corbie.
+/// Built-in classifier.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct CategoryModel {
-    /// Written as `""`, corbie sorts no prompts itself, not even while the server is down. Any other name leaves it on;
-    /// which model it is says `classification`.
+    /// An empty value (`""`) disables the built-in classifier, also while the server is unavailable. Any other value
+    /// leaves it enabled; `classification` selects the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_id: Option<String>,
 }
 
-/// A classification server that speaks MCP.
+/// Classification server that speaks MCP.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpCategoryModel {
-    /// Whether the server is asked.
+    /// Enable the server.
     pub enabled: bool,
-    /// How it is asked, as in `classification.mcp_server.transport`. It is `http` if left out.
+    /// Transport, as in `classification.mcp_server.transport`. Defaults to `http`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport_type: Option<TransportKind>,
-    /// Where it is. `http://localhost:8090/mcp` if left out.
+    /// URL of the server. Defaults to `http://localhost:8090/mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<HttpUrl>,
-    /// As `classification.confidence_threshold`. It is 0.6 if left out.
+    /// Minimum confidence, as in `classification.confidence_threshold`. Defaults to 0.6.
     #[schemars(range(min = 0.0, max = 1.0))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threshold: Option<f64>,
-    /// How long one answer may take, in seconds. It is 30 if left out.
+    /// Timeout of a request in seconds. Defaults to 30.
     #[serde(serialize_with = "if_given_as_seconds", skip_serializing_if = "Option::is_none")]
     pub timeout_seconds: Option<Timeout>,
-    /// The tool that tells the category of a text. `classify_text` if left out.
+    /// Name of the tool that classifies a text. Defaults to `classify_text`.
     #[schemars(length(min = 1, max = 128))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
-    /// The program that `transport_type: stdio` starts.
+    /// Program that `transport_type: stdio` starts, and the folder it runs in, as in
+    /// `classification.mcp_server.command`.
     #[schemars(length(min = 1, max = 4096))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// What the program is started with, as a list.
+    pub command: Option<Program>,
+    /// Arguments of the program, as a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables of the program, as in `classification.mcp_server.env`.
+    /// Environment variables of the program, as in `classification.mcp_server.env`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, SecretLine>,
-    /// Sent with every request, such as `Authorization: "Bearer ${MCP_API_KEY}"`.
+    /// Headers of every request, such as `Authorization: "Bearer ${MCP_API_KEY}"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
 }
@@ -80,7 +82,7 @@ impl CategoryModel {
         *self == Self::default()
     }
 
-    /// Whether corbie may sort prompts itself.
+    /// Whether the built-in classifier is enabled.
     pub(super) fn is_on(&self) -> bool {
         self.model_id.as_deref() != Some("")
     }

@@ -6,31 +6,31 @@ use serde::{Deserialize, Serialize};
 use super::duration::Timeout;
 use super::size::ByteSize;
 
-/// How files are read. Each is read in a process of its own, which these limits bind.
+/// File parsing. Each file is parsed in a separate sandboxed process with these limits.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Documents {
-    /// How many files are read at the same time. As many as there are processor cores, but at most 4, if left out.
+    /// Number of files parsed concurrently. Defaults to the number of processor cores, at most 4.
     #[schemars(range(min = 1, max = 64))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workers: Option<usize>,
-    /// How long one file may take. What was read until then is kept.
+    /// Timeout for one file. Content extracted before the timeout is kept.
     pub timeout: Timeout,
-    /// Processor time that one large file may take. Small files may take a share of it that fits their size and format.
-    pub cpu: Timeout,
-    /// How much memory one file may take; less than 64 MiB counts as that.
+    /// Maximum processor time for a large file. Small files get a share that depends on their size and format.
+    pub max_cpu_time: Timeout,
+    /// Maximum memory for one file; values below 64 MiB are raised to 64 MiB.
     pub memory: ByteSize,
-    /// The largest file that is read.
+    /// Maximum file size.
     pub max_file: ByteSize,
-    /// How many pages, slides or sheets are read of one file.
+    /// Maximum number of pages, slides or sheets per file.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_pages: u32,
-    /// How many cells of a workbook are read.
+    /// Maximum number of cells per workbook.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max_cells: u64,
-    /// How large all parts of an archive may be once they are unpacked.
+    /// Maximum total size of an archive's entries after decompression.
     pub max_unpacked: ByteSize,
-    /// How many dots a picture may have, or a page that is drawn as one.
+    /// Maximum number of pixels of an image, or of a page that is rendered as an image.
     #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max_pixels: u64,
 }
@@ -40,7 +40,7 @@ impl Default for Documents {
         Self {
             workers: None,
             timeout: Timeout::seconds(300),
-            cpu: Timeout::seconds(120),
+            max_cpu_time: Timeout::seconds(120),
             memory: ByteSize::kibibytes(768 << 10),
             max_file: ByteSize::kibibytes(100 << 10),
             max_pages: 10_000,

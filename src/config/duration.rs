@@ -159,7 +159,7 @@ impl JsonSchema for Period {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "number"], "format": "period", "minimum": 0, "maximum": MAX_SECONDS})
+        json_schema!({"type": ["string", "number"], "format": "non-negative-duration", "minimum": 0, "maximum": MAX_SECONDS})
     }
 }
 

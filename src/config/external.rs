@@ -1,7 +1,6 @@
-//! Brings `classification` and `classifier` together (F-32, X-24): one form for the classification server, whichever
-//! section names it.
+//! Merges `classification` and `classifier` (F-32, X-24) into one form for the classification server.
 //!
-//! A key that only one of them has counts. A key that both have must say the same in both.
+//! A key that is set in one section applies. A key that is set in both must have the same value in both.
 
 use std::time::Duration;
 
@@ -13,19 +12,20 @@ use super::classifier::McpCategoryModel;
 use super::headers::{NotAHeader, header_map};
 use super::mcp_server::{McpServer, TransportKind};
 use super::problem::KeyPath;
+use super::program::Program;
 use crate::upstream::{Settings, Transport};
 
-/// What counts as a category, whoever sorted the prompt.
+/// When a category applies, independent of the classifier that assigned it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClassificationPolicy {
-    /// Below this confidence the fallback category counts.
+    /// Below this confidence the fallback category applies.
     pub threshold: f32,
     pub fallback: String,
-    /// Whether corbie may sort prompts itself. Without it, and without a server, prompts go to the default model.
+    /// Whether the built-in classifier may be used. Without it, and without a server, prompts go to the default model.
     pub builtin: bool,
 }
 
-/// Settings that do not fit together.
+/// Contradicting settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     pub path: KeyPath,
@@ -35,7 +35,7 @@ pub struct Mistake {
 const THRESHOLD: f64 = 0.6;
 const URL: &str = "http://localhost:8090/mcp";
 const CLASSIFY: &str = "classify_text";
-/// Each section keeps the timeout it always had.
+/// Each section keeps its original timeout.
 const TIMEOUT: Duration = Duration::from_secs(5);
 const OLDER_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -43,7 +43,7 @@ const NEWER: &str = "classification";
 const OLDER: &str = "classifier.mcp_category_model";
 
 impl Config {
-    /// The classification server that sorts prompts in corbie's place, if one is asked for.
+    /// The classification server that replaces the built-in classifier, if one is configured.
     pub fn external_classifier(&self) -> Result<Option<Settings>, Vec<Mistake>> {
         let older = self.classifier.mcp_category_model.clone();
         let asked = self.classification.source.as_ref().map(|source| source == "mcp");
@@ -57,7 +57,7 @@ impl Config {
         if both.mistakes.is_empty() { Ok(settings) } else { Err(both.mistakes) }
     }
 
-    /// What counts as a category. Settings that disagree do not get past [`Config::load`].
+    /// When a category applies. [`Config::load`] has rejected contradicting settings.
     pub fn classification_policy(&self) -> ClassificationPolicy {
         let older = self.classifier.mcp_category_model.as_ref().filter(|older| older.enabled);
         let threshold = self.classification.confidence_threshold.or(older.and_then(|older| older.threshold));
@@ -68,7 +68,7 @@ impl Config {
         }
     }
 
-    /// `older_only` says that the server is asked for by the older section alone.
+    /// `older_only` is whether only the older section configures the server.
     fn settings(&self, older: McpCategoryModel, older_only: bool, both: &mut Both) -> Option<Settings> {
         let server = &self.classification.mcp_server;
         both.one(("confidence_threshold", self.classification.confidence_threshold), ("threshold", older.threshold));
@@ -104,7 +104,9 @@ fn transport(kind: TransportKind, server: &McpServer, older: &McpCategoryModel, 
 }
 
 fn program(server: &McpServer, older: &McpCategoryModel, both: &mut Both) -> Option<Transport> {
-    let command = both.one(("mcp_server.command", server.command.clone()), ("command", older.command.clone()));
+    let name = |command: &Option<Program>| command.as_ref().map(|command| command.name().to_owned());
+    both.one(("mcp_server.command", name(&server.command)), ("command", name(&older.command)));
+    let command = server.command.as_ref().or(older.command.as_ref()).cloned();
     let args = both.one(("mcp_server.args", filled(&server.args)), ("args", filled(&older.args)));
     let env = both.one(("mcp_server.env", filled(&server.env)), ("env", filled(&older.env)));
     let Some(command) = command else {
@@ -134,12 +136,12 @@ fn web(server: &McpServer, older: &McpCategoryModel, both: &mut Both) -> Option<
     Some((url, if newer.is_empty() { older } else { newer }))
 }
 
-/// An empty list counts as left out.
+/// An empty list counts as unset.
 fn filled<T: Clone + Default + PartialEq>(list: &T) -> Option<T> {
     (*list != T::default()).then(|| list.clone())
 }
 
-/// Collects what does not fit together.
+/// Collects contradictions.
 #[derive(Default)]
 struct Both {
     mistakes: Vec<Mistake>,

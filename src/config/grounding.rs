@@ -5,32 +5,32 @@ use serde::{Deserialize, Serialize};
 
 use super::knowledge::DEFAULT_BASE;
 
-/// Lets the knowledge base have a say in where a prompt without a model goes. What the documents answer goes to a smaller
-/// model, with passages of them; what they say nothing about goes to a stronger one. Passages are sent to the provider of
-/// the model that answers, so nothing of this happens unless it is switched on.
+/// Uses the knowledge base to route prompts that name no model. Prompts that the documents answer go to a smaller
+/// model, together with matching passages; prompts that the documents do not cover go to a stronger model. Disabled by
+/// default, because passages are sent to the provider of the selected model.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Grounding {
-    /// Whether the knowledge base is asked about prompts.
+    /// Search the knowledge base for each prompt.
     pub enabled: bool,
-    /// The knowledge base that is looked into.
+    /// Name of the knowledge base to search.
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._-]+$"))]
     pub knowledge_base: String,
-    /// A passage at least this relevant answers the prompt.
+    /// Minimum relevance of a passage that answers the prompt.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub known_above: f64,
-    /// Where no passage is this relevant, the documents know nothing.
+    pub answered_above: f64,
+    /// If no passage reaches this relevance, the documents do not cover the prompt.
     #[schemars(range(min = 0.0, max = 1.0))]
-    pub unknown_below: f64,
-    /// The model for prompts that the documents answer. That of their category, if left out.
+    pub unanswered_below: f64,
+    /// Model for prompts that the documents answer. Defaults to the model of the prompt's category.
     #[schemars(length(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub known_model: Option<String>,
-    /// The model for prompts that the documents know nothing about. That of their category, if left out.
+    pub answered_model: Option<String>,
+    /// Model for prompts that the documents do not cover. Defaults to the model of the prompt's category.
     #[schemars(length(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub unknown_model: Option<String>,
-    /// How many passages the model is given.
+    pub unanswered_model: Option<String>,
+    /// Maximum number of passages passed to the model.
     #[schemars(range(min = 1, max = 20))]
     pub passages: usize,
 }
@@ -40,10 +40,10 @@ impl Default for Grounding {
         Self {
             enabled: false,
             knowledge_base: DEFAULT_BASE.into(),
-            known_above: 0.6,
-            unknown_below: 0.2,
-            known_model: None,
-            unknown_model: None,
+            answered_above: 0.6,
+            unanswered_below: 0.2,
+            answered_model: None,
+            unanswered_model: None,
             passages: 4,
         }
     }

@@ -7,72 +7,72 @@ use serde::{Deserialize, Serialize};
 
 use super::duration::Timeout;
 
-/// The models that run inside corbie.
+/// Local models.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Inference {
-    /// The model that turns text into vectors.
+    /// Embedding model.
     #[serde(skip_serializing_if = "EmbeddingModel::is_builtin")]
     pub embedding: EmbeddingModel,
-    /// Where models run: `auto`, `cpu` or `gpu`.
+    /// Device that runs the models: `auto`, `cpu` or `gpu`.
     pub device: Device,
-    /// How many processor cores a model may use. All there are, but at most 4, if left out.
+    /// Maximum number of processor cores for a model. Defaults to all cores, at most 4.
     #[schemars(range(min = 1, max = 256))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub threads: Option<usize>,
-    /// How many texts may wait for the model; whoever brings more waits for room.
+    /// Maximum number of texts in the queue of the model. Further requests wait for space in the queue.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub max_waiting: usize,
-    /// How long the model may be at a few texts, or take to be loaded. One that takes longer is given up: the calls whose
-    /// texts it was at fail, and it is loaded anew.
+    pub max_queued: usize,
+    /// Timeout for loading the model and for one batch of texts. After a timeout, the requests of the batch fail and
+    /// the model is reloaded.
     pub timeout: Timeout,
 }
 
-/// The model that turns text into vectors. Left out, it is the one inside corbie: all-MiniLM-L6-v2, for English.
+/// Embedding model. Defaults to the built-in model all-MiniLM-L6-v2, for English.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EmbeddingModel {
-    /// A folder with `model.onnx` and `tokenizer.json`, such as an export of MiniLM, bge, e5, gte or Qwen3-Embedding.
+    /// Folder with `model.onnx` and `tokenizer.json`, such as an export of MiniLM, bge, e5, gte or Qwen3-Embedding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Which tokens speak for a text: `mean`, `cls` or `last-token`. What the folder says, if left out.
+    /// Pooling of token vectors: `mean`, `cls` or `last-token`. Defaults to the setting in the model folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pooling: Option<Pooling>,
-    /// Put before a text that is searched for, such as `query: ` for e5.
+    /// Prefix of queries, such as `query: ` for e5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub query_prefix: Option<String>,
-    /// Put before a text that is searched in, such as `passage: ` for e5.
+    /// Prefix of passages, such as `passage: ` for e5.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub passage_prefix: Option<String>,
-    /// How many tokens of a text are read. What the folder says, if left out.
+    /// Maximum number of tokens per text. Defaults to the limit in the model folder.
     #[schemars(range(min = 8, max = 8192))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<usize>,
 }
 
-/// Where models run.
+/// Device that runs the models.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Device {
-    /// On the graphics processor where there is one that corbie can use, and else on the processor.
+    /// GPU if corbie can use one, otherwise CPU.
     #[default]
     Auto,
-    /// On the processor.
+    /// CPU.
     Cpu,
-    /// On the graphics processor; where corbie cannot use one, it says so and takes the processor.
+    /// GPU. If corbie cannot use one, it logs a warning and uses the CPU.
     #[serde(alias = "cuda")]
     Gpu,
 }
 
-/// Which tokens speak for a text.
+/// Pooling of token vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pooling {
-    /// All of them, on average: MiniLM, e5, gte.
+    /// Mean of all tokens: MiniLM, e5, gte.
     Mean,
-    /// The first: bge.
+    /// First token: bge.
     Cls,
-    /// The last: Qwen3-Embedding.
+    /// Last token: Qwen3-Embedding.
     LastToken,
 }
 
@@ -82,7 +82,7 @@ impl Default for Inference {
             embedding: EmbeddingModel::default(),
             device: Device::default(),
             threads: None,
-            max_waiting: 1024,
+            max_queued: 1024,
             timeout: Timeout::seconds(120),
         }
     }

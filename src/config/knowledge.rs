@@ -1,6 +1,5 @@
-//! `knowledge`: the documents that are kept and searched.
+//! `knowledge`: knowledge base and its stores.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
@@ -14,104 +13,104 @@ use super::secret::SecretLine;
 use crate::knowledge::store::MigrationCopy;
 use crate::knowledge::store::postgres::Address;
 
-/// The documents that are kept and searched.
+/// Knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knowledge {
-    /// Whether there is a knowledge base. Without it the tools for it are not there either.
+    /// Enable the knowledge base and its tools.
     pub enabled: bool,
-    /// The folder the documents are kept in. `corbie/knowledge` in the user's folder for data, if left out.
+    /// Folder of the documents. Defaults to `corbie/knowledge` in the user's data folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub storage_path: Option<PathBuf>,
-    /// The PostgreSQL database that the documents are kept in, in the place of a file: `postgres://user:password@host/name`. It
-    /// needs pgvector, and several instances of this program may share it. What is not on this machine is spoken to
-    /// encrypted, unless `?sslmode=disable` is added; `?sslrootcert=PATH` names the certificates that are believed.
+    /// PostgreSQL database for the documents instead of local files: `postgres://user:password@host/name`. Requires
+    /// pgvector. Several instances may share a database. Connections to remote databases use TLS unless
+    /// `?sslmode=disable` is added; `?sslrootcert=PATH` sets the trusted certificates.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub store: Option<SecretLine>,
-    /// Databases that follow that one. Searches go to them in turn, and to that one if none answers.
+    /// Read replicas of `store`. Searches are distributed over them, and go to `store` if no replica is available.
     #[schemars(length(max = 16))]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub store_replicas: Vec<SecretLine>,
-    /// The folder for what makes searching fast. It is made anew where it is missing. `index` in the storage, if left out.
+    /// Folder of the search index. It is rebuilt if missing. Defaults to `index` in the storage folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vector_db_path: Option<PathBuf>,
-    /// The name of the embedding model, for those who want to be sure of it: with another one in use the program does not
-    /// start. It is the name of the folder of `inference.embedding.path`, which chooses the model, or that of the one
-    /// inside, `all-MiniLM-L6-v2`. If left out, whichever is in use.
+    /// Required embedding model. corbie does not start if a different model is in use. The name is the folder name of
+    /// `inference.embedding.path`, which selects the model, or `all-MiniLM-L6-v2` for the built-in model. Any model if
+    /// unset.
     #[schemars(length(min = 1, max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_model: Option<String>,
-    /// The most tokens of the embedding model in a chunk.
+    /// Maximum number of tokens per chunk, counted by the embedding model.
     #[schemars(range(min = 16, max = 4096))]
     pub chunk_size: usize,
-    /// The most tokens a chunk repeats of the one before it; at most half a chunk counts.
+    /// Number of tokens that consecutive chunks share; at most half a chunk.
     #[schemars(range(min = 0, max = 2048))]
     pub chunk_overlap: usize,
-    /// The largest file, in units of 1,048,576 bytes.
+    /// Maximum file size in MiB.
     #[schemars(range(min = 1, max = 4096))]
     pub max_file_size_mb: u64,
-    /// How many documents are processed at a time.
+    /// Number of documents processed concurrently.
     #[schemars(range(min = 1, max = 64))]
     pub max_concurrent_tasks: usize,
-    /// How many tasks may wait.
+    /// Maximum number of queued tasks.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub max_waiting_tasks: usize,
-    /// How long a task that has ended can be asked about; an hour at least.
-    pub keep_tasks: Timeout,
-    /// When documents that are added are read as pictures.
+    pub max_queued_tasks: usize,
+    /// How long the status of a finished task is available; at least one hour.
+    pub task_retention: Timeout,
+    /// OCR of added documents.
     pub ocr: KnowledgeOcr,
-    /// The folders files may be added from. Needed where others than this machine can reach the server; if left out,
-    /// every file that this program can read may be added.
+    /// Folders from which files may be added. Required if the server is reachable from other machines; if unset, every
+    /// file that corbie can read may be added.
     #[schemars(length(max = 100))]
     pub allowed_roots: Vec<PathBuf>,
-    /// Folders whose documents are kept up to date: what appears, changes or goes in them is followed.
+    /// Watched folders: new, changed and deleted files are applied to the knowledge base.
     #[schemars(length(max = 100))]
     pub watch: Vec<Watch>,
-    /// How often watched folders are looked at.
+    /// Interval between scans of watched folders.
     pub watch_interval: Timeout,
-    /// Whether progress of tasks is told on open streams to callers who did not ask for it.
+    /// Send progress of tasks on open streams to callers that did not request it.
     pub notify_progress: bool,
     /// Whether `knowledge.db` is copied to `knowledge.db.schema-N` before a new version of corbie migrates it from schema N:
     /// `auto` if the disk has room, `required` or not open it without the copy, `off`.
     pub migration_copy: MigrationCopy,
-    /// How long an uploaded file is kept that is not added.
-    pub keep_uploads: Timeout,
-    /// How many bytes all uploads that wait to be added may take, in units of 1,048,576.
+    /// How long an uploaded file is kept before it is added.
+    pub upload_retention: Timeout,
+    /// Maximum total size of uploads that are not added yet, in MiB.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub max_uploads_mb: u64,
-    /// How many of these bytes may be of one caller, in units of 1,048,576; never more than of all.
+    /// Maximum total size of these uploads per caller, in MiB; at most that of all callers.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub max_uploads_mb_per_caller: u64,
 }
 
-/// When documents that are added are read as pictures.
+/// OCR of added documents.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct KnowledgeOcr {
-    /// Whether pages without text, and pictures, are read by looking at them.
+    /// Recognize text in images and in pages without text.
     pub enabled: bool,
-    /// The languages Tesseract is told to expect, such as `deu+eng`. As `ocr.language`, if left out.
+    /// Languages for Tesseract, such as `deu+eng`. Defaults to `ocr.language`.
     #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_/]*(\+[A-Za-z][A-Za-z0-9_/]*)*$"), length(max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
 }
 
-/// A folder that is followed.
+/// A watched folder.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Watch {
-    /// The folder.
+    /// Path of the folder.
     pub path: PathBuf,
-    /// Whether the folders in it are followed too.
+    /// Also watch subfolders.
     #[serde(default = "yes")]
     pub recursive: bool,
-    /// The knowledge base its documents go to.
+    /// Knowledge base that the documents are added to.
     #[serde(default = "default_base")]
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z0-9._-]+$"))]
     pub knowledge_base: String,
 }
 
-/// The base that is meant where none is named.
+/// Name of the default knowledge base.
 pub const DEFAULT_BASE: &str = "default";
 
 impl Default for Knowledge {
@@ -127,15 +126,15 @@ impl Default for Knowledge {
             chunk_overlap: 50,
             max_file_size_mb: 100,
             max_concurrent_tasks: 3,
-            max_waiting_tasks: 10_000,
-            keep_tasks: Timeout::seconds(24 * 3600),
+            max_queued_tasks: 10_000,
+            task_retention: Timeout::seconds(24 * 3600),
             ocr: KnowledgeOcr::default(),
             allowed_roots: Vec::new(),
             watch: Vec::new(),
             watch_interval: Timeout::seconds(2),
             notify_progress: true,
             migration_copy: MigrationCopy::default(),
-            keep_uploads: Timeout::seconds(24 * 3600),
+            upload_retention: Timeout::seconds(24 * 3600),
             max_uploads_mb: 1024,
             max_uploads_mb_per_caller: 512,
         }
@@ -149,17 +148,17 @@ impl Default for KnowledgeOcr {
 }
 
 impl Knowledge {
-    /// Where documents are kept; none where nobody knows the user's folders.
+    /// The storage folder; `None` if the user's data folder is unknown.
     pub fn storage(&self) -> Option<PathBuf> {
         self.storage_path.clone().or_else(|| Some(data_folder()?.join("corbie").join("knowledge")))
     }
 
-    /// Where what makes searching fast is kept.
+    /// The index folder.
     pub fn index(&self, storage: &Path) -> PathBuf {
         self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
     }
 
-    /// Where passages are looked for, for people: a folder, or a database without who may go there.
+    /// Location of the search index for display: a folder, or a database URL without credentials.
     pub fn searched_in(&self) -> Option<String> {
         match &self.store {
             Some(store) => Address::parse(store.expose()).ok().map(|address| format!("postgres://{address}")),
@@ -167,14 +166,7 @@ impl Knowledge {
         }
     }
 
-    /// Puts the user's home in the place of a `~` that a path begins with, as a shell does. Others' homes are not known.
-    pub(super) fn find_home(&mut self, variables: &BTreeMap<String, String>) {
-        let watched = self.watch.iter_mut().map(|watch| &mut watch.path);
-        let kept = self.storage_path.iter_mut().chain(&mut self.vector_db_path);
-        put_home(kept.chain(&mut self.allowed_roots).chain(watched), variables);
-    }
-
-    /// What does not fit together: a model that is not the one in use, a database that cannot be meant.
+    /// Validation across keys: the name of the embedding model, and the database URLs.
     pub(super) fn mistakes(&self, inference: &Inference) -> Vec<Mistake> {
         let mut mistakes = self.wrong_stores();
         mistakes.extend(self.wrong_model(inference));
@@ -204,7 +196,8 @@ impl Knowledge {
             Some(path) => (crate::inference::name_of(path), "of `inference.embedding.path`"),
             None => (corbie_infer::builtin_models()[0].id.clone(), "inside"),
         };
-        // The one inside is also known by the name that it has without its weights rounded, and any by its maker's.
+        // The built-in model is also accepted without the suffix of its quantization, and any model with its
+        // organization as a prefix.
         let usual = used.strip_suffix("-int8").filter(|_| inference.embedding.path.is_none()).unwrap_or(&used);
         let asked = wanted.rsplit('/').next().unwrap_or(wanted);
         if asked == used || asked == usual {
@@ -222,18 +215,7 @@ impl Knowledge {
     }
 }
 
-/// Puts the user's home in the place of a `~` that paths begin with.
-pub(super) fn put_home<'a>(paths: impl Iterator<Item = &'a mut PathBuf>, variables: &BTreeMap<String, String>) {
-    let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
-    let Some(home) = variables.get(name).map(Path::new).filter(|home| home.is_absolute()) else { return };
-    for path in paths {
-        if let Ok(rest) = path.strip_prefix("~") {
-            *path = home.join(rest);
-        }
-    }
-}
-
-/// The user's folder for data, as the system has it.
+/// The user's data folder, by the conventions of the platform.
 pub(super) fn data_folder() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || named("HOME");

@@ -1,43 +1,44 @@
-//! Where configuration files are looked for, and which of them count.
+//! Locations of configuration files and their precedence.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{MAIN_SEPARATOR_STR, Path, PathBuf};
 
 use serde_json::Value;
 
-/// Everything a configuration is made from. Nothing else is consulted, so a test can state it all.
+/// All inputs of a configuration. No other input is read, so a test can define all of them.
 #[derive(Clone, Default)]
 pub struct Sources {
-    /// `--config`: when given, no other file is read. The variable `CORBIE_CONFIG` does the same with an absolute path.
+    /// `--config`: the only file that is read. If it is the user's own file, the system's file still applies. The variable
+    /// `CORBIE_CONFIG` does the same with an absolute path.
     pub file: Option<PathBuf>,
-    /// The working folder, where the project's file stands.
+    /// The working folder, which may contain a project file.
     pub folder: PathBuf,
     /// The system's configuration folder, without `corbie` at its end.
     pub system: PathBuf,
     /// The environment.
     pub variables: BTreeMap<String, String>,
-    /// What flags set: a key such as `server.name`, and its value.
+    /// Values of flags: a key such as `server.name`, and its value.
     pub overrides: Vec<(String, Value)>,
 }
 
-/// One place that was looked at.
+/// A location that was searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layer {
     pub scope: Scope,
     pub path: PathBuf,
     pub state: State,
-    /// Of a project file this is known only after it was read.
+    /// For a project file, set only after the file was read.
     pub approval: Approval,
 }
 
-/// Whose file it is, strongest first.
+/// Owner of the file, highest precedence first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Given by `--config` or `CORBIE_CONFIG`.
     Named,
-    /// Found in the working folder, which may be the work of others.
+    /// Found in the working folder, which may be untrusted.
     Project,
     User,
     System,
@@ -50,55 +51,56 @@ pub enum State {
     Absent,
     /// Another file in the same folder comes first.
     Shadowed,
-    /// `--config` was given, so it is not read.
+    /// Not read, because `--config` was given.
     Skipped,
 }
 
-/// How far the settings of a file count.
+/// Which settings of a file take effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Approval {
-    /// The user named it, or it stands in the user's or the system's configuration folder.
+    /// Named by the user, or found in the user's or the system's configuration folder.
     NotNeeded,
     /// A project file whose content the user has approved.
     Approved,
-    /// A project file that has changed since; the content approved before stays in force until the next start.
+    /// A project file that has changed since; the approved content stays in effect until the next start.
     Outdated,
-    /// A project file of which only harmless settings count.
+    /// A project file of which only harmless settings take effect.
     Unapproved,
 }
 
-/// The variable that names a file as `--config` does.
+/// The variable that names a file, as `--config` does.
 pub(super) const CONFIG_VARIABLE: &str = "CORBIE_CONFIG";
 
-/// In one folder the first of these that exists is read.
+/// The first of these that exists in a folder is read.
 pub(super) const NAMES: [&str; 4] = ["corbie.yaml", "corbie.yml", "corbie.toml", "corbie.json"];
 
-/// Every place, in search order: what comes earlier wins over what comes later.
+/// All locations, highest precedence first.
 pub fn search(sources: &Sources) -> Vec<Layer> {
-    let named = sources.named_file();
-    let skip = named.is_some();
-    let named = named.into_iter().map(|path| Layer {
+    let user = sources.user_folder();
+    let system = sources.system.join("corbie");
+    let named = sources.named_file().map(|path| sources.folder.join(path));
+    // If the user's own file is named, only the project's file is left out: the administrator's settings still apply.
+    let names_own = named.as_ref().is_some_and(|named| sources.user_file().is_some_and(|own| is_same(named, &own)));
+    let is_skipped = |scope| named.is_some() && !(names_own && scope == Scope::System);
+    let named = named.iter().map(|path| Layer {
         scope: Scope::Named,
-        path: sources.folder.join(path),
+        path: path.clone(),
         state: State::Active,
         approval: Approval::NotNeeded,
     });
-    let user = sources.user_folder();
-    let system = sources.system.join("corbie");
-    // Started in one of these folders, a program finds the user's own file there, not a project's.
-    let is_own = user.iter().chain([&system]).any(|folder| is_same_folder(folder, &sources.folder));
+    // If the working folder is one of these, the file in it is the user's own and not a project's.
+    let is_own = user.iter().chain([&system]).any(|folder| is_same(folder, &sources.folder));
     let folders = [
         (Scope::Project, (!is_own).then(|| sources.folder.clone())),
         (Scope::User, user),
         (Scope::System, Some(system)),
     ];
-    let searched = folders
-        .into_iter()
-        .flat_map(|(scope, folder)| folder.map(|folder| in_folder(scope, &folder, skip)).unwrap_or_default());
-    named.chain(searched).collect()
+    let searched =
+        folders.into_iter().filter_map(|(scope, folder)| Some(in_folder(scope, &folder?, is_skipped(scope))));
+    named.chain(searched.flatten()).collect()
 }
 
-fn is_same_folder(one: &Path, other: &Path) -> bool {
+fn is_same(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
@@ -107,7 +109,7 @@ pub(super) fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
     let approval = if scope == Scope::Project { Approval::Unapproved } else { Approval::NotNeeded };
     let layer = |name| {
         let path = folder.join(name);
-        // A file that cannot be looked at counts as there: reading it will say why.
+        // A file whose existence cannot be determined counts as existing: reading it reports the error.
         let exists = path.try_exists().unwrap_or(true);
         let state = match exists {
             false => State::Absent,
@@ -124,7 +126,7 @@ pub(super) fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
 // === impl Sources ===
 
 impl Sources {
-    /// What this process was started with. The only place that reads the real environment.
+    /// The sources of this process. This is the only function that reads the real environment.
     ///
     /// A relative path in `CORBIE_CONFIG` is an error.
     pub fn of_this_process() -> io::Result<Self> {
@@ -142,16 +144,30 @@ impl Sources {
         })
     }
 
-    /// The file that the user named: the flag counts before the variable, of which a relative path does not count.
+    /// The file that the user named. The flag takes precedence over the variable; a relative path in the variable is
+    /// ignored.
     pub fn named_file(&self) -> Option<PathBuf> {
         let variable = || self.variables.get(CONFIG_VARIABLE).map(PathBuf::from).filter(|path| path.is_absolute());
         self.file.clone().or_else(variable)
     }
 
-    /// The user's own file, where there is one.
+    /// The user's own file, if it exists.
     pub fn user_file(&self) -> Option<PathBuf> {
         let layers = in_folder(Scope::User, &self.user_folder()?, false);
         layers.into_iter().find(|layer| layer.state == State::Active).map(|layer| layer.path)
+    }
+
+    /// The user's home folder.
+    pub(super) fn home_folder(&self) -> Option<&Path> {
+        let name = if cfg!(windows) { "USERPROFILE" } else { "HOME" };
+        self.variables.get(name).map(Path::new).filter(|home| home.is_absolute())
+    }
+
+    /// Working folder of programs whose command comes from no file: the user's configuration folder, else the home
+    /// folder, else the root. It is never corbie's working folder, which may be untrusted.
+    pub(super) fn program_folder(&self) -> PathBuf {
+        let folders = self.user_folder().into_iter().chain(self.home_folder().map(Path::to_owned));
+        folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| MAIN_SEPARATOR_STR.into())
     }
 
     fn user_folder(&self) -> Option<PathBuf> {
@@ -159,7 +175,7 @@ impl Sources {
     }
 }
 
-/// Says nothing of the environment and of flags, which hold secrets in clear.
+/// Omits the environment and flags, which contain secrets in plain text.
 impl fmt::Debug for Sources {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut sources = out.debug_struct("Sources");
@@ -180,7 +196,7 @@ fn check_config_variable(variables: &BTreeMap<String, String>) -> io::Result<()>
     }
 }
 
-/// `$XDG_CONFIG_HOME` counts on every system; a relative one does not, as its specification says.
+/// `$XDG_CONFIG_HOME` applies on every system; a relative path is ignored, as its specification requires.
 pub(super) fn user_folder(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     let folder = |name: &str| variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder("XDG_CONFIG_HOME").or_else(|| {
@@ -207,7 +223,7 @@ fn system_folder(variables: &BTreeMap<String, String>) -> PathBuf {
 // === impl Layer, Scope, State, Approval ===
 
 impl Layer {
-    /// A file that is read although the user has not approved it.
+    /// Whether the file is read without the user's approval.
     pub fn is_unapproved(&self) -> bool {
         self.state == State::Active && self.approval == Approval::Unapproved
     }

@@ -6,63 +6,63 @@ use serde::{Deserialize, Serialize};
 use super::duration::Timeout;
 use super::size::ByteSize;
 
-/// The bound of every queue, message and wait.
+/// Limits of queues, messages and timeouts.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Limits {
-    /// The largest message: an HTTP body, a WebSocket message or a line on stdin.
+    /// Maximum size of a message: an HTTP body, a WebSocket message or a line on stdin.
     pub max_message_bytes: ByteSize,
-    /// How many requests one JSON-RPC batch may hold.
+    /// Maximum number of requests in a JSON-RPC batch.
     #[schemars(range(min = 1, max = 10_000))]
     pub max_batch: usize,
-    /// How deep lists and objects of a message may be nested.
+    /// Maximum nesting depth of a message.
     #[schemars(range(min = 1, max = 1_000))]
     pub max_json_depth: usize,
-    /// The size of all headers of an HTTP request together.
+    /// Maximum total size of the headers of an HTTP request.
     pub max_header_bytes: ByteSize,
-    /// How many connections may be open at the same time, over all listeners. When all are taken, one makes room that has
-    /// sent nothing, that has stopped in the middle of a head, or that is idle between requests. A sixteenth more, at
-    /// least 8, are kept for `/live`, `/ready`, `/health` and callers with a valid token.
+    /// Maximum number of open connections over all listeners. At the limit, a connection is closed that has sent
+    /// nothing, has stalled in its request headers, or is idle between requests. A further sixteenth, at least 8, is
+    /// reserved for `/live`, `/ready`, `/health` and callers with a valid token.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_connections: usize,
-    /// How many of them may come from one address, or from one /64 network of IPv6; 0 means as many as there are. Callers
-    /// with a valid token are not counted. This machine is counted as one address where it needs a token. Connections
-    /// of `trusted_proxies` count for the clients they forward.
+    /// Share of one IPv4 address or IPv6 /64 network in the connections; 0 disables it. An address may use more while
+    /// connections are free. Connections of callers with a valid token do not count. Loopback counts as one address if
+    /// it requires a token. Connections of `trusted_proxies` count for the clients they forward.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub max_connections_per_address: usize,
-    /// How many requests of one connection may be worked on at the same time.
+    /// Maximum number of concurrent requests per connection.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub max_in_flight: usize,
-    /// How many requests may be worked on at the same time, of all callers: calls of tools, reads, prompts, and answers
-    /// of models until their last word. Others wait for their turn.
+    /// Maximum number of concurrent requests over all callers: tool calls, reads, prompts, and model responses until
+    /// their end. Further requests are queued.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub max_running: usize,
-    /// How many of these may be of one caller, so that there is always room for another.
+    pub max_concurrent: usize,
+    /// Maximum number of concurrent requests per caller, so that one caller cannot use all permits.
     #[schemars(range(min = 1, max = 1_000_000))]
-    pub max_running_per_caller: usize,
-    /// How many requests may wait for their turn, of all callers. More are refused.
+    pub max_concurrent_per_caller: usize,
+    /// Maximum number of queued requests over all callers. Further requests are refused.
     #[schemars(range(min = 0, max = 1_000_000))]
-    pub max_waiting: usize,
-    /// How long a request may wait for its turn. One that would wait longer is refused at once.
-    pub max_wait: Timeout,
-    /// How much memory bodies of requests may take while they are received or worked on, all together.
+    pub max_queued: usize,
+    /// Maximum wait in the queue. A request is refused immediately if its expected wait is longer.
+    pub max_queue_wait: Timeout,
+    /// Maximum memory for all request bodies that are being received or processed.
     pub max_body_memory: ByteSize,
-    /// How long a client may take to send one request. A body that trickles is given up earlier.
+    /// Timeout for receiving a request. A body that arrives very slowly is aborted earlier.
     pub request_read_timeout: Timeout,
-    /// How long a connection may stay open without a request.
+    /// Timeout of a connection without requests.
     pub idle_timeout: Timeout,
-    /// How long a client may take to accept what is sent to it.
+    /// Timeout of a write: how long a client may take to accept data.
     pub write_timeout: Timeout,
-    /// How often an open stream gets a sign of life, so that nothing between closes it.
-    pub keep_alive: Timeout,
-    /// How long the server waits for an answer when it asks the client something.
-    pub ask_timeout: Timeout,
-    /// How many sessions may exist at the same time.
+    /// Interval of keep-alive messages on open streams, so that proxies do not close them.
+    pub keep_alive_interval: Timeout,
+    /// Timeout of a request from the server to the client.
+    pub client_response_timeout: Timeout,
+    /// Maximum number of concurrent sessions.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub max_sessions: usize,
-    /// How long a session is kept without a request.
-    pub session_idle: Timeout,
-    /// How many entries one page of a list holds.
+    /// Timeout of a session without requests.
+    pub session_idle_timeout: Timeout,
+    /// Number of entries per page of a list.
     #[schemars(range(min = 1, max = 10_000))]
     pub page_size: usize,
 }
@@ -77,18 +77,18 @@ impl Default for Limits {
             max_connections: 1024,
             max_connections_per_address: 256,
             max_in_flight: 1024,
-            max_running: 1000,
-            max_running_per_caller: 500,
-            max_waiting: 1000,
-            max_wait: Timeout::seconds(5),
+            max_concurrent: 1000,
+            max_concurrent_per_caller: 500,
+            max_queued: 1000,
+            max_queue_wait: Timeout::seconds(5),
             max_body_memory: ByteSize::kibibytes(256 * 1024),
             request_read_timeout: Timeout::seconds(30),
             idle_timeout: Timeout::seconds(5 * 60),
             write_timeout: Timeout::seconds(30),
-            keep_alive: Timeout::seconds(15),
-            ask_timeout: Timeout::seconds(5 * 60),
+            keep_alive_interval: Timeout::seconds(15),
+            client_response_timeout: Timeout::seconds(5 * 60),
             max_sessions: 10_000,
-            session_idle: Timeout::seconds(30 * 60),
+            session_idle_timeout: Timeout::seconds(30 * 60),
             page_size: 100,
         }
     }

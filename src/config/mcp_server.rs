@@ -1,4 +1,4 @@
-//! `classification.mcp_server`: the server that sorts prompts in corbie's place, and how to reach it.
+//! `classification.mcp_server`: external classification server.
 
 use std::collections::BTreeMap;
 
@@ -7,71 +7,76 @@ use serde::{Deserialize, Serialize};
 
 use super::address::HttpUrl;
 use super::duration::{Period, Timeout};
+use super::program::Program;
 use super::secret::SecretLine;
 
-/// The server that sorts prompts with `type: mcp`. While it is down, corbie does it.
+/// Classification server for prompts, used with `type: mcp`. While it is unavailable, corbie classifies prompts itself.
 ///
-/// What can also be written under `classifier.mcp_category_model` is optional here, so that one of the two is enough
-/// and a difference can be told.
+/// Keys that `classifier.mcp_category_model` also has are optional here, so that one of the sections is sufficient and
+/// contradictions are detected.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpServer {
-    /// Where it is. `http://localhost:8090/mcp` if left out.
+    /// URL of the server. Defaults to `http://localhost:8090/mcp`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<HttpUrl>,
-    /// How it is asked: `http` tries the plain paths below the URL first and JSON-RPC then, `streamable-http` is
-    /// JSON-RPC only, `stdio` starts `command`. It is `http` if left out.
+    /// Transport: `http` tries plain paths below the URL first, then JSON-RPC; `streamable-http` uses only JSON-RPC;
+    /// `stdio` starts `command`. Defaults to `http`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub transport: Option<TransportKind>,
     pub tools: Tools,
-    /// How long one answer may take. Trying again never makes it more than twice as long. It is `5s` if left out.
+    /// Timeout of a request. Retries extend it to at most twice this value. Defaults to `5s`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout: Option<Timeout>,
-    /// How often a question is asked again when the server cannot be reached or takes too long.
+    /// Maximum number of retries if the server is unreachable or times out.
     #[schemars(range(min = 0, max = 10))]
     pub max_retries: u32,
-    /// Remember the list of categories. Otherwise it is asked for with every prompt.
+    /// Cache the list of categories. Otherwise it is requested with every prompt.
     pub cache_categories: bool,
-    /// How often the remembered list is asked for again; 0 means never.
+    /// Interval for refreshing the cached list; 0 disables the refresh.
     pub refresh_interval: Period,
-    /// Sent with every request, such as `Authorization: "Bearer ${MCP_API_KEY}"`.
+    /// Headers of every request, such as `Authorization: "Bearer ${MCP_API_KEY}"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
-    /// The program that `transport: stdio` starts.
+    /// Program that `transport: stdio` starts: a name that is searched in `PATH`, or a path. A relative path is
+    /// resolved against the folder of the configuration file. Relative and empty entries of `PATH` are skipped. The
+    /// program runs in the folder of that file, or in the user's configuration folder if a variable sets this key, and
+    /// never in the working folder of corbie.
     #[schemars(length(min = 1, max = 4096))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub command: Option<String>,
-    /// What the program is started with, as a list.
+    pub command: Option<Program>,
+    /// Arguments of the program, as a list. Relative paths in them are resolved against the folder that the program
+    /// runs in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub args: Vec<String>,
-    /// Variables of the program, besides `PATH`, `HOME` and the language. It sees no others of corbie's, as those may
-    /// hold keys.
+    /// Environment variables of the program, in addition to `PATH`, `HOME` and the locale. No other variables of corbie
+    /// are inherited, because they may contain keys.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub env: BTreeMap<String, SecretLine>,
 }
 
-/// What the server calls its tools.
+/// Names of the server's tools.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tools {
-    /// The tool that tells the category of a text. `classify_text` if left out.
+    /// Name of the tool that classifies a text. Defaults to `classify_text`.
     #[schemars(length(min = 1, max = 128))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classify: Option<String>,
-    /// The tool that lists the categories.
+    /// Name of the tool that lists the categories.
     #[schemars(length(min = 1, max = 128))]
     pub list_categories: String,
 }
 
-/// How a server is asked.
+/// Transport of a classification server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum TransportKind {
-    /// Plain paths below the URL; JSON-RPC where they are not served.
+    /// Plain paths below the URL; JSON-RPC if the server does not have them.
     Http,
     /// JSON-RPC over HTTP.
     StreamableHttp,
-    /// A program that is started, and asked over its stdin and stdout.
+    /// A child process with JSON-RPC over its stdin and stdout.
     Stdio,
 }
 

@@ -1,14 +1,13 @@
-//! The configuration: which settings there are, and how they come together.
+//! Configuration: sources, merging, validation and the settings types.
 //!
-//! Settings come from flags, the environment, the project's file, the user's file and the system's
-//! file, in this order of strength, on top of the defaults. Each source becomes a tree that remembers
-//! lines and columns; the merged tree is checked against the JSON Schema that is generated from the
-//! types below; only then is it read into [`Config`]. Every mistake is reported, not only the first.
+//! Sources in order of precedence: flags, environment variables, the project file, the user file, the system file,
+//! defaults. Each source becomes a tree with source spans. The merged tree is validated against the JSON Schema that is
+//! generated from the types below, and then deserialized into [`Config`]. All errors are reported, not only the first.
 //!
-//! A file in the working folder may be the work of others: unless the user has approved its content, only the settings
-//! count that `unapproved.rs` allows.
+//! A file in the working folder may be untrusted. Until the user approves its content, only the settings that
+//! `unapproved.rs` allows take effect.
 //!
-//! A new section is one type in a file of its own, one field of [`Config`], and a row for each key in `unapproved.rs`.
+//! A new section needs a type in a separate file, a field of [`Config`], and a row for each key in `unapproved.rs`.
 
 pub mod address;
 mod approvals;
@@ -30,16 +29,20 @@ pub mod knowledge;
 mod layers;
 pub mod limits;
 pub mod log;
+mod mask;
 pub mod mcp_server;
 pub mod network;
 pub mod oauth;
 pub mod ocr;
+mod paths;
 pub mod policy;
 mod problem;
+pub mod program;
 mod project;
 pub mod providers;
 mod read;
 pub mod registry;
+mod renamed;
 pub mod router;
 mod schema;
 pub mod secret;
@@ -106,25 +109,25 @@ pub struct Config {
     pub classifier: classifier::Classifier,
 }
 
-/// A configuration that can be used, and how it came about.
+/// A valid configuration with its sources.
 #[derive(Debug, Clone)]
 pub struct Loaded {
     pub config: Config,
-    /// What is odd but no reason to stop; to be logged at start.
+    /// Diagnostics that do not prevent the start; logged at startup.
     pub warnings: Vec<Problem>,
-    /// Every place a file was looked for, strongest first.
+    /// All locations searched for files, highest precedence first.
     pub layers: Vec<Layer>,
-    /// What it was made from, to make it again.
+    /// The sources, for reloading.
     pub sources: Sources,
     tree: Node,
     digests: Digests,
-    /// The project file's content that is in force, where it was approved.
+    /// The approved content of the project file that is in effect.
     in_force: Option<Arc<ApprovedContent>>,
     not_to_listen: Option<Problem>,
 }
 
 impl Config {
-    /// Reads, merges and checks all sources; also what one setting says about another.
+    /// Loads, merges and validates all sources, including constraints between settings.
     pub fn load(sources: Sources) -> Result<Loaded, ConfigError> {
         Self::load_after(sources, None)
     }
@@ -138,23 +141,22 @@ impl Config {
         if !mistakes.is_empty() {
             return Err(ConfigError::sorted(mistakes));
         }
-        // The schema is made from the types and checks with their parsers, so this does not fail. The
-        // text of serde's error is left out because it may quote a value.
+        // The schema is generated from the types and uses their parsers, so this cannot fail. The error of serde is
+        // omitted because it may quote a value.
         let mut config = Config::deserialize(tree.to_json()).map_err(|_| Problem {
             origin: None,
             path: KeyPath::default(),
             message: "the settings fit the schema but cannot be read; please report this".into(),
             suggestion: None,
         })?;
-        config.knowledge.find_home(&sources.variables);
-        config.audit.find_home(&sources.variables);
+        config.resolve_paths(&tree, &sources);
         let digests = Digests::of(&tree);
-        // What was written is in the types now, which look after their secrets; the tree still knows where.
+        // The types now hold the values and protect secrets; the tree is kept for its source spans.
         tree.forget_values();
-        let loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force, not_to_listen };
+        let mut loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force, not_to_listen };
+        loaded.warnings.extend(loaded.weak_token(false));
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
-        mistakes.extend(loaded.config.server.mistakes());
         mistakes.extend(loaded.config.providers.mistakes());
         mistakes.extend(loaded.config.telemetry.mistakes());
         mistakes.extend(loaded.config.forbidden_addresses());
@@ -167,51 +169,71 @@ impl Config {
     }
 }
 
-/// Where tokens are kept, also where other settings have mistakes: a token can be revoked all the same.
+/// The token file, also if other settings are invalid: revoking a token must still be possible.
 pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
     let tree = gather(sources, None, schema()).tree;
-    let written = tree.get(&KeyPath::dotted("server.tokens_file").0).map(Node::to_json);
-    let written = written.and_then(|path| path.as_str().map(PathBuf::from));
+    let key = KeyPath::dotted("server.tokens_file");
+    let written = tree.get(&key.0).map(Node::to_json);
+    let written = written.and_then(|path| path.as_str().map(PathBuf::from)).map(|mut path| {
+        paths::resolve(&mut path, &key, &tree, sources);
+        path
+    });
     written.or_else(|| Config::default().tokens_file())
 }
 
-/// Whether a database is named that others share, also where other settings have mistakes.
+/// Whether a shared database is configured, also if other settings are invalid.
 pub fn names_database(sources: &Sources) -> bool {
     let tree = gather(sources, None, schema()).tree;
     tree.get(&KeyPath::dotted("knowledge.store").0).is_some()
 }
 
-/// Every place a file is looked for, strongest first, and whether the user has approved those of the project.
+/// All locations searched for files, highest precedence first, and whether project files are approved.
 pub fn layers(sources: &Sources) -> Vec<Layer> {
     gather(sources, None, schema()).layers
 }
 
 impl Config {
-    /// Where tokens are kept; none where nobody knows the user's folders.
+    /// The token file; `None` if the user's data folder is unknown.
     pub fn tokens_file(&self) -> Option<PathBuf> {
         self.server.tokens_file.clone().or_else(|| Some(knowledge::data_folder()?.join("corbie").join("tokens.json")))
     }
 }
 
 impl Loaded {
-    /// Reads the same sources once more. A project file that has changed without being approved leaves the content in
-    /// force that was approved before.
+    /// Reloads the same sources. If a project file has changed without approval, its approved content stays in effect.
     pub fn load_again(&self) -> Result<Loaded, ConfigError> {
         Config::load_after(self.sources.clone(), self.in_force.as_ref())
     }
 
-    /// Fails where an unapproved project file says who may call: to listen without these settings could serve callers
-    /// that its author meant to keep out.
+    /// Fails if the token can be guessed, or if an unapproved project file restricts callers: listening without these
+    /// settings could serve callers that the file excludes.
     pub fn check_may_listen(&self) -> Result<(), ConfigError> {
+        self.check_token(false)?;
         self.not_to_listen.clone().map_or(Ok(()), |problem| Err(problem.into()))
     }
 
-    /// What is odd about one file.
+    /// Fails if `server.token` guards a listener and can be guessed. This is only a warning for commands that do not
+    /// listen. `is_required` is whether an open listener requires a token, independently of these settings.
+    pub fn check_token(&self, is_required: bool) -> Result<(), ConfigError> {
+        self.weak_token(is_required).map_or(Ok(()), |problem| Err(problem.into()))
+    }
+
+    fn weak_token(&self, is_required: bool) -> Option<Problem> {
+        let weak = self.config.server.weak_token(is_required);
+        weak.map(|Mistake { path, message }| self.problem(path, message))
+    }
+
+    /// Whether a warning is about a weak token.
+    pub fn is_about_token(&self, warning: &Problem) -> bool {
+        self.weak_token(false).as_ref() == Some(warning)
+    }
+
+    /// Warnings about one file.
     pub fn warnings_about(&self, file: &Path) -> impl Iterator<Item = &Problem> {
         self.warnings.iter().filter(move |warning| warning.is_about(file))
     }
 
-    /// The files in effect, strongest first, and whether they are approved; for the log.
+    /// The files in effect for the log, highest precedence first, with their approval.
     pub fn files(&self) -> String {
         let active = self.layers.iter().filter(|layer| layer.state == State::Active);
         let named = active.map(|Layer { scope, path, approval, .. }| match approval {
@@ -222,18 +244,18 @@ impl Loaded {
         if named.is_empty() { "none".into() } else { named.join(", ") }
     }
 
-    /// Whether any source names a setting, such as `log.level`.
+    /// Whether any source sets a key, such as `log.level`.
     pub fn is_set(&self, key: &str) -> bool {
         self.tree.get(&KeyPath::dotted(key).0).is_some()
     }
 
-    /// What was written, to be compared with what is written later.
+    /// Fingerprints for comparison with a later version.
     pub fn digests(&self) -> &Digests {
         &self.digests
     }
 
-    /// A mistake that shows only when a setting is used, such as a port that is taken: names the key
-    /// (`server.listen`) and where it is written.
+    /// An error that is detected when a setting is used, such as a port in use. Contains the key (`server.listen`) and
+    /// its location.
     pub fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
         self.problem(KeyPath::dotted(key), message.into()).into()
     }
@@ -245,7 +267,7 @@ impl Loaded {
     }
 }
 
-/// What all sources come to.
+/// The merged sources.
 struct Gathered {
     tree: Node,
     findings: Findings,
@@ -254,7 +276,7 @@ struct Gathered {
     not_to_listen: Option<Problem>,
 }
 
-/// The merged tree of all sources, weakest first, and what was met on the way.
+/// Merges all sources, lowest precedence first, and collects diagnostics.
 fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &Value) -> Gathered {
     let mut merged = Node::empty(Origin::command_line());
     let mut findings = Findings::default();
@@ -262,7 +284,7 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
     let (mut now_in_force, mut not_to_listen) = (None, None);
     let mut add = |mut tree: Node, findings: &mut Findings| {
         set_aside(&mut tree);
-        // Of an unapproved file no value with a reference gets here.
+        // Values with references to variables have already been removed from an unapproved file.
         if matches!(tree.origin.source, Source::File(_)) {
             findings.mistakes.extend(expand(&mut tree, &sources.variables, schema));
         }
@@ -305,7 +327,7 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
     Gathered { tree: merged, findings, layers, in_force: now_in_force, not_to_listen }
 }
 
-/// An editor's `$schema` is no setting.
+/// Removes `$schema`, which is for editors and not a setting.
 fn set_aside(tree: &mut Node) {
     if let Data::Map(entries) = &mut tree.data {
         entries.remove("$schema");

@@ -1,42 +1,42 @@
-//! `ocr`: how text in pictures is read.
-
-use std::path::PathBuf;
+//! `ocr`: OCR engine and image descriptions.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::duration::Timeout;
+use super::program::Program;
 
-/// How text in pictures is read: scans, photographs, and pictures inside documents.
+/// OCR of scans, photographs, and images inside documents.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Ocr {
-    /// Who reads: `builtin`, the program `tesseract`, or nobody (`off`).
+    /// OCR engine: `builtin`, `tesseract` (external program) or `off`.
     pub engine: Engine,
-    /// The languages Tesseract is told to expect, such as `eng` or `deu+eng`. What is built in reads all it knows.
+    /// Languages for Tesseract, such as `eng` or `deu+eng`. The built-in engine always recognizes all of its languages.
     #[schemars(regex(pattern = r"^[A-Za-z][A-Za-z0-9_/]*(\+[A-Za-z][A-Za-z0-9_/]*)*$"), length(max = 200))]
     pub language: String,
-    /// Where Tesseract is, if it is not where programs usually are.
-    pub tesseract: PathBuf,
-    /// How much longer a file may take, in time and of a processor, for each page and picture that is read.
+    /// Tesseract program: a name that is searched in `PATH`, or a path. A relative path is resolved against the folder
+    /// of the configuration file, and the program runs in that folder.
+    pub tesseract: Program,
+    /// Additional time and processor time of a file for each page and image that is recognized.
     pub page_timeout: Timeout,
-    /// The model of a provider that describes pictures in which no words are found, such as `openai/gpt-5-mini`. The
-    /// pictures are sent to that provider. If left out, nothing leaves this machine.
+    /// Model that describes images without recognized text, such as `openai/gpt-5-mini`. The images are sent to its
+    /// provider. If unset, images are processed on this machine only.
     #[schemars(length(min = 1, max = 200))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vision_model: Option<String>,
 }
 
-/// Who reads text in pictures.
+/// OCR engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Engine {
-    /// Networks inside this program: Latin letters and Chinese.
+    /// Built-in neural networks: Latin script and Chinese.
     #[default]
     Builtin,
-    /// The program of that name, with the languages installed for it.
+    /// External program, with its installed languages.
     Tesseract,
-    /// Nobody.
+    /// OCR disabled.
     Off,
 }
 

@@ -1,4 +1,5 @@
-//! The file in the working folder: it counts as a whole only where the user has approved its content.
+//! Project file in the working folder: all of its settings take effect only if the user has approved its content
+//!
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,22 +13,22 @@ use super::approvals::{self, ApprovalFile, Approvals, ContentHash};
 use super::layers::{Approval, NAMES, Scope, State, in_folder};
 use super::problem::{ConfigError, Findings, KeyPath, Problem, Source};
 use super::tree::Node;
-use super::{read, schema, unapproved};
+use super::{mask, read, schema, unapproved};
 use crate::shell::quoted;
 use crate::whole_file::folder_of;
 
-/// Content that is in force. A server keeps it: a change of the file that is not approved leaves it in force.
+/// Approved content that is in effect. A running server keeps it until an approved change replaces it.
 pub(super) struct ApprovedContent {
-    /// The file that has it, as it is shown.
+    /// Path of the file for messages.
     path: PathBuf,
     /// The path that was approved.
     place: PathBuf,
     bytes: Zeroizing<Vec<u8>>,
 }
 
-/// What a project file comes to.
+/// Result of reading a project file.
 pub(super) struct ProjectFile {
-    /// The settings that count; nothing where the file cannot be used.
+    /// The settings that take effect; `None` if the file cannot be used.
     pub(super) settings: Option<Node>,
     pub(super) approval: Approval,
     pub(super) in_force: Option<Arc<ApprovedContent>>,
@@ -35,30 +36,29 @@ pub(super) struct ProjectFile {
     pub(super) not_to_listen: Option<Problem>,
 }
 
-/// A file that could be approved.
+/// A file that can be approved.
 #[derive(Debug)]
 pub struct Candidate {
-    /// The path that an approval is for.
+    /// The path used as the key of the approval.
     pub path: PathBuf,
     pub hash: ContentHash,
     pub keys: Vec<WrittenKey>,
 }
 
-/// One setting of a file.
+/// A setting in a file.
 #[derive(Debug)]
 pub struct WrittenKey {
     pub path: KeyPath,
-    /// As it is written, without variables put in; secrets are masked.
+    /// As written, without expanded variables; secret parts are masked.
     pub value: String,
-    /// It is ignored unless the file is approved.
+    /// Ignored unless the file is approved.
     pub needs_approval: bool,
 }
 
-/// A warning names no more keys than this.
+/// Maximum number of keys in a warning.
 const MAX_LISTED_KEYS: usize = 20;
 /// Longer keys, which are no settings, are truncated.
 const MAX_KEY_CHARS: usize = 100;
-const MASK: &str = "***";
 
 /// Reads a project file once: the bytes that are compared with the approval are the bytes that are parsed.
 pub(super) fn read(
@@ -82,7 +82,7 @@ pub(super) fn read(
         let content = ApprovedContent { path: path.to_owned(), place: place.clone(), bytes: bytes.clone() };
         return Arc::new(content).into_force(Approval::Approved, findings);
     }
-    // The user withdraws an approval by removing it; a file that cannot be read withdraws none.
+    // A missing file withdraws its approval; an unreadable file does not.
     let is_withdrawn =
         |content: &ApprovedContent| known.as_ref().is_ok_and(|known| !known.contains_key(&content.place));
     let how = how_to_approve(path, file.as_ref());
@@ -91,7 +91,7 @@ pub(super) fn read(
         findings.warnings.push(about(message));
         return Arc::clone(content).into_force(Approval::Outdated, findings);
     }
-    // Its earlier content may have said who may call.
+    // Its earlier content may have restricted callers.
     let is_changed = matches!((&place, &known), (Some(place), Ok(known)) if known.contains_key(place));
     let mut not_to_listen =
         is_changed.then(|| about(format!("has changed since it was approved, so corbie does not listen; {how}")));
@@ -142,12 +142,12 @@ pub fn candidate(folder: &Path) -> Result<Candidate, ConfigError> {
     Ok(Candidate { path, hash: ContentHash::of(&bytes), keys })
 }
 
-/// The hash of a configuration file; nothing where it cannot be read.
+/// The hash of a configuration file; `None` if it cannot be read.
 pub fn content_hash(path: &Path) -> Option<ContentHash> {
     read::content(path, read::CONFIGURATION).ok().map(|bytes| ContentHash::of(&bytes))
 }
 
-/// What the user has to do so that a file counts.
+/// Instructions for approving a file.
 fn how_to_approve(path: &Path, approvals: Option<&ApprovalFile>) -> String {
     match approvals {
         Some(_) => format!(
@@ -187,7 +187,7 @@ impl ApprovedContent {
     }
 }
 
-/// The content may hold keys of providers.
+/// The content may contain keys of providers.
 impl fmt::Debug for ApprovedContent {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("ApprovedContent").field("path", &self.path).finish_non_exhaustive()
@@ -200,16 +200,7 @@ impl WrittenKey {
     fn of(path: KeyPath, value: &Node) -> WrittenKey {
         let has_reference = unapproved::has_reference(value);
         let needs_approval = has_reference || !unapproved::is_allowed(&path);
-        let schema = schema::at(schema::schema(), &path.0);
-        let is_secret = |schema: &Value| schema.get("writeOnly").is_some();
-        // What a secret is made of is worth seeing: `Bearer ${AWS_SECRET_ACCESS_KEY}`.
-        let masked = !has_reference
-            && schema.is_none_or(|schema| is_secret(schema) || schema.get("items").is_some_and(is_secret));
-        let value = match value.to_json() {
-            _ if masked => MASK.to_owned(),
-            Value::String(text) => text,
-            other => other.to_string(),
-        };
+        let value = mask::masked(value, schema::at(schema::schema(), &path.0));
         WrittenKey { path, value, needs_approval }
     }
 }

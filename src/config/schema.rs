@@ -21,7 +21,7 @@ pub(super) struct Format {
 /// The checks use the parsers of the types, so that schema and serde cannot disagree.
 pub(super) const FORMATS: [Format; 12] = [
     Format {
-        name: "period",
+        name: "non-negative-duration",
         fits: |text| text.parse::<duration::Period>().is_ok(),
         expected: "a duration such as `2s`, `5m` or `100ms`, or a number of seconds",
     },

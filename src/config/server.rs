@@ -16,87 +16,84 @@ use super::problem::KeyPath;
 use super::secret::Secret;
 use super::socket_mode::SocketMode;
 use super::tls::Tls;
-use super::token_strength::is_strong;
+use super::token_strength::{Weakness, weakness};
 
-/// Where the server listens, who may call, and how long things may take.
+/// Listeners, authentication, timeouts and limits.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Server {
-    /// Where HTTP and WebSocket are served, as a list of `host:port`, or `unix:/path` for a socket in the file system.
-    /// An empty list means the ports 8090 and 3000 of this machine only. Nothing is served before HTTP is asked for.
+    /// Listeners for HTTP and WebSocket, as a list of `host:port` or `unix:/path` for Unix sockets. Defaults to ports
+    /// 8090 and 3000 of loopback. Not used if corbie serves only stdin and stdout.
     pub listen: Vec<Listen>,
-    /// Who may open the sockets of `listen`, in octal digits. `0600` lets in this user alone, `0660` its group too.
+    /// Permissions of Unix sockets in octal digits. `0600` allows only this user, `0660` also its group.
     pub socket_mode: SocketMode,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls: Option<Tls>,
-    /// The name the server tells its clients.
+    /// Name of the server in responses to clients.
     #[schemars(length(min = 1, max = 128))]
     pub name: String,
-    /// How callers on HTTP and WebSocket prove who they are. Left out, it is `none` on loopback addresses
-    /// and `bearer` on all others.
+    /// Authentication of callers on HTTP and WebSocket. Defaults to `none` on loopback addresses, otherwise `bearer`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub auth: Option<Auth>,
-    /// What callers must send with `auth: bearer`. The variable `MCP_API_KEY` sets it too. In a file, write
-    /// `${MCP_API_KEY}` rather than the token itself. It must be random, with 128 bits or more: make one with
+    /// Bearer token of callers with `auth: bearer`. The variable `MCP_API_KEY` also sets it. In a file, write
+    /// `${MCP_API_KEY}` rather than the token itself. The token must be random with at least 128 bits, for example from
     /// `openssl rand -hex 32`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Secret>,
-    /// The file that `corbie tokens` keeps, with what each token allows. `corbie/tokens.json` in the user's folder for
-    /// data, if left out.
+    /// File of the tokens that `corbie tokens` manages. Defaults to `corbie/tokens.json` in the user's data folder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tokens_file: Option<PathBuf>,
-    /// Tokens of an authorization server, which are asked for on every address unless `auth` is `none`.
+    /// Access tokens of an authorization server, required on every address unless `auth` is `none`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub oauth: Option<OAuth>,
-    /// Reverse proxies in front of this server, as addresses or networks such as `127.0.0.1` and `10.0.0.0/8`. `Forwarded`
-    /// and `X-Forwarded-For` count in requests from them alone: the callers they name have the trust, the rate and the
-    /// share of connections of callers from other machines. Socket files count as `127.0.0.1`.
+    /// Reverse proxies in front of this server, as addresses or networks such as `127.0.0.1` and `10.0.0.0/8`.
+    /// `Forwarded` and `X-Forwarded-For` are evaluated only in their requests. Forwarded callers have the trust level,
+    /// rate limit and connection limit of callers from other machines. Unix sockets count as `127.0.0.1`.
     #[schemars(length(max = 64))]
     pub trusted_proxies: Vec<AddressBlock>,
-    /// Web pages that may call, besides those of this machine, as a list such as `https://example.org`.
+    /// Allowed origins of web pages in addition to loopback, as a list such as `https://example.org`.
     pub allowed_origins: Vec<WebOrigin>,
-    /// Host names callers may use for this server, besides those of this machine.
+    /// Host names that clients may use for this server in addition to loopback.
     pub allowed_hosts: Vec<HostName>,
     pub limits: Limits,
-    /// How long a tool may run before it is stopped, in seconds.
+    /// Timeout of a tool call in seconds.
     #[serde(serialize_with = "as_seconds")]
     pub tool_timeout_seconds: Timeout,
-    /// How long single tools may run, in seconds, by their names.
+    /// Timeouts of single tools in seconds, by tool name.
     pub tool_timeouts: BTreeMap<String, Timeout>,
-    /// How long running requests may take to finish when the server is stopped, in seconds.
+    /// Grace period for running requests at shutdown, in seconds.
     #[serde(serialize_with = "as_seconds")]
     pub shutdown_grace_seconds: Period,
-    /// How many requests one caller may send. Left out, there is no limit on loopback addresses, and 500 per
-    /// second with a burst of 1000 on all others.
+    /// Rate limit per caller. Defaults to no limit on loopback addresses, otherwise 500 per second with a burst of
+    /// 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
-    /// How many requests all callers on HTTP and WebSocket together may send. Left out, there is no such limit. It should
-    /// be well above that of one caller.
+    /// Rate limit over all callers on HTTP and WebSocket. Unlimited if unset. It should be well above the limit per
+    /// caller.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub global_rate_limit: Option<RateLimit>,
-    /// Whether the web console is shown at `/`. It holds nothing but the page itself; what it shows, it asks for as any
-    /// other client does.
+    /// Serve the web console at `/`. The page contains no data; it requests data with the authentication of any client.
     pub console: bool,
 }
 
-/// How callers prove who they are.
+/// Authentication of callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Auth {
-    /// Everybody who can connect may call. Refused on addresses that other machines can reach.
+    /// No authentication. Refused on addresses that other machines can reach.
     None,
-    /// Callers send `Authorization: Bearer` with the token.
+    /// Callers send the token in `Authorization: Bearer`.
     Bearer,
 }
 
-/// How many requests may be sent.
+/// Rate limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RateLimit {
-    /// Requests per second over time; 0 turns the limit off.
+    /// Sustained number of requests per second; 0 disables the limit.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub per_second: u32,
-    /// Requests that may come at once after a pause; twice as many as a second, if left out.
+    /// Maximum number of requests in a burst. Defaults to twice `per_second`.
     #[schemars(range(min = 1, max = 1_000_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub burst: Option<u32>,
@@ -135,22 +132,26 @@ impl Server {
         }
     }
 
-    /// Rejects a guessable token on a listener that requires one.
-    pub(super) fn mistakes(&self) -> Option<Mistake> {
+    /// A token under 128 plausible bits on a listener that requires a token. Servers refuse it; other commands warn.
+    /// `is_required` is whether an open listener requires a token, independently of these settings.
+    pub(super) fn weak_token(&self, is_required: bool) -> Option<Mistake> {
         let is_loopback = |listen: &Listen| match listen {
             Listen::Port(address) => address.is_loopback(),
             Listen::Socket(_) => true,
         };
         // Without `listen`, the server listens on loopback only.
         let all_loopback = self.listen.iter().all(is_loopback);
-        let guards = self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
-        let token = self.token.as_ref().filter(|token| guards && !is_strong(token.expose()))?;
+        let guards = is_required || self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
+        let weakness = self.token.as_ref().filter(|_| guards).and_then(|token| weakness(token.expose()))?;
         let message = format!(
             "can be guessed: {}; make one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and give it to \
-             the callers; or remove it and make a token for each caller with `corbie tokens create NAME`",
-            match token.expose().len() {
-                ..22 => "it is too short for 128 random bits",
-                _ => "it does not look like 128 random bits",
+             the callers. To move a server over without interruption, first give each caller a token of its own with \
+             `corbie tokens create NAME`",
+            match weakness {
+                Weakness::TooShort => "it is too short for 128 random bits",
+                Weakness::Uuid => "a UUID has 122 random bits at most, and 128 are required",
+                Weakness::Guessable =>
+                    "without its words, dates, sequences and repetitions it has less than 128 random bits",
             }
         );
         Some(Mistake { path: KeyPath::dotted("server.token"), message })

@@ -4,36 +4,36 @@ use corbie_mcp::TrustLevel;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a caller may do, by the way it came. Only the operator sets it; no tool can.
+/// Trust level of callers by listener kind. Set only by the operator; no tool can change it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Trust {
-    /// Callers on stdin and stdout: the program that started this one.
+    /// Callers on stdin and stdout: the program that started corbie.
     pub stdio: Level,
     /// Callers on HTTP and WebSocket from this machine.
     pub loopback: Level,
     /// Callers on HTTP and WebSocket from other machines.
     pub remote: Level,
-    /// Callers who send the token, wherever they come from. Left out, it is as for any caller from there.
+    /// Callers with the token, from any address. Defaults to the level of other callers from that address.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<Level>,
-    /// Whether a caller who is verified and asks for something to be destroyed gets it if the person at the client
-    /// agrees. The client must be able to ask (elicitation); where it is not, the call is refused as it is without this.
-    pub ask_person: bool,
-    /// Overrides all of the levels above for every caller. The flag `--trust` sets it.
+    /// Allow destructive calls of verified callers after the user confirms them in the client. Requires a client that
+    /// supports elicitation; otherwise the call is refused.
+    pub confirm_destructive: bool,
+    /// Trust level of all callers; overrides all other levels. The flag `--trust` sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub all: Option<Level>,
 }
 
-/// How far a caller is trusted; each level may do what the ones before it may.
+/// Trust level; each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
-    /// May read.
+    /// Read only.
     Untrusted,
-    /// May also change things and spend money, such as adding documents and asking models.
+    /// Also change data and spend money, such as adding documents and calling models.
     Verified,
-    /// May also destroy, such as removing documents.
+    /// Also delete data, such as removing documents.
     Trusted,
 }
 
@@ -89,7 +89,7 @@ impl Default for Trust {
             loopback: Level::Trusted,
             remote: Level::Verified,
             token: None,
-            ask_person: false,
+            confirm_destructive: false,
             all: None,
         }
     }

@@ -1,14 +1,14 @@
-//! Which settings count in a project file that the user has not approved.
+//! Settings that take effect in a project file that the user has not approved.
 //!
-//! MCP clients start corbie in folders that others wrote. A file there must not start a program, name a URL, a header, a
-//! path or an environment variable, listen, widen trust, access or limits, watch, store or log. Everything that is not
-//! allowed here explicitly is ignored.
+//! MCP clients start corbie in folders with untrusted content. A file there must not start a program, set a URL, a
+//! header, a path or an environment variable, listen, widen trust, access or limits, watch, store or log. Everything
+//! that is not explicitly allowed here is ignored.
 
 use super::problem::{Findings, KeyPath, Segment};
 use super::tree::{Data, Node};
 use super::validate::validate;
 
-/// What becomes of a setting in an unapproved file.
+/// Treatment of a setting in an unapproved file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Treatment {
     Allowed,
@@ -17,8 +17,8 @@ enum Treatment {
 
 use Treatment::{Allowed, Ignored};
 
-/// Every key of the schema; `*` stands for any key of a map, and a list is one key. A test fails when a key is missing.
-/// An allowed key must be harmless with every value that the schema takes, as it overrides the user's own.
+/// Every key of the schema; `*` matches any key of a map, and a list is one key. A test fails when a key is missing. An
+/// allowed key must be harmless with every value that the schema accepts, because it overrides the user's own.
 const KEYS: &[(&str, Treatment)] = &[
     // Listeners, credentials, limits and rates. `name` is free text that clients show to a person and to a model.
     ("server.listen", Ignored),
@@ -46,18 +46,18 @@ const KEYS: &[(&str, Treatment)] = &[
     ("server.limits.max_connections", Ignored),
     ("server.limits.max_connections_per_address", Ignored),
     ("server.limits.max_in_flight", Ignored),
-    ("server.limits.max_running", Ignored),
-    ("server.limits.max_running_per_caller", Ignored),
-    ("server.limits.max_waiting", Ignored),
-    ("server.limits.max_wait", Ignored),
+    ("server.limits.max_concurrent", Ignored),
+    ("server.limits.max_concurrent_per_caller", Ignored),
+    ("server.limits.max_queued", Ignored),
+    ("server.limits.max_queue_wait", Ignored),
     ("server.limits.max_body_memory", Ignored),
     ("server.limits.request_read_timeout", Ignored),
     ("server.limits.idle_timeout", Ignored),
     ("server.limits.write_timeout", Ignored),
-    ("server.limits.keep_alive", Ignored),
-    ("server.limits.ask_timeout", Ignored),
+    ("server.limits.keep_alive_interval", Ignored),
+    ("server.limits.client_response_timeout", Ignored),
     ("server.limits.max_sessions", Ignored),
-    ("server.limits.session_idle", Ignored),
+    ("server.limits.session_idle_timeout", Ignored),
     ("server.limits.page_size", Ignored),
     ("server.tool_timeout_seconds", Ignored),
     ("server.tool_timeouts.*", Ignored),
@@ -72,7 +72,7 @@ const KEYS: &[(&str, Treatment)] = &[
     ("trust.loopback", Ignored),
     ("trust.remote", Ignored),
     ("trust.token", Ignored),
-    ("trust.ask_person", Ignored),
+    ("trust.confirm_destructive", Ignored),
     ("trust.all", Ignored),
     // How long clients keep a list of tools after access has changed.
     ("registry.cache_ttl", Ignored),
@@ -84,10 +84,10 @@ const KEYS: &[(&str, Treatment)] = &[
     ("inference.embedding.max_tokens", Ignored),
     ("inference.device", Ignored),
     ("inference.threads", Ignored),
-    ("inference.max_waiting", Ignored),
+    ("inference.max_queued", Ignored),
     ("inference.timeout", Ignored),
-    // Programs, URLs, headers and files; and everything that decides which category a prompt gets, because `router.stay`
-    // keeps prompts of a category on this machine.
+    // Programs, URLs, headers and files; and everything that decides which category a prompt gets, because
+    // `router.restricted_categories` keeps prompts of a category on this machine.
     ("classification.taxonomy", Ignored),
     ("classification.method", Ignored),
     ("classification.model.path", Ignored),
@@ -113,7 +113,7 @@ const KEYS: &[(&str, Treatment)] = &[
     ("classification.num_categories", Ignored),
     ("classification.confidence_threshold", Ignored),
     ("classification.fallback_category", Ignored),
-    // Where keys and prompts go, and what they cost.
+    // Receivers of keys and prompts, and costs.
     ("providers.required", Ignored),
     ("providers.detect_ports", Ignored),
     ("providers.*.type", Ignored),
@@ -127,7 +127,7 @@ const KEYS: &[(&str, Treatment)] = &[
     ("providers.*.models.*.price.input", Ignored),
     ("providers.*.models.*.price.output", Ignored),
     ("providers.*.models.*.price.cached", Ignored),
-    ("providers.*.models.*.capabilities.refuses", Ignored),
+    ("providers.*.models.*.capabilities.unsupported_parameters", Ignored),
     ("providers.*.models.*.capabilities.context", Ignored),
     ("providers.*.models.*.capabilities.output", Ignored),
     ("providers.*.models.*.capabilities.images", Ignored),
@@ -138,14 +138,14 @@ const KEYS: &[(&str, Treatment)] = &[
     ("defaults.model", Ignored),
     // Addresses that are forbidden otherwise.
     ("network.allowed_addresses", Ignored),
-    // Which model sees a prompt, what it is told, what is cached, and how much is spent.
+    // Model of a prompt, system prompt, cache and budget.
     ("router.enabled", Ignored),
     ("router.system_prompt", Ignored),
     ("router.reasoning_effort", Ignored),
     ("router.failover", Ignored),
     ("router.replace_pinned", Ignored),
     ("router.models.*", Ignored),
-    ("router.stay", Ignored),
+    ("router.restricted_categories", Ignored),
     ("router.fallbacks.*", Ignored),
     ("router.timeout", Ignored),
     ("router.stream_timeout", Ignored),
@@ -161,35 +161,35 @@ const KEYS: &[(&str, Treatment)] = &[
     ("router.cache.exact", Ignored),
     ("router.cache.semantic", Ignored),
     ("router.cache.threshold", Ignored),
-    ("router.cache.keep", Ignored),
+    ("router.cache.ttl", Ignored),
     ("router.cache.max_bytes", Ignored),
     ("router.grounding.enabled", Ignored),
     ("router.grounding.knowledge_base", Ignored),
-    ("router.grounding.known_above", Ignored),
-    ("router.grounding.unknown_below", Ignored),
-    ("router.grounding.known_model", Ignored),
-    ("router.grounding.unknown_model", Ignored),
+    ("router.grounding.answered_above", Ignored),
+    ("router.grounding.unanswered_below", Ignored),
+    ("router.grounding.answered_model", Ignored),
+    ("router.grounding.unanswered_model", Ignored),
     ("router.grounding.passages", Ignored),
-    ("router.decisions", Ignored),
+    ("router.max_decisions", Ignored),
     // Limits of the document workers.
     ("documents.workers", Ignored),
     ("documents.timeout", Ignored),
-    ("documents.cpu", Ignored),
+    ("documents.max_cpu_time", Ignored),
     ("documents.memory", Ignored),
     ("documents.max_file", Ignored),
     ("documents.max_pages", Ignored),
     ("documents.max_cells", Ignored),
     ("documents.max_unpacked", Ignored),
     ("documents.max_pixels", Ignored),
-    // `engine` and `tesseract` start a program and `vision_model` sends pictures away. The schema restricts a language to
-    // letters, digits, `_` and `/`, so it names no file outside of Tesseract's own folder.
+    // `engine` and `tesseract` start a program and `vision_model` sends images to a provider. The schema restricts a
+    // language to letters, digits, `_` and `/`, so it names no file outside of Tesseract's own folder.
     ("ocr.engine", Ignored),
     ("ocr.language", Allowed),
     ("ocr.tesseract", Ignored),
     ("ocr.page_timeout", Ignored),
     ("ocr.vision_model", Ignored),
-    // What is read, watched, stored and sent. Chunk sizes are bounded by the schema and count for documents added later.
-    // `ocr.enabled` would send pictures where the user has set `ocr.vision_model`.
+    // Reading, watching, storing and sending of files. Chunk sizes are bounded by the schema and apply to documents
+    // added later. `ocr.enabled` would send images if the user has set `ocr.vision_model`.
     ("knowledge.enabled", Ignored),
     ("knowledge.storage_path", Ignored),
     ("knowledge.store", Ignored),
@@ -201,15 +201,15 @@ const KEYS: &[(&str, Treatment)] = &[
     ("knowledge.chunk_overlap", Allowed),
     ("knowledge.max_file_size_mb", Ignored),
     ("knowledge.max_concurrent_tasks", Ignored),
-    ("knowledge.max_waiting_tasks", Ignored),
-    ("knowledge.keep_tasks", Ignored),
+    ("knowledge.max_queued_tasks", Ignored),
+    ("knowledge.task_retention", Ignored),
     ("knowledge.ocr.enabled", Ignored),
     ("knowledge.ocr.language", Allowed),
     ("knowledge.allowed_roots", Ignored),
     ("knowledge.watch", Ignored),
     ("knowledge.watch_interval", Ignored),
     ("knowledge.notify_progress", Ignored),
-    ("knowledge.keep_uploads", Ignored),
+    ("knowledge.upload_retention", Ignored),
     ("knowledge.max_uploads_mb", Ignored),
     ("knowledge.max_uploads_mb_per_caller", Ignored),
     // Texts of callers are logged at `debug`.
@@ -217,7 +217,7 @@ const KEYS: &[(&str, Treatment)] = &[
     ("log.format", Ignored),
     ("audit.file", Ignored),
     ("audit.max_bytes", Ignored),
-    ("audit.keep", Ignored),
+    ("audit.max_rotated_files", Ignored),
     ("audit.on_failure", Ignored),
     // URLs and headers.
     ("telemetry.otlp.endpoint", Ignored),
@@ -239,7 +239,7 @@ const KEYS: &[(&str, Treatment)] = &[
     ("classifier.mcp_category_model.headers.*", Ignored),
 ];
 
-/// Settings, with those below them, that decide who may call and what callers may reach.
+/// Settings, including those below them, that decide who may call and what callers may reach.
 const ACCESS: [&str; 11] = [
     "server.listen",
     "server.socket_mode",
@@ -251,11 +251,11 @@ const ACCESS: [&str; 11] = [
     "server.trusted_proxies",
     "trust",
     "knowledge.allowed_roots",
-    "router.stay",
+    "router.restricted_categories",
 ];
 
-/// Takes the allowed settings out of an unapproved file, and tells which keys are ignored. Variables are not expanded: a
-/// value with a reference is ignored.
+/// Removes the allowed settings from an unapproved file and returns them with the keys of ignored settings. Variables
+/// are not expanded: a value with a reference is ignored.
 pub(super) fn allowed_settings(file: &Node, schema: &serde_json::Value) -> (Node, Vec<KeyPath>) {
     let mut allowed = Node::empty(file.origin.clone());
     let mut ignored = Vec::new();
@@ -265,7 +265,7 @@ pub(super) fn allowed_settings(file: &Node, schema: &serde_json::Value) -> (Node
             false => ignored.push(path),
         }
     }
-    // A wrong value must not keep the program from starting either.
+    // An invalid value must not prevent the start either.
     while let Some(path) = first_mistake(&mut allowed, schema) {
         match allowed.remove(&path.0) {
             true => ignored.push(path),
@@ -277,12 +277,11 @@ pub(super) fn allowed_settings(file: &Node, schema: &serde_json::Value) -> (Node
     (allowed, ignored)
 }
 
-/// Every key below `node` with a value that has no keys itself, in the order of their names. A key without a value says
-/// nothing.
+/// Every key below `node` whose value contains no keys, sorted by name. Keys without a value are omitted.
 pub(super) fn leaves(node: &Node) -> Vec<(KeyPath, &Node)> {
     fn collect<'n>(path: &KeyPath, node: &'n Node, found: &mut Vec<(KeyPath, &'n Node)>) {
         match &node.data {
-            // One without keys may say something all the same: `mock: {}` is a provider.
+            // An empty map can be a setting: `mock: {}` is a provider.
             Data::Map(entries) if !entries.is_empty() || path.0.is_empty() => {
                 entries.iter().for_each(|(key, entry)| collect(&path.key(key), &entry.node, found));
             }
@@ -295,7 +294,7 @@ pub(super) fn leaves(node: &Node) -> Vec<(KeyPath, &Node)> {
     found
 }
 
-/// Whether a setting counts in an unapproved file.
+/// Whether a setting takes effect in an unapproved file.
 pub(super) fn is_allowed(path: &KeyPath) -> bool {
     let is_same = |pattern: &str, segment: &Segment| match segment {
         Segment::Key(key) => pattern == "*" || pattern == key,
@@ -310,12 +309,12 @@ pub(super) fn is_allowed(path: &KeyPath) -> bool {
 }
 
 /// Whether a setting decides who may call, or what callers may reach. A server that listens without it could serve more
-/// callers than its operator meant.
+/// callers than its operator intended.
 pub(super) fn is_about_access(path: &KeyPath) -> bool {
     ACCESS.iter().any(|key| path.0.starts_with(&KeyPath::dotted(key).0))
 }
 
-/// Whether a value would be expanded, or has an escape that says it would not.
+/// Whether a value contains a reference to a variable, or an escaped one.
 pub(super) fn has_reference(value: &Node) -> bool {
     match &value.data {
         Data::String(text) => text.contains("${"),
@@ -343,7 +342,7 @@ mod tests {
     use super::super::problem::Origin;
     use super::*;
 
-    /// All keys of a schema, as [`KEYS`] has them.
+    /// All keys of a schema, in the form of [`KEYS`].
     fn keys_of(schema: &Value, prefix: &str, found: &mut BTreeSet<String>) {
         let properties = schema["properties"].as_object().into_iter().flatten();
         let others = schema.get("additionalProperties").filter(|others| others.is_object());

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::problem::{Findings, KeyPath, Problem, Segment};
 use super::schema::{self, FORMATS};
 use super::tree::{Data, Node, wipe};
-use super::{suggest, wording};
+use super::{renamed, suggest, wording};
 
 /// Sections that may be copied from the configuration of other programs: an unknown key is a warning, not an error.
 const LENIENT: [&str; 2] = ["classification", "classifier"];
@@ -56,6 +56,10 @@ fn is_lenient(path: &KeyPath) -> bool {
 
 fn unknown(tree: &Node, schema: &Value, parent: &KeyPath, key: &str) -> Problem {
     let path = parent.key(key);
+    if let Some(new) = renamed::key(&path) {
+        let message = format!("was renamed to `{}`", parent.key(new));
+        return Problem::at(tree.key_origin(&path), path, message);
+    }
     let siblings = schema::at(schema, &parent.0).and_then(|schema| schema.get("properties")?.as_object());
     let near = suggest::near(key, siblings.into_iter().flatten().map(|(name, _)| name.as_str()));
     let suggestion = near.map(String::from).or_else(|| suggest::elsewhere(key, schema));
@@ -67,6 +71,12 @@ fn unfit(tree: &Node, schema: &Value, path: KeyPath) -> Problem {
         return Problem::at(tree.key_origin(&path), path, "has a wrong value");
     };
     let schema = schema::at(schema, &path.0).unwrap_or(&Value::Null);
+    if let Data::String(text) = &node.data
+        && let Some(new) = renamed::value(&path, text)
+    {
+        let message = format!("{}; `{}` was renamed to `{new}`", wording::must_be(schema, &node.data), text.as_str());
+        return Problem::at(node.origin.clone(), path, message);
+    }
     let near = match &node.data {
         Data::String(text) => suggest::near(text, schema::choices(schema).into_iter()),
         _ => None,

@@ -30,9 +30,12 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
                 loaded.layers.iter().any(|layer| layer.is_unapproved() && warning.is_about(&layer.path))
             };
             for warning in &loaded.warnings {
-                let advice = match is_unapproved(warning) {
-                    true => "approve the file only if you know what is in it; until then it can do no harm",
-                    false => "correct it, or leave it if it is meant so",
+                let advice = match warning {
+                    _ if loaded.is_about_token(warning) => "replace it: `corbie serve` does not start with this token",
+                    _ if is_unapproved(warning) => {
+                        "approve the file only if you know what is in it; until then it can do no harm"
+                    }
+                    _ => "correct it, or leave it if it is meant so",
                 };
                 findings.note(warning.to_string(), advice);
             }

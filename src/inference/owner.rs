@@ -65,8 +65,8 @@ impl Owner {
     /// `stuck` counts abandoned threads that have not returned.
     pub(super) fn start(model: Model, stuck: Arc<AtomicUsize>) -> io::Result<Owner> {
         // Never full: a job holds queue permits for its texts until it is done.
-        let (jobs, incoming) = mpsc::channel(model.settings.max_waiting);
-        let room = Arc::new(Semaphore::new(model.settings.max_waiting));
+        let (jobs, incoming) = mpsc::channel(model.settings.max_queued);
+        let room = Arc::new(Semaphore::new(model.settings.max_queued));
         let owner = Owner { jobs, room, given_up: CancellationToken::new(), limit: model.settings.timeout.get() };
         let turns = Arc::new(AtomicU64::new(0));
         let (works, ended) = channel::<Infallible>();

@@ -1,10 +1,9 @@
-//! The files that folders and patterns stand for (K-43).
+//! Expands folders and glob patterns to files (K-43).
 //!
-//! A symbolic link is followed only where it stays inside the folder that was named and leads to no hidden file or folder
-//! (S-11): who writes a repository or an archive must not choose other files of whoever imports it. The named folder may
-//! itself be reached through links. Folders that loop through links are entered once, hidden files and files of other
-//! formats are passed over. Both the files and the names that are looked at have a bound, and whoever cancels an import ends
-//! the walk.
+//! A symbolic link is followed only if its target is inside the named folder and not hidden (S-11): the author of a
+//! repository or an archive must not select other files of the user who imports it. A named path that
+//! is itself a link is skipped; the folders above it may be links. Each folder is entered once, so link cycles end. Hidden files and files of other formats are
+//! skipped. The numbers of files and of directory entries are bounded, and cancelling an import ends the walk.
 
 use std::collections::HashSet;
 use std::fs;
@@ -20,26 +19,26 @@ use super::skipped::Skipped;
 use super::source::{Rules, format_of, is_visible_in};
 use super::unlinked::{self, EntryKind};
 
-/// How much one call may stand for.
+/// Limits of one call.
 #[derive(Debug, Clone, Copy)]
 struct Most {
     files: usize,
-    /// Of files and folders that are looked at, whether or not they are wanted.
+    /// Maximum number of directory entries that are read, wanted or not.
     names: usize,
-    /// How deep folders may lie in each other.
+    /// Maximum nesting depth of folders.
     depth: usize,
 }
 
 const MOST: Most = Most { files: 100_000, names: 1_000_000, depth: 64 };
 
-/// What makes a path a pattern.
+/// Characters of a glob pattern.
 const WILD: [char; 4] = ['*', '?', '[', '{'];
 
-/// How folders are walked.
+/// Options of a walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Options {
     pub recursive: bool,
-    /// Also links that leave the folder that was named.
+    /// Also follow links that leave the named folder.
     pub follow_links: bool,
 }
 
@@ -47,8 +46,8 @@ pub(super) struct Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundFile {
     pub path: PathBuf,
-    /// The folder that was named, links followed: the file must still be in it when it is opened. None where the file itself
-    /// was named, or all links are followed.
+    /// The named folder, or the named file, with links resolved: the file must still be there when it is opened. `None` if
+    /// all links are followed.
     pub within: Option<Arc<Path>>,
 }
 
@@ -58,18 +57,18 @@ impl AsRef<Path> for FoundFile {
     }
 }
 
-/// What was found.
+/// Result of a walk.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Found {
-    /// Those of each path in the order of their names, each once.
+    /// Grouped by path argument, sorted by name, without duplicates.
     pub files: Vec<FoundFile>,
-    /// What could not be looked at, and why.
+    /// Paths that could not be read, with their errors.
     pub failed: Vec<(PathBuf, Error)>,
-    /// What was passed over.
+    /// Skipped files.
     pub skipped: Skipped,
 }
 
-/// The files of some paths. What is wrong with one of them does not keep the others back.
+/// The files of several paths. An error in one path does not affect the rest.
 pub(super) fn files_of(paths: &[String], options: Options, rules: &Rules, cancel: &CancellationToken) -> Found {
     let mut walk = Walk::new(rules, options, cancel);
     let mut named = HashSet::new();
@@ -78,7 +77,13 @@ pub(super) fn files_of(paths: &[String], options: Options, rules: &Rules, cancel
             walk.found.failed.push((PathBuf::from(path), error));
         }
     }
-    // Two patterns may mean the same file.
+    let links = std::mem::take(&mut walk.named_links);
+    if links.len() == named.len() {
+        walk.found.failed.extend(links.into_iter().map(|link| (link.clone(), named_link(&link))));
+    } else {
+        links.iter().for_each(|_| walk.found.skipped.skip_named_link());
+    }
+    // Two patterns may match the same file.
     let mut seen = HashSet::new();
     walk.found.files.retain(|file| seen.insert(file.path.clone()));
     walk.found
@@ -88,10 +93,22 @@ pub(super) fn files_of(paths: &[String], options: Options, rules: &Rules, cancel
 pub(super) fn files(path: &str, options: Options, rules: &Rules, cancel: &CancellationToken) -> Result<Found, Error> {
     let mut walk = Walk::new(rules, options, cancel);
     walk.take(path)?;
-    Ok(walk.found)
+    walk.named_links.pop().map_or(Ok(walk.found), |link| Err(named_link(&link)))
 }
 
-/// The folder to begin in, and what fits.
+/// Whether the last component of a path is a symbolic link, also with a trailing `/` or `/.`.
+pub(super) fn is_link(path: &Path) -> bool {
+    let path: PathBuf = path.components().collect();
+    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
+}
+
+fn named_link(path: &Path) -> Error {
+    let reason =
+        "it is a symbolic link; name what it leads to, or repeat `corbie add` with `--follow-links`".to_owned();
+    Error::FileNotReadable { path: path.display().to_string(), reason }
+}
+
+/// The folder to start in, and the matcher of a pattern.
 fn matcher(pattern: &str) -> Result<(PathBuf, GlobMatcher), Error> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     let glob = glob.map_err(|error| Error::invalid("paths", format!("`{pattern}` is no pattern: {error}")))?;
@@ -106,27 +123,40 @@ struct Walk<'w> {
     options: Options,
     cancel: &'w CancellationToken,
     most: Most,
-    /// How many names were looked at.
+    /// Number of directory entries read.
     names: usize,
-    /// The folder that nothing may leave, links followed, unless all links are followed.
+    /// The folder that links must not leave, with links resolved; `None` if all links are followed.
     within: Option<Arc<Path>>,
-    /// Folders that were entered for a path, links followed.
+    /// Folders entered for the current path, with links resolved.
     entered: HashSet<PathBuf>,
-    /// Folders of which all that is passed over was counted, links followed. Two paths may mean the same one.
+    /// Folders whose skipped files were counted, with links resolved. Two paths may lead to the same folder.
     counted: HashSet<PathBuf>,
-    /// Whether any file fits the pattern that is looked for.
+    /// Whether any file matches the pattern.
     fits: bool,
+    /// Named paths that are symbolic links and were skipped.
+    named_links: Vec<PathBuf>,
     found: Found,
 }
 
 impl<'w> Walk<'w> {
     fn new(rules: &'w Rules, options: Options, cancel: &'w CancellationToken) -> Walk<'w> {
-        let (entered, counted, found) = (HashSet::new(), HashSet::new(), Found::default());
-        Walk { rules, options, cancel, most: MOST, names: 0, within: None, entered, counted, fits: false, found }
+        Walk {
+            rules,
+            options,
+            cancel,
+            most: MOST,
+            names: 0,
+            within: None,
+            entered: HashSet::new(),
+            counted: HashSet::new(),
+            fits: false,
+            named_links: Vec::new(),
+            found: Found::default(),
+        }
     }
 
-    /// Takes up the files of a path: a file, all files of a folder, or those that fit a pattern such as `docs/**/*.pdf`.
-    /// Nothing of it, if it cannot have all.
+    /// Adds the files of a path: a file, all files of a folder, or the matches of a pattern such as `docs/**/*.pdf`.
+    /// Adds none if an error occurs.
     fn take(&mut self, path: &str) -> Result<(), Error> {
         let before = self.found.files.len();
         self.entered.clear();
@@ -141,24 +171,43 @@ impl<'w> Walk<'w> {
 
     fn take_all(&mut self, path: &str) -> Result<(), Error> {
         let whole = Path::new(path);
-        // Asked before anything is looked at, so that nobody learns what is outside.
+        // Checked before any access, so that a caller cannot probe for files outside of the allowed folders.
         match self.rules.follow(whole) {
+            Ok(_) if self.skips_link(whole) => Ok(()),
             Ok(followed) if followed.is_dir() => self.enter(whole, None, 0),
             Err(_) if path.contains(WILD) => {
                 let (base, matcher) = matcher(path)?;
+                if self.rules.follow(&base).is_ok() && self.skips_link(&base) {
+                    return Ok(());
+                }
                 self.fits = false;
                 let recursive = std::mem::replace(&mut self.options.recursive, true);
                 let entered = self.enter(&base, Some(&matcher), 0);
                 self.options.recursive = recursive;
                 entered?;
-                // Who mistyped it would be told of success.
+                // Without an error, a mistyped pattern would look successful.
                 if self.fits { Ok(()) } else { Err(Error::NothingFits(path.to_owned())) }
             }
-            // A folder, most likely.
+            // Probably a folder.
             Err(error) if whole.extension().is_none() => Err(error),
-            // What else is wrong with a file that was named is told when it is read.
-            _ => self.add(whole.to_owned()),
+            // All other problems of a named file are reported when it is read.
+            followed => {
+                // A link that takes the place of the file before it is opened is not followed.
+                if !self.options.follow_links {
+                    self.within = Some(followed.unwrap_or_else(|_| expected(whole)).into());
+                }
+                self.add(whole.to_owned())
+            }
         }
+    }
+
+    /// Whether a named path is a symbolic link that is not followed. Adds it to `named_links`.
+    fn skips_link(&mut self, path: &Path) -> bool {
+        let skips = !self.options.follow_links && is_link(path);
+        if skips {
+            self.named_links.push(path.to_owned());
+        }
+        skips
     }
 
     fn enter(&mut self, folder: &Path, matcher: Option<&GlobMatcher>, depth: usize) -> Result<(), Error> {
@@ -175,7 +224,7 @@ impl<'w> Walk<'w> {
             if self.leaves(&followed) || !self.entered.insert(followed.clone()) {
                 return Ok(None);
             }
-            // A link that took the folder's place since is not followed.
+            // A link that has replaced the folder is not followed.
             unlinked::entries(&followed).map_err(|error| unreadable(folder, &error))
         });
         let entries = match entries {
@@ -201,13 +250,13 @@ impl<'w> Walk<'w> {
             let (kind, leaves) = match kind {
                 EntryKind::Link => match self.resolve(&path) {
                     Some(resolved) => resolved,
-                    // A link that leads nowhere is nothing.
+                    // Dangling links are ignored.
                     None => continue,
                 },
                 kind => (kind, false),
             };
             if name.as_encoded_bytes().starts_with(b".") {
-                // Who writes a pattern has said which files are meant.
+                // With a pattern, unmatched files were excluded deliberately.
                 if matcher.is_none() && counts {
                     self.found.skipped.hide();
                 }
@@ -239,7 +288,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// What a link leads to, and whether that is outside or hidden.
+    /// Type of a link's target, and whether the target is outside or hidden.
     fn resolve(&self, link: &Path) -> Option<(EntryKind, bool)> {
         let followed = link.canonicalize().ok()?;
         let metadata = fs::symlink_metadata(&followed).ok()?;
@@ -251,7 +300,7 @@ impl<'w> Walk<'w> {
         Some((kind, self.leaves(&followed)))
     }
 
-    /// Whether a path without links is outside of the folder that was named, or hidden in it.
+    /// Whether a resolved path is outside of the named folder, or hidden in it.
     fn leaves(&self, followed: &Path) -> bool {
         self.within.as_ref().is_some_and(|within| !is_visible_in(followed, within))
     }
@@ -265,7 +314,7 @@ impl<'w> Walk<'w> {
         Ok(())
     }
 
-    /// Counts a name, and sees whether the walk is still wanted.
+    /// Counts a directory entry; fails if the limit is exceeded or the walk is cancelled.
     fn look(&mut self) -> Result<(), Error> {
         if self.cancel.is_cancelled() {
             return Err(Error::Cancelled);
@@ -280,6 +329,12 @@ impl<'w> Walk<'w> {
     }
 }
 
+/// The canonical path of a file that does not exist.
+fn expected(path: &Path) -> PathBuf {
+    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
+    folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
+}
+
 fn unreadable(folder: &Path, error: &io::Error) -> Error {
     Error::FileNotReadable { path: folder.display().to_string(), reason: error.to_string() }
 }
@@ -289,7 +344,7 @@ fn unreadable(folder: &Path, error: &io::Error) -> Error {
 mod tests {
     use super::*;
 
-    /// A folder with three notes and two other files, one of the notes in a folder of its own.
+    /// A folder with three notes and two other files; one of the notes is in a subfolder.
     fn place() -> tempfile::TempDir {
         let place = tempfile::tempdir().unwrap();
         fs::create_dir(place.path().join("inner")).unwrap();
@@ -374,7 +429,7 @@ mod tests {
         let (pattern, error) = &found.failed[0];
         assert_eq!((pattern, error.code()), (&place.path().join("*.nope"), "file_not_found"));
         assert!(error.to_string().starts_with(&format!("No file fits: {}", pattern.display())), "{error}");
-        // Files of another format fit, and are counted.
+        // Files of another format match the pattern, and are counted as skipped.
         assert_eq!((found.failed.len(), found.files.len(), found.skipped.total()), (1, 2, 2));
     }
 
@@ -389,7 +444,7 @@ mod tests {
         assert_eq!((found.skipped.total(), found.failed.len()), (3, 0), "{found:?}");
     }
 
-    /// A folder with links that lead inside and outside of it, and what a walk of it finds.
+    /// A folder with links to targets inside and outside of it.
     #[cfg(unix)]
     #[test]
     fn s11_a_symlink_that_leaves_the_folder_is_skipped_and_counted() {
@@ -401,16 +456,17 @@ mod tests {
         }
         symlink(outside.path().join("secret.txt"), place.path().join("notes.txt")).unwrap();
         symlink(outside.path(), place.path().join("inner/up")).unwrap();
-        // A link to a link that leaves, and one that leaves and comes back.
+        // A link to a link that leaves the folder, and a link that leaves and returns.
         symlink("notes.txt", place.path().join("again.txt")).unwrap();
         let back = Path::new("..").join(place.path().file_name().unwrap()).join("a.txt");
         symlink(back, place.path().join("back.txt")).unwrap();
-        let named = outside.path().join("named");
-        symlink(place.path(), &named).unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let above = elsewhere.path().join("above");
+        symlink(place.path().parent().unwrap(), &above).unwrap();
         let rules = Rules::new(&[], 1 << 20);
         let walk = |path: PathBuf, options| files(path.to_str().unwrap(), options, &rules, &cancel).unwrap();
-        // The folder itself may be named by a link.
-        for folder in [place.path().to_owned(), named] {
+        // The folders above may be links.
+        for folder in [place.path().to_owned(), above.join(place.path().file_name().unwrap())] {
             let found = walk(folder.clone(), ALL);
             let names: Vec<_> = found.files.iter().map(|file| file.path.strip_prefix(&folder).unwrap()).collect();
             assert_eq!(names, ["a.txt", "b.txt", "back.txt", "inner/c.txt"].map(Path::new), "{found:?}");
@@ -420,9 +476,63 @@ mod tests {
         assert_eq!((found.files.len(), found.skipped.leaving()), (4, 3), "{found:?}");
         let found = walk(place.path().to_owned(), Options { follow_links: true, ..ALL });
         assert_eq!((found.files.len(), found.skipped.leaving()), (8, 0), "{found:?}");
-        // Who names a link has named what it leads to.
-        let found = walk(place.path().join("notes.txt"), ALL);
-        assert_eq!(found.files, [FoundFile { path: place.path().join("notes.txt"), within: None }]);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_symlink_that_is_named_is_skipped_unless_links_are_followed() {
+        use std::os::unix::fs::symlink;
+        let (place, outside, cancel) = (place(), tempfile::tempdir().unwrap(), CancellationToken::new());
+        fs::write(outside.path().join("secret.txt"), "secret").unwrap();
+        symlink(outside.path(), place.path().join("docs")).unwrap();
+        symlink(outside.path().join("secret.txt"), place.path().join("notes.txt")).unwrap();
+        symlink("a.txt", place.path().join("again.txt")).unwrap();
+        let rules = Rules::new(&[], 1 << 20);
+        let path = |name: &str| place.path().join(name).to_str().unwrap().to_owned();
+        let follow = Options { follow_links: true, ..ALL };
+        for name in ["docs", "docs/", "docs/.", "notes.txt", "again.txt", "docs/*.txt"] {
+            let refused = files(&path(name), ALL, &rules, &cancel).unwrap_err();
+            assert_eq!(refused.code(), "file_not_readable", "{name}");
+            for part in ["symbolic link", "--follow-links"] {
+                assert!(refused.to_string().contains(part), "{name}: {refused}");
+            }
+            let only = files_of(&[path(name)], ALL, &rules, &cancel);
+            assert_eq!((only.files.len(), only.failed.len(), only.skipped.total()), (0, 1, 0), "{name}: {only:?}");
+            let with_file = files_of(&[path(name), path("b.txt")], ALL, &rules, &cancel);
+            let counts = (with_file.files.len(), with_file.failed.len(), with_file.skipped.by_kind());
+            assert_eq!(counts, (1, 0, serde_json::json!({ "symbolic links": 1 })), "{name}: {with_file:?}");
+            let found = files(&path(name), follow, &rules, &cancel).unwrap();
+            assert_eq!(found.files.len(), 1, "{name}: {found:?}");
+        }
+        // Only the last component counts.
+        assert_eq!(files(&path("docs/secret.txt"), ALL, &rules, &cancel).unwrap().files.len(), 1);
+        // A link out of the allowed folders is not revealed.
+        let allowed = Rules::new(&[place.path().to_owned()], 1 << 20);
+        assert_eq!(files(&path("docs"), ALL, &allowed, &cancel).unwrap_err().code(), "path_not_allowed");
+    }
+
+    /// A link replaces a named file between the walk and the moment the file is read.
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_named_file_that_became_a_symlink_is_not_read() {
+        use std::os::unix::fs::symlink;
+        let (place, outside, cancel) = (place(), tempfile::tempdir().unwrap(), CancellationToken::new());
+        fs::write(outside.path().join("secret.txt"), "secret").unwrap();
+        fs::write(place.path().join(".hidden.txt"), "hidden").unwrap();
+        let rules = Rules::new(&[], 1 << 20);
+        let found = |name: &str| {
+            let path = place.path().join(name).to_str().unwrap().to_owned();
+            files(&path, ALL, &rules, &cancel).unwrap().files.remove(0)
+        };
+        let read = |file: &FoundFile| rules.clone().within(file.within.as_deref()).read(&file.path);
+        assert_eq!(read(&found(".hidden.txt")).unwrap().bytes, b"hidden");
+        let (before, missing) = (found("a.txt"), found("missing.txt"));
+        assert_eq!(read(&before).unwrap().bytes, b"a.txt");
+        fs::remove_file(place.path().join("a.txt")).unwrap();
+        for (file, name) in [(before, "a.txt"), (missing, "missing.txt")] {
+            symlink(outside.path().join("secret.txt"), place.path().join(name)).unwrap();
+            assert_eq!(read(&file).unwrap_err().code(), "file_not_readable", "{name}");
+        }
     }
 
     /// A folder with hidden files, and visible links to them.
@@ -438,7 +548,7 @@ mod tests {
         symlink("../.env", place.path().join("inner/env.txt")).unwrap();
         symlink("../.ssh/id_ed25519", place.path().join("inner/notes.md")).unwrap();
         symlink("../.ssh/deep", place.path().join("inner/more")).unwrap();
-        // A link to a link, and one by way of a hidden folder to a file that is not hidden.
+        // A link to a link, and a link through a hidden folder to a file that is not hidden.
         symlink("inner/env.txt", place.path().join("again.txt")).unwrap();
         symlink(".ssh/../a.txt", place.path().join("shown.txt")).unwrap();
         let rules = Rules::new(&[], 1 << 20);
@@ -451,7 +561,7 @@ mod tests {
         assert_eq!((found.files.len(), found.skipped.leaving()), (4, 3), "{found:?}");
         let found = walk(place.path().to_owned(), Options { follow_links: true, ..ALL });
         assert_eq!((found.files.len(), found.skipped.leaving()), (8, 0), "{found:?}");
-        // The folder that was named may itself be hidden.
+        // The named folder may itself be hidden.
         let found = walk(place.path().join(".ssh"), ALL);
         assert_eq!((found.files.len(), found.skipped.leaving()), (1, 0), "{found:?}");
     }
@@ -479,7 +589,7 @@ mod tests {
         }
     }
 
-    /// Between the walk and the moment a file is read, others may put links in the place of files and folders.
+    /// Between the walk and reading a file, an attacker may replace files and folders with links.
     #[cfg(unix)]
     #[test]
     fn s11_a_file_that_became_a_symlink_after_the_walk_is_not_read() {

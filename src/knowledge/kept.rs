@@ -41,6 +41,7 @@ impl Kept {
         let store = embedded(settings, &storage).await?;
         make_uploads(&storage).await?;
         let (model, dimension) = shape(inference).await;
+        store.bind_index(&settings.index(&storage)).await?;
         let index = index(settings, &storage, &store, &model);
         let library = Library::open(store.clone(), index, model, dimension).await?;
         Ok(Kept { store: store.into(), finder: Finder::Library(library), storage })
@@ -67,7 +68,7 @@ async fn shared(settings: &config::Knowledge, address: &SecretLine) -> Result<po
 }
 
 fn shared_options(settings: &config::Knowledge) -> Options {
-    Options { max_tasks: settings.max_waiting_tasks as u64, ..Options::default() }
+    Options { max_tasks: settings.max_queued_tasks as u64, ..Options::default() }
 }
 
 /// Options of an embedded store.

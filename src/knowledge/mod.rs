@@ -65,7 +65,7 @@ pub use error::{Error, more_formats};
 use finder::Finder;
 use ingest::Reader;
 use kept::Kept;
-pub(crate) use skipped::LEAVING;
+pub(crate) use skipped::{LEAVING, NAMED_LINKS};
 use source::{Checks, Facts, Rules};
 use steady::Steady;
 use store::Store;
@@ -321,7 +321,7 @@ impl Knowledge {
     /// Periodic maintenance until shutdown.
     async fn look_after(self, open: Open) {
         let Open { store, finder, work, storage } = open;
-        let keep = self.0.settings.keep_tasks.get().max(Duration::from_secs(3600));
+        let keep = self.0.settings.task_retention.get().max(Duration::from_secs(3600));
         let mut clock = Steady::new();
         for look in 1u32.. {
             tokio::select! {
@@ -340,7 +340,7 @@ impl Knowledge {
                 if look % PRUNE_EVERY == 1 {
                     // Limits by count apply regardless of the clock.
                     let (keep, uploads) = match clock.is_believed() {
-                        true => (keep, self.0.settings.keep_uploads.get()),
+                        true => (keep, self.0.settings.upload_retention.get()),
                         false => (Duration::MAX, Duration::MAX),
                     };
                     store.prune_tasks(date::now(), keep).await?;

@@ -12,6 +12,8 @@ pub(super) struct Skipped(BTreeMap<String, u64>);
 const HIDDEN: &str = "hidden";
 /// Symbolic links that lead outside the named folder, or to hidden files in it.
 pub(crate) const LEAVING: &str = "links that leave the folder";
+/// Named paths that are symbolic links.
+pub(crate) const NAMED_LINKS: &str = "symbolic links";
 const BARE: &str = "without an extension";
 /// Unusual extensions, and extensions beyond the limit.
 const OTHERS: &str = "of other kinds";
@@ -29,6 +31,11 @@ impl Skipped {
     /// Counts a link that leads outside the named folder, or to a hidden file or folder in it.
     pub(super) fn leave_folder(&mut self) {
         self.count(LEAVING.to_owned());
+    }
+
+    /// Counts a named path that is a symbolic link.
+    pub(super) fn skip_named_link(&mut self) {
+        self.count(NAMED_LINKS.to_owned());
     }
 
     /// Number of links that lead outside.

@@ -41,7 +41,7 @@ impl Tasks {
     }
 
     fn shown(&self, own: task::Task) -> Task {
-        let keep = self.knowledge.settings().keep_tasks.get();
+        let keep = self.knowledge.settings().task_retention.get();
         let state = match own.state {
             task::TaskState::Queued | task::TaskState::Running(_) => TaskState::Working,
             task::TaskState::Completed(result) => TaskState::Completed(completed(result)),

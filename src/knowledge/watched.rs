@@ -118,6 +118,13 @@ impl Knowledge {
                     files.extend(listing.files);
                 }
                 // A symlink that replaced the folder may lead to unrelated files.
+                Err(Unlisted::Link) => {
+                    folder.vouches = false;
+                    if !std::mem::replace(&mut folder.is_moved, true) {
+                        tracing::warn!(folder = %folder.watch.path.display(), "a watched folder is a symbolic link and is skipped; its documents are kept; to watch the folder that the link leads to, set its own path in `knowledge.watch`");
+                    }
+                }
+                // The same for a folder above it.
                 Err(Unlisted::Moved(to)) => {
                     folder.vouches = false;
                     if !std::mem::replace(&mut folder.is_moved, true) {

@@ -86,15 +86,15 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> 
     let fell_back = !sure && seen.is_some_and(|seen| seen.fallback.is_some());
     let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
     let mut models: Vec<Choice> = Vec::new();
-    let stays = advice.is_some_and(|advice| settings.stay.contains(&advice.category));
+    let stays = advice.is_some_and(|advice| settings.restricted_categories.contains(&advice.category));
     let mut add = |model: &str, why: Why, advised: bool| {
         if !models.iter().any(|choice| choice.model == model) {
             models.push(Choice { model: model.to_owned(), why, advised, stays });
         }
     };
     let by_documents = match policy.grounds.filter(|_| asked.is_none() && !stays) {
-        Some(Verdict::Known) => settings.grounding.known_model.as_deref(),
-        Some(Verdict::Unknown) => settings.grounding.unknown_model.as_deref(),
+        Some(Verdict::Known) => settings.grounding.answered_model.as_deref(),
+        Some(Verdict::Unknown) => settings.grounding.unanswered_model.as_deref(),
         Some(Verdict::Unsure) | None => None,
     };
     by_documents.into_iter().for_each(|model| add(model, Why::Documents, false));
@@ -230,7 +230,8 @@ mod tests {
 
     #[test]
     fn p17_prompts_of_a_category_that_stays_go_to_no_default() {
-        let stays = decided(None, Some(&seen(0.9)), |settings| settings.stay = ["law".to_owned()].into());
+        let stays =
+            decided(None, Some(&seen(0.9)), |settings| settings.restricted_categories = ["law".to_owned()].into());
         assert_eq!(models(&stays), [("acme/lawyer", "category"), ("acme/clerk", "fallback")]);
     }
 

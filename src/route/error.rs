@@ -204,7 +204,9 @@ fn no_model(advised: &[String], stays: bool) -> String {
     };
     match stays {
         true => {
-            format!("{advised}; its category is in `router.stay`, so only a provider named before the model is asked")
+            format!(
+                "{advised}; its category is in `router.restricted_categories`, so only a provider named before the model is asked"
+            )
         }
         false => format!("{advised}; name a model, or set `DEFAULT_MODEL` or `default_model` of a provider"),
     }

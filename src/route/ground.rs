@@ -67,7 +67,7 @@ pub(super) async fn look(knowledge: &Knowledge, settings: &config::Grounding, pr
         base: settings.knowledge_base.parse().ok()?,
         query: query.trim().to_owned(),
         top: settings.passages,
-        least: settings.unknown_below as f32,
+        least: settings.unanswered_below as f32,
         filter: None,
     };
     let passages = match timeout_at(Instant::now() + PATIENCE, knowledge.search(question)).await {
@@ -97,8 +97,8 @@ impl Verdict {
 
     pub fn of(relevance: f32, settings: &config::Grounding) -> Verdict {
         match f64::from(relevance) {
-            high if high >= settings.known_above => Verdict::Known,
-            low if low < settings.unknown_below => Verdict::Unknown,
+            high if high >= settings.answered_above => Verdict::Known,
+            low if low < settings.unanswered_below => Verdict::Unknown,
             _ => Verdict::Unsure,
         }
     }

@@ -79,7 +79,7 @@ const MOST_TOLD: usize = 64;
 impl Router {
     pub fn new(settings: config::Router, threshold: f32, classifier: Classifier, pool: Pool) -> Router {
         Router(Arc::new(Shared {
-            records: Records::new(settings.decisions),
+            records: Records::new(settings.max_decisions),
             budgets: Budgets::new(settings.budget),
             policies: settings
                 .policies

@@ -78,7 +78,7 @@ mod tests {
 
     #[test]
     fn what_must_stay_stays_under_every_policy() {
-        let settings = config::Router { stay: ["law".to_owned()].into(), ..config::Router::default() };
+        let settings = config::Router { restricted_categories: ["law".to_owned()].into(), ..config::Router::default() };
         let model = |category: &str| (category.to_owned(), "far/model".to_owned());
         let policy = Policy {
             models: [model("law"), model("math")].into(),
@@ -86,7 +86,7 @@ mod tests {
             ..Policy::default()
         };
         let over = policy.over(&settings);
-        assert_eq!((over.stay, over.fallbacks), (settings.stay, settings.fallbacks));
+        assert_eq!((over.restricted_categories, over.fallbacks), (settings.restricted_categories, settings.fallbacks));
         assert_eq!(over.models, [model("math")].into());
     }
 }

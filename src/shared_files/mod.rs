@@ -129,7 +129,7 @@ fn copies(config: &Config) -> Vec<OwnCopy> {
     // The categories of an external server are not in the file.
     let stay = match config.external_classifier().is_ok_and(|external| external.is_some()) {
         true => Default::default(),
-        false => config.router.stay.clone(),
+        false => config.router.restricted_categories.clone(),
     };
     let taxonomy = classification.taxonomy.clone();
     let taxonomy = taxonomy.map(|path| OwnCopy { kind: Kind::Taxonomy, path, is_watched: classification.watch, stay });

@@ -83,7 +83,9 @@ impl OwnCopy {
                 let taxonomy = Taxonomy::parse_for(text, &self.path).map_err(|error| error.to_string())?;
                 let has = |name: &String| taxonomy.names().any(|known| known == name);
                 match self.stay.iter().find(|name| !has(name)) {
-                    Some(missing) => Err(format!("the category `{missing}` is missing, which `router.stay` names")),
+                    Some(missing) => {
+                        Err(format!("the category `{missing}` is missing, which `router.restricted_categories` names"))
+                    }
                     None => Ok(()),
                 }
             }

@@ -6,9 +6,10 @@ use std::process::Stdio;
 use rmcp::RoleClient;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 
 use super::{Error, MOST_BYTES};
+use crate::config::program::Program;
 use crate::config::secret::SecretLine;
 
 /// Environment variables that a program needs to find its own files. The other variables of corbie may hold keys.
@@ -32,14 +33,17 @@ const LONGEST_LINE: u64 = 4096;
 /// Transport over the child's stdout and stdin.
 pub(super) type Streams = AsyncRwTransport<RoleClient, ChildStdout, ChildStdin>;
 
-/// Starts the program. It is killed when the child is dropped.
+/// Starts the program, in its own folder. It is killed when the child is dropped.
 pub(super) fn start(
-    command: &str,
+    program: &Program,
     args: &[String],
     env: &BTreeMap<String, SecretLine>,
 ) -> Result<(Child, Streams), Error> {
     let inherited = INHERITED.iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-    let mut child = Command::new(command)
+    let search_path = env.get("PATH").map(|path| path.expose().into()).or_else(|| std::env::var_os("PATH"));
+    let mut child = program
+        .command(search_path.as_deref())
+        .map_err(|error| Error::NotStarted(error.kind()))?
         .args(args)
         .env_clear()
         .envs(inherited)

@@ -6,6 +6,7 @@ use std::time::Duration;
 use http::HeaderMap;
 use url::Url;
 
+use crate::config::program::Program;
 use crate::config::secret::SecretLine;
 
 /// Connection and call settings of a classification server.
@@ -37,5 +38,5 @@ pub enum Transport {
     /// JSON-RPC at `url`.
     StreamableHttp { url: Url, headers: HeaderMap },
     /// JSON-RPC over the stdio of a child process.
-    Stdio { command: String, args: Vec<String>, env: BTreeMap<String, SecretLine> },
+    Stdio { command: Program, args: Vec<String>, env: BTreeMap<String, SecretLine> },
 }

@@ -103,7 +103,7 @@ pub enum Error {
     TimeLimit(Duration),
     #[error(
         "reading took more than {seconds} s of processor time, the limit for files of this size and format; simplify or \
-         split the file, or raise `documents.cpu`"
+         split the file, or raise `documents.max_cpu_time`"
     )]
     ProcessorLimit { seconds: u64 },
     #[error("reading ended for want of memory; raise `documents.memory`, or split the file")]
@@ -240,7 +240,7 @@ impl Pool {
         };
         let look_seconds = ocr.page_timeout.get().as_secs().max(1);
         let sight = Sight { ocr: when, asks: ocr.engine == Engine::Tesseract, look_seconds };
-        let (cpu, length) = (settings.cpu.get(), file.bytes.len() as u64);
+        let (cpu, length) = (settings.max_cpu_time.get(), file.bytes.len() as u64);
         // The extension may not match the content.
         let format = corbie_extract::resolve(file.named, file.bytes).ok().map(|(format, _)| format);
         let budget = Budget::new(cpu, format, length, if when == Ocr::Off { 0 } else { look_seconds });

@@ -1,11 +1,11 @@
-//! Tesseract, for those who have it and want it: a program of its own, asked once for each picture.
+//! Tesseract as an optional OCR engine: an external process for each image.
 
 use std::io;
 use std::process::{Output, Stdio};
 
 use corbie_extract::Block;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::{Child, Command};
+use tokio::process::Child;
 use tokio::time::timeout;
 
 use super::message::Shown;
@@ -13,14 +13,14 @@ use super::process::end_group;
 use super::words::Words;
 use crate::config::ocr::Ocr;
 
-/// More than any page says.
+/// Maximum output in bytes, far more than the words of a page.
 const MOST_OUTPUT: u64 = 16 << 20;
-/// Asks for a table of words. There is a file of that meaning as well, which not every folder of languages has.
+/// Requests a table of words. The configuration file for it (`tsv`) is not in every folder of languages.
 const TABLE: &str = "tessedit_create_tsv=1";
-/// What of our environment it needs to find itself and its languages.
+/// Environment variables that Tesseract needs to find its files.
 const VARIABLES: [&str; 3] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"];
 
-/// Reads a picture with a byte of gray for each dot.
+/// Recognizes text in an 8-bit grayscale image.
 pub(super) async fn read(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -> Shown {
     let limit = settings.page_timeout.get();
     let head = format!("P5 {width} {height} 255\n");
@@ -37,11 +37,11 @@ pub(super) async fn read(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -
 }
 
 async fn run(settings: &Ocr, head: &[u8], gray: &[u8]) -> io::Result<Output> {
-    let mut command = Command::new(&settings.tesseract);
-    // Pages are turned as needed; words come as a table.
+    let mut command = settings.tesseract.command(std::env::var_os("PATH").as_deref())?;
+    // With page orientation detection (`--psm 1`), and a table of words as output.
     command.args(["stdin", "stdout", "-l", &settings.language, "--psm", "1", "--dpi", "200", "-c", TABLE]);
     command.env_clear().envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
-    // Its threads wait for each other more than they help.
+    // Threads of Tesseract cost more in synchronization than they gain.
     command.env("OMP_THREAD_LIMIT", "1").process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
@@ -49,7 +49,7 @@ async fn run(settings: &Ocr, head: &[u8], gray: &[u8]) -> io::Result<Output> {
     let stdin = child.stdin.take();
     let give = async {
         if let Some(mut stdin) = stdin {
-            // One that does not start does not listen either, and says why.
+            // A program that fails to start does not read stdin, and reports the error on stderr.
             let _ = stdin.write_all(head).await;
             let _ = stdin.write_all(gray).await;
         }
@@ -64,13 +64,13 @@ async fn hear(mut child: Child) -> io::Result<Output> {
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
     let (mut out, mut err) = (out.take(MOST_OUTPUT), err.take(MOST_OUTPUT));
     tokio::try_join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr))?;
-    // One that says more is ended.
+    // Closing the pipes ends a program with more output.
     drop((out, err));
     let status = child.wait().await?;
     Ok(Output { status, stdout, stderr })
 }
 
-/// It and all it has started end with this: it may be a script around the program.
+/// Kills the process group on drop: the program may be a script that starts Tesseract.
 struct Family(Option<u32>);
 
 impl Drop for Family {
@@ -79,7 +79,7 @@ impl Drop for Family {
     }
 }
 
-/// What it says of its failure, in one line.
+/// The error message of the program, in one line.
 fn complaint(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -87,7 +87,7 @@ fn complaint(stderr: &[u8]) -> String {
     if complaint.is_empty() { "it did not say why".into() } else { complaint }
 }
 
-/// The words of its table, with their paragraphs.
+/// The words of the table by paragraph.
 fn words(table: &str) -> Words {
     let mut paragraphs: Vec<(Place, String)> = Vec::new();
     let (mut sure, mut letters) = (0.0, 0.0);
@@ -108,7 +108,7 @@ fn words(table: &str) -> Words {
     Words { blocks, confidence, ..Words::default() }
 }
 
-/// A word that is divided at the end of a line is joined.
+/// Joins a word that is hyphenated at the end of a line.
 fn join(text: &mut String, word: &str, is_new_line: bool) {
     let divided = text.strip_suffix('-').filter(|rest| rest.ends_with(char::is_alphabetic));
     match divided {
@@ -118,7 +118,7 @@ fn join(text: &mut String, word: &str, is_new_line: bool) {
     text.push_str(word);
 }
 
-/// A row of the table that is a word.
+/// A row of the table with a word.
 struct Word<'t> {
     place: Place,
     confidence: f32,
@@ -130,11 +130,11 @@ struct Place {
     line: u32,
 }
 
-/// The level of rows that are words, and not the page, a block, a paragraph or a line.
+/// Level of word rows; other rows are the page, blocks, paragraphs and lines.
 const WORD: &str = "5";
 
 impl Word<'_> {
-    /// Level, page, block, paragraph, line, word, left, top, width, height, confidence, text.
+    /// Columns: level, page, block, paragraph, line, word, left, top, width, height, confidence, text.
     fn of(row: &str) -> Option<Word<'_>> {
         let mut cells = row.splitn(12, '\t');
         if cells.next() != Some(WORD) {

@@ -1,4 +1,4 @@
-//! `trust.ask_person`: destructive calls of a verified caller need the user's consent (M-85, M-97).
+//! `trust.confirm_destructive`: destructive calls of a verified caller need the user's consent (M-85, M-97).
 
 use serde_json::{Value, json};
 
@@ -15,7 +15,7 @@ fn confirmed() -> Value {
 fn opened(ask: bool, capabilities: Value) -> (Operator, Running) {
     let operator = Operator::new();
     let setup = operator.corbie("stdio").variable("CORBIE_TRUST__STDIO", "verified");
-    let setup = if ask { setup.variable("CORBIE_TRUST__ASK_PERSON", "true") } else { setup };
+    let setup = if ask { setup.variable("CORBIE_TRUST__CONFIRM_DESTRUCTIVE", "true") } else { setup };
     let mut server = setup.start();
     let client = json!({ "name": "test", "version": "1" });
     let hello = json!({ "protocolVersion": "2025-11-25", "capabilities": capabilities, "clientInfo": client });
@@ -86,7 +86,7 @@ fn m85_a_modern_client_is_asked_in_rounds_and_an_untrusted_one_never() {
     let setup = |trust: &str| {
         operator
             .corbie("serve --port 0")
-            .variable("CORBIE_TRUST__ASK_PERSON", "true")
+            .variable("CORBIE_TRUST__CONFIRM_DESTRUCTIVE", "true")
             .variable("CORBIE_TRUST__LOOPBACK", trust)
     };
     let (_server, client) = started(setup("verified"));

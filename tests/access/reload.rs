@@ -40,6 +40,30 @@ fn a12_m96_trust_is_taken_over_and_a_file_with_mistakes_is_not() {
     assert!(server.logged("count from the next start").contains("server"));
 }
 
+#[test]
+fn s05_a12_a_token_that_can_be_guessed_is_refused_by_a_reload_and_the_old_one_stays() {
+    let operator = Operator::new();
+    let file = operator.folder().join("corbie.yaml");
+    let strong = "6f9a1c03be5d4e7288d1f04ac97b3e652a10d8c4";
+    let written = |auth: &str, token: &str| fs::write(&file, format!("server: {{{auth}token: {token}}}\n")).unwrap();
+    written("auth: bearer, ", strong);
+    let setup = operator.corbie("serve --port 0").argument("--config").argument(file.display().to_string());
+    let (mut server, client) = started(setup);
+    let is_accepted = |token: &str| call(client, token, "inspect_server", &json!({})).status == 200;
+    assert!(is_accepted(strong));
+    // The listener requires a token also if the new settings do not.
+    for (auth, weak) in [("auth: bearer, ", "changeme-changeme-changeme"), ("", "changeme-changeme-2024")] {
+        written(auth, weak);
+        let logged = server.logged("the new settings are refused and the old ones stay");
+        assert!(!logged.contains(weak), "{logged}");
+        assert!(is_accepted(strong) && !is_accepted(weak));
+    }
+    let other = "0c5e92d7718fa36b4db0e1957c2a8f4463b9d05e";
+    written("auth: bearer, ", other);
+    wait_for("the new token", || is_accepted(other).then_some(()));
+    assert!(!is_accepted(strong));
+}
+
 #[cfg(unix)]
 #[test]
 fn a12_a_hangup_reads_settings_again_for_the_client_on_stdin_too() {

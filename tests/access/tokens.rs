@@ -120,7 +120,7 @@ fn a_file_that_cannot_be_read_keeps_the_server_from_starting() {
 fn m96_streams_of_news_end_with_their_token() {
     let operator = Operator::new();
     let secret = operator.token("laptop");
-    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE", "100ms"));
+    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE_INTERVAL", "100ms"));
     let bearer = format!("Bearer {secret}");
     let mut events = vec![("Authorization", bearer.as_str()), ("Accept", "text/event-stream")];
     let mut news = client.open("GET", "/mcp", &events, "").unwrap();
@@ -213,7 +213,8 @@ fn s09_health_is_no_place_to_guess_tokens() {
     for _ in 0..20 {
         assert_eq!(health("guess").json()["tools_count"], Value::Null);
     }
-    let told = health(&secret);
-    assert_eq!((told.status, &told.json()["tools_count"]), (200, &Value::Null), "a right guess looks like a wrong one");
-    assert_eq!(client.get("/health").status, 200, "whoever sends none is answered as ever");
+    let valid = health(&secret);
+    assert_eq!(valid.status, 200);
+    assert!(valid.json()["tools_count"].is_u64(), "a valid token passes however many wrong ones were sent");
+    assert_eq!(client.get("/health").status, 200, "a request without a token is answered as before");
 }

@@ -247,7 +247,7 @@ async fn a_category_whose_prompts_must_stay_cannot_be_taken_away() {
     let path = folder.path().join("t.yaml");
     std::fs::write(&path, SMALL).unwrap();
     let mut config = with_taxonomy(&path, Method::Rules);
-    config.router.stay.insert("delivery".into());
+    config.router.restricted_categories.insert("delivery".into());
     let app = app::build(&config).unwrap();
     let without = SMALL.replace("name: delivery", "name: shipping");
     for tool in ["check_taxonomy", "save_taxonomy"] {

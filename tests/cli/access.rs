@@ -185,7 +185,15 @@ fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
 
 #[test]
 fn s05_a_token_that_can_be_guessed_is_refused_at_start_with_the_command_that_makes_one() {
-    for weak in ["a", "1234", "password-password-password-password", "0123456789abcdef0123456789abcdef"] {
+    for weak in [
+        "a",
+        "1234",
+        "password-password-password-password",
+        "0123456789abcdef0123456789abcdef",
+        "P4ssw0rd-P4ssw0rd-2024!",
+        "https://corbie.example.com/mcp",
+        "550e8400-e29b-41d4-a716-446655440000",
+    ] {
         let guarded = [
             open_to_others(),
             corbie("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer"),
@@ -201,9 +209,29 @@ fn s05_a_token_that_can_be_guessed_is_refused_at_start_with_the_command_that_mak
             assert!(weak.len() < 5 || !said.contains(weak), "{said}");
         }
     }
+    let random = corbie("config validate").variable("CORBIE_SERVER__AUTH", "bearer").variable("MCP_API_KEY", TOKEN);
+    assert_eq!(random.run("").code, Some(0));
     // A token that no listener requires may be weak: the variable may be meant for other servers.
     let ended = corbie("config validate").variable("MCP_API_KEY", "a").run("");
     assert_eq!(ended.code, Some(0), "{ended:?}");
+}
+
+#[test]
+fn s05_a_token_that_can_be_guessed_is_a_warning_for_commands_that_do_not_listen() {
+    let weak = |arguments: &str| {
+        corbie(arguments).variable("MCP_API_KEY", "changeme").variable("CORBIE_SERVER__AUTH", "bearer")
+    };
+    for arguments in ["tokens create laptop", "tokens list", "tools list", "config show"] {
+        let setup = weak(arguments);
+        let tokens = setup.folder().join("tokens.json").display().to_string();
+        let ended = setup.variable("CORBIE_SERVER__TOKENS_FILE", tokens).run("");
+        assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
+        let warns = ended.err.contains("openssl rand -hex 32") && !ended.err.contains("changeme");
+        assert!(warns || arguments == "config show", "{arguments}: {ended:?}");
+    }
+    let mut stdio = weak("stdio").start();
+    assert_eq!(stdio.ask(&call(1, "inspect_server", json!({})))["result"]["isError"], false);
+    stdio.logged("openssl rand -hex 32");
 }
 
 #[test]

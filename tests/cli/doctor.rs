@@ -176,10 +176,12 @@ fn a_certificate_that_has_expired_is_told() {
     #[cfg(unix)]
     fs::set_permissions(setup.folder().join("server.key"), std::os::unix::fs::PermissionsExt::from_mode(0o644))
         .unwrap();
+    #[cfg(unix)]
+    let advice = format!("chmod 600 {}/server.key", setup.folder().display());
     let report = report(&setup.run(""), 1);
     problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
     #[cfg(unix)]
-    problem(&report, "permissions", "server.key", "chmod 600 server.key");
+    problem(&report, "permissions", "server.key", &advice);
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! a client starts corbie in a folder that others wrote. What a file there may not do, tried on the real program.
-//! Each attack is tried once more with the user's approval, where it must work: otherwise the test would prove nothing.
+//! corbie is started in a folder with untrusted content. Attacks by its configuration file, on the real program.
+//! Each attack is repeated with the user's approval and must then succeed: otherwise the test would prove nothing.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -15,7 +15,7 @@ use crate::process::{Running, Setup, call, corbie, request, wait_for};
 
 const SECRET: &str = "aws-marker-51c0ffee";
 
-/// A server of the attacker, which refuses everything and remembers what it was sent.
+/// A server of the attacker, which refuses every request and records it.
 struct Trap {
     port: u16,
     heard: Arc<Mutex<Vec<String>>>,
@@ -118,6 +118,29 @@ fn x46_a_command_is_not_run_at_start() {
 }
 
 #[test]
+fn x46_a_program_of_the_users_own_file_does_not_run_in_the_hostile_folder() {
+    let settings = "classification: {type: mcp, mcp_server: {transport: stdio, command: sh, args: [sorter.sh]}}";
+    let ran_with = |setup: Setup| {
+        let folder = setup.folder().to_owned();
+        let script = format!("touch '{}'; exec cat", folder.join("ran").display());
+        fs::write(folder.join("sorter.sh"), &script).unwrap();
+        (setup, folder, script)
+    };
+    let (setup, folder, _) = ran_with(corbie("stdio").own(settings));
+    let mut server = setup.start();
+    server.ask(&initialize());
+    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    assert!(!folder.join("ran").exists());
+    drop(server);
+
+    let (setup, folder, script) = ran_with(corbie("stdio").own(settings));
+    fs::write(folder.join(".config/corbie/sorter.sh"), script).unwrap();
+    let mut server = setup.start();
+    server.ask(&initialize());
+    wait_for("the script in the folder of the settings", || folder.join("ran").exists().then_some(()));
+}
+
+#[test]
 fn x46_a_script_in_the_place_of_tesseract_is_not_run_by_doctor_and_check_setup() {
     use std::os::unix::fs::PermissionsExt;
     let settings = "ocr: {engine: tesseract, tesseract: ./x.sh}\n";
@@ -160,7 +183,7 @@ fn x46_m96_a_file_in_the_folder_does_not_raise_the_trust_of_an_open_connection()
     // The user approves it while the server runs.
     beside(&folder, "config trust");
     wait_for("the approved level", || (trust(&mut server) == "TRUSTED").then_some(()));
-    // What is written then does not count: neither less nor more than was approved.
+    // The new content does not take effect: exactly the approved content stays in effect.
     fs::write(folder.join("corbie.yaml"), "trust: {stdio: verified}\nprovider: {}\n").unwrap();
     server.logged("so the settings approved before stay in force");
     assert_eq!(trust(&mut server), "TRUSTED");
@@ -188,8 +211,10 @@ fn x46_private_notes_are_not_watched_and_not_sent_to_models() {
         (shown["knowledge"]["watch"].clone(), json!(shown["router"]["grounding"]["enabled"] == true))
     };
     assert_eq!(shown(corbie("config show --json").foreign("corbie.yaml", settings)), (json!([]), json!(false)));
-    let (watched, grounded) = shown(corbie("config show --json").file("corbie.yaml", settings));
-    assert_eq!((&watched[0]["path"], &grounded), (&json!("private"), &json!(true)), "with the user's approval");
+    let approved = corbie("config show --json").file("corbie.yaml", settings);
+    let private = approved.folder().canonicalize().unwrap().join("private");
+    let (watched, grounded) = shown(approved);
+    assert_eq!((&watched[0]["path"], &grounded), (&json!(private), &json!(true)), "with the user's approval");
     // Nothing of the folder gets into the knowledge base of a server either.
     let setup = corbie("stdio").foreign("corbie.yaml", settings);
     fs::create_dir(setup.folder().join("private")).unwrap();

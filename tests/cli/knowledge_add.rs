@@ -154,10 +154,12 @@ fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
     let arguments = json!({ "file_path": path, "async": false }).to_string();
     let ended = place.corbie("tools call knowledge-add").argument(arguments).run("");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let inside = |folder: &Path| std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).next().unwrap();
-    let base = inside(&inside(&Path::new(&place.storage()).join("index")));
+    let inside = |folder: &Path, is_wanted: fn(&Path) -> bool| {
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).find(|path| is_wanted(path)).unwrap()
+    };
+    let base = inside(&inside(&Path::new(&place.storage()).join("index"), Path::is_dir), Path::is_dir);
     assert!(base.ends_with("base-default"), "{}", base.display());
-    assert_eq!(inside(&base).extension().unwrap(), "segment");
+    assert_eq!(inside(&base, Path::is_file).extension().unwrap(), "segment");
     assert!(place.run("search when was the invoice paid").out.contains("taxes.txt"));
 }
 
@@ -283,6 +285,31 @@ fn whoever_goes_on_with_what_was_interrupted_says_so() {
     let folder = place.documents().join("documents").display().to_string();
     let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
     assert!(ended.err.lines().any(|line| line == told), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_that_is_named_is_skipped_with_the_option_that_follows_it() {
+    both(|place| {
+        place.write("repo/bees.md", BEES);
+        let private = place.documents().join("private");
+        std::fs::create_dir(&private).unwrap();
+        std::fs::write(private.join("taxes.txt"), TAXES).unwrap();
+        std::os::unix::fs::symlink(&private, place.documents().join("documents/repo/docs")).unwrap();
+        let ended = place.run("add ./repo/bees.md ./repo/docs");
+        let counted = "1 file: 1 added; 1 skipped: 1 symbolic links\n";
+        assert_eq!((ended.code, ended.out.as_str()), (Some(0), counted), "{ended:?}");
+        assert!(ended.err.contains("--follow-links"), "{ended:?}");
+        for only in ["add ./repo/docs", "add ./repo/docs/"] {
+            let ended = place.run(only);
+            assert_eq!((ended.code, ended.out.as_str()), (Some(1), "1 file: 1 failed\n"), "{ended:?}");
+            for part in ["it is a symbolic link", "name what it leads to", "--follow-links"] {
+                assert!(ended.complaint().contains(part), "{ended:?}");
+            }
+        }
+        assert_eq!(place.json("show --json")["total_count"], 1);
+        assert_eq!(place.run("add --follow-links ./repo/docs").out, "1 file: 1 added\n");
+    });
 }
 
 #[cfg(unix)]

@@ -146,8 +146,8 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     let explain = |arguments: &str, prompt: &str| {
         let setup = place.with(upstream.corbie("ask --explain")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");
         // The threshold is low, because this test is not about search confidence.
-        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_ABOVE", "0.2");
-        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__KNOWN_MODEL", "acme/echo-small");
+        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__ANSWERED_ABOVE", "0.2");
+        let setup = setup.variable("CORBIE_ROUTER__GROUNDING__ANSWERED_MODEL", "acme/echo-small");
         let ended = setup.arguments(arguments).argument(prompt).run("");
         assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
         ended.out

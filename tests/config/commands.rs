@@ -46,18 +46,18 @@ server:
     max_connections: 1024
     max_connections_per_address: 256
     max_in_flight: 1024
-    max_running: 1000
-    max_running_per_caller: 500
-    max_waiting: 1000
-    max_wait: 5s
+    max_concurrent: 1000
+    max_concurrent_per_caller: 500
+    max_queued: 1000
+    max_queue_wait: 5s
     max_body_memory: 256MiB
     request_read_timeout: 30s
     idle_timeout: 5m
     write_timeout: 30s
-    keep_alive: 15s
-    ask_timeout: 5m
+    keep_alive_interval: 15s
+    client_response_timeout: 5m
     max_sessions: 10000
-    session_idle: 30m
+    session_idle_timeout: 30m
     page_size: 100
   tool_timeout_seconds: 30
   tool_timeouts:
@@ -68,12 +68,12 @@ trust:
   stdio: trusted
   loopback: trusted
   remote: verified
-  ask_person: false
+  confirm_destructive: false
 registry:
   cache_ttl: 300
 inference:
   device: auto
-  max_waiting: 1024
+  max_queued: 1024
   timeout: 2m
 classification:
   method: hybrid
@@ -101,10 +101,10 @@ router:
   replace_pinned: false
   timeout: 5m
   stream_timeout: 30m
-  decisions: 1000
+  max_decisions: 1000
 documents:
   timeout: 5m
-  cpu: 2m
+  max_cpu_time: 2m
   memory: 768MiB
   max_file: 100MiB
   max_pages: 10000
@@ -122,8 +122,8 @@ knowledge:
   chunk_overlap: 50
   max_file_size_mb: 100
   max_concurrent_tasks: 3
-  max_waiting_tasks: 10000
-  keep_tasks: 1d
+  max_queued_tasks: 10000
+  task_retention: 1d
   ocr:
     enabled: true
   allowed_roots: []
@@ -131,7 +131,7 @@ knowledge:
   watch_interval: 2s
   notify_progress: true
   migration_copy: auto
-  keep_uploads: 1d
+  upload_retention: 1d
   max_uploads_mb: 1024
   max_uploads_mb_per_caller: 512
 log:
@@ -139,7 +139,7 @@ log:
   format: text
 audit:
   max_bytes: 64MiB
-  keep: 8
+  max_rotated_files: 8
   on_failure: continue
 telemetry: {}
 "
@@ -149,7 +149,7 @@ telemetry: {}
 #[test]
 fn a17_show_prints_policies_and_the_cache_where_there_are_any() {
     let router =
-        "router:\n  policies: {cheap: {enabled: false, default_model: small}}\n  cache: {semantic: true, keep: 90s}\n";
+        "router:\n  policies: {cheap: {enabled: false, default_model: small}}\n  cache: {semantic: true, ttl: 90s}\n";
     let machine = Machine::new().project(router);
     let (_, text) = output(&machine, Command::Show(Show::default()));
     let shown = "  policies:
@@ -160,7 +160,7 @@ fn a17_show_prints_policies_and_the_cache_where_there_are_any() {
     exact: false
     semantic: true
     threshold: 0.95
-    keep: 1m30s
+    ttl: 1m30s
     max_bytes: 64MiB
 ";
     assert!(text.contains(shown), "{text}");

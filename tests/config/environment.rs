@@ -7,13 +7,13 @@ fn f05_capitals_and_double_underscores_name_a_key() {
     let config = Machine::new()
         .variable("CORBIE_SERVER__LIMITS__MAX_BATCH", "7")
         .variable("CORBIE_SERVER__LIMITS__MAX_MESSAGE_BYTES", "64KiB")
-        .variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE", "2s")
+        .variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE_INTERVAL", "2s")
         .variable("CORBIE_REGISTRY__CACHE_TTL", "0")
         .variable("CORBIE_TRUST__ALL", "untrusted")
         .load();
     assert_eq!(config.server.limits.max_batch, 7);
     assert_eq!(config.server.limits.max_message_bytes.bytes(), 65_536);
-    assert_eq!(config.server.limits.keep_alive.get().as_secs(), 2);
+    assert_eq!(config.server.limits.keep_alive_interval.get().as_secs(), 2);
     assert!(config.registry.cache_ttl.get().is_zero());
     assert_eq!(config.trust.all, Some(corbie::config::trust::Level::Untrusted));
 }

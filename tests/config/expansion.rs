@@ -111,12 +111,14 @@ fn s02_a_path_that_begins_with_a_tilde_is_in_the_users_home() {
          - path: ~/notes\n",
     );
     let without = machine.load().knowledge;
-    assert_eq!(without.storage_path, Some(PathBuf::from("~/data")), "nobody knows where it is");
+    let in_project = |path: &str| machine.sources.folder.join(path);
+    assert_eq!(without.storage_path, Some(in_project("~/data")), "without a home folder it is an ordinary path");
+    let (other, ordinary) = (in_project("~other/c"), in_project("d~"));
     let machine = machine.variable("HOME", "/home/ada").variable("CORBIE_KNOWLEDGE__VECTOR_DB_PATH", "~/index");
     let knowledge = machine.load().knowledge;
     assert_eq!(knowledge.storage_path, Some(PathBuf::from("/home/ada/data")));
     assert_eq!(knowledge.vector_db_path, Some(PathBuf::from("/home/ada/index")));
-    let roots = ["/home/ada/a", "/srv/~/b", "~other/c", "d~", "/home/ada"].map(PathBuf::from);
+    let roots = ["/home/ada/a".into(), "/srv/~/b".into(), other, ordinary, "/home/ada".into()];
     assert_eq!(knowledge.allowed_roots, roots);
     assert_eq!(knowledge.watch[0].path, PathBuf::from("/home/ada/notes"));
 }

@@ -114,7 +114,10 @@ classification:
   mcp_server: {transport: stdio, command: sorter, args: [--fast], env: {KEY: '${MCP_API_KEY}'}}
 ";
     let Transport::Stdio { command, args, env } = settings(yaml).transport else { panic!("it is a program") };
-    assert_eq!((&*command, args, env["KEY"].expose()), ("sorter", vec!["--fast".to_owned()], "sk-1"));
+    assert_eq!(
+        (command.name().to_str(), args, env["KEY"].expose()),
+        (Some("sorter"), vec!["--fast".to_owned()], "sk-1")
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! F-11: YAML, JSON and TOML say the same things.
+//! F-11: YAML, JSON and TOML are equivalent.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ const YAML: &str = r#"
 server:
   listen: ["127.0.0.1:8090", '[::1]:3000']
   name: wörter 🦀
-  limits: {max_message_bytes: 2MiB, max_batch: 0x10, keep_alive: 1.5}
+  limits: {max_message_bytes: 2MiB, max_batch: 0x10, keep_alive_interval: 1.5}
   tool_timeouts:
     knowledge-add: 5m
     chat: 60
@@ -23,7 +23,7 @@ const TOML: &str = r#"
 [server]
 listen = ["127.0.0.1:8090", '[::1]:3000']
 name = "wörter 🦀"
-limits = {max_message_bytes = "2MiB", max_batch = 0x10, keep_alive = 1.5}
+limits = {max_message_bytes = "2MiB", max_batch = 0x10, keep_alive_interval = 1.5}
 
 [server.tool_timeouts]
 knowledge-add = "5m"
@@ -41,7 +41,7 @@ const JSON: &str = r#"{
 	"server": {
 		"listen": ["127.0.0.1:8090", "[::1]:3000"],
 		"name": "w\u00f6rter \ud83e\udd80",
-		"limits": {"max_message_bytes": "2MiB", "max_batch": 16.0, "keep_alive": 1.5},
+		"limits": {"max_message_bytes": "2MiB", "max_batch": 16.0, "keep_alive_interval": 1.5},
 		"tool_timeouts": {"knowledge-add": "5m", "chat": 6e1}
 	},
 	"trust": {"stdio": "verified"},
@@ -58,7 +58,7 @@ fn f11_the_three_formats_give_the_same_settings() {
     assert_eq!(yaml["server"]["listen"], json!(["127.0.0.1:8090", "[::1]:3000"]));
     assert_eq!(yaml["server"]["name"], json!("wörter 🦀"));
     assert_eq!(yaml["server"]["limits"]["max_batch"], json!(16));
-    assert_eq!(yaml["server"]["limits"]["keep_alive"], json!("1s500ms"));
+    assert_eq!(yaml["server"]["limits"]["keep_alive_interval"], json!("1s500ms"));
     assert_eq!(yaml["server"]["tool_timeouts"], json!({"chat": "1m", "knowledge-add": "5m"}));
     assert_eq!(settings("project/corbie.toml", TOML), yaml);
     assert_eq!(settings("project/corbie.json", JSON), yaml);

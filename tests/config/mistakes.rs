@@ -1,4 +1,4 @@
-//! F-12, A-06: every mistake is told, with its file, line, column and key.
+//! F-12, A-06: every error has its file, line, column and key.
 
 use crate::Machine;
 
@@ -75,7 +75,7 @@ server:
   limits:
     max_batch: 0
     max_message_bytes: 4 potatoes
-    keep_alive: 0s
+    keep_alive_interval: 0s
     idle_timeout: [5]
     page_size: 1.5
   tool_timeouts: {chat: soon}
@@ -95,7 +95,7 @@ log: debug
             "8:16: server.limits.max_batch: must be a whole number from 1 to 10000",
             "9:24: server.limits.max_message_bytes: must be a size such as `16KiB` or `4MiB`, up to `1GiB`, or a \
              number of bytes",
-            "10:17: server.limits.keep_alive: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or a \
+            "10:26: server.limits.keep_alive_interval: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or a \
              number of seconds",
             "11:19: server.limits.idle_timeout: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or \
              a number of seconds, not a list",
@@ -116,21 +116,21 @@ fn f12_mistakes_in_policies_and_in_the_cache_are_told() {
 router:
   policies:
     cheap: {modles: {}, enabled: perhaps, default_model: ''}
-    careful: {stay: [law]}
+    careful: {restricted_categories: [law]}
   cache:
     exactly: true
     threshold: 2
-    keep: 0s
+    ttl: 0s
     max_bytes: some
 ",
         &[
             "3:13: router.policies.cheap.modles: is not a setting; did you mean `models`?",
             "3:34: router.policies.cheap.enabled: must be `true` or `false`, not text",
             "3:58: router.policies.cheap.default_model: must be text of 1 to 256 characters",
-            "4:15: router.policies.careful.stay: is not a setting; did you mean `router.stay`?",
+            "4:15: router.policies.careful.restricted_categories: is not a setting; did you mean `router.restricted_categories`?",
             "6:5: router.cache.exactly: is not a setting; did you mean `exact`?",
             "7:16: router.cache.threshold: must be a number from 0.5 to 1.0",
-            "8:11: router.cache.keep: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of \
+            "8:10: router.cache.ttl: must be a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of \
              seconds",
             "9:16: router.cache.max_bytes: must be a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
         ],

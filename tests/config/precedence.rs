@@ -76,6 +76,14 @@ fn f10_a_key_without_a_value_says_nothing() {
 }
 
 #[test]
+fn f10_with_config_of_the_users_own_file_the_systems_file_still_applies_and_the_projects_does_not() {
+    let config = machine().config("../home/corbie/corbie.toml").load();
+    assert_ne!(config.server.name, "project");
+    assert_eq!(config.server.tool_timeout_seconds.get().as_secs(), 11, "from the system's file");
+    assert_eq!(config.log.level.to_string(), "error", "from the system's file");
+}
+
+#[test]
 fn f10_with_config_no_other_file_is_read() {
     let machine = machine().file("project/other/my.yml", "server: {tool_timeout_seconds: 7}").config("other/my.yml");
     let config = machine.load();
@@ -120,7 +128,7 @@ fn f10_the_user_folder_falls_back_to_the_home_folder_and_a_relative_one_does_not
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever subset of the sources sets a key, the strongest of them decides.
+    /// For any subset of the sources that set a key, the one with the highest precedence decides.
     #[test]
     fn f10_the_strongest_source_that_speaks_decides(speaks in prop::array::uniform5(any::<bool>())) {
         let [system, user, project, variable, flag] = speaks;

@@ -1,4 +1,4 @@
-//! S-01: a secret is never shown, whatever goes wrong.
+//! S-01: no error message or output contains a secret.
 
 use corbie::cli::config::{Command, Show, Validate, run};
 use corbie::config::secret::Secret;
@@ -45,7 +45,7 @@ fn s01_a_mistake_never_repeats_a_value() {
         "server.limits",
         "server.zebra",
         "server.limits.max_batch",
-        "server.limits.keep_alive",
+        "server.limits.keep_alive_interval",
         "server.limits.max_message_bytes",
         "server.tool_timeouts.x",
         "server.rate_limit.burst",

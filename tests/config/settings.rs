@@ -100,8 +100,10 @@ fn f34_the_mode_of_a_socket_file_is_octal() {
 
 #[test]
 fn s08_tls_needs_both_files() {
-    let tls = Machine::new().project("server: {tls: {certificate: a.pem, key: a.key}}").load().server.tls.unwrap();
-    assert_eq!((tls.certificate.to_str(), tls.key.to_str()), (Some("a.pem"), Some("a.key")));
+    let machine = Machine::new().project("server: {tls: {certificate: a.pem, key: a.key}}");
+    let tls = machine.load().server.tls.unwrap();
+    let in_project = |name: &str| machine.sources.folder.join(name);
+    assert_eq!((tls.certificate, tls.key), (in_project("a.pem"), in_project("a.key")));
     assert!(Machine::new().load().server.tls.is_none());
 }
 

@@ -42,7 +42,7 @@ fn s12_a_worker_does_not_outlive_its_deadline_and_finished_pages_are_kept() {
 
 #[test]
 fn s12_a_worker_takes_no_more_of_a_processor_than_it_may() {
-    let files = Files::of([("a.pdf", &endless(1) as &[u8])]).with("cpu", "1s").with("timeout", "60s");
+    let files = Files::of([("a.pdf", &endless(1) as &[u8])]).with("max_cpu_time", "1s").with("timeout", "60s");
     assert_eq!(files.json("a.pdf")["error"], "processor_limit");
 }
 
@@ -76,7 +76,7 @@ fn s12_a_worker_that_was_killed_fails_one_file_and_is_replaced() {
 #[test]
 fn s12_a_worker_that_is_stopped_is_found_by_its_deadline_and_replaced() {
     let files = Files::of([("a.pdf", &endless(1) as &[u8]), ("b.txt", b"words")]);
-    let files = files.with("timeout", "5s").with("cpu", "60s").with("workers", "1");
+    let files = files.with("timeout", "5s").with("max_cpu_time", "60s").with("workers", "1");
     let corbie = files.command("--json a.pdf b.txt").spawn().unwrap();
     let worker = waited(|| children(corbie.id()).pop()).expect("a worker");
     std::process::Command::new("kill").args(["-STOP", &worker.to_string()]).status().unwrap();
@@ -158,7 +158,7 @@ fn nested_filters() -> Vec<u8> {
 fn s12_a_drawing_of_nested_filters_does_not_hold_a_worker() {
     let files = Files::of([("a.svg", &nested_filters() as &[u8]), ("b.txt", b"words")]);
     // With its filters it would take minutes.
-    let files = files.with("workers", "1").with("cpu", "6s");
+    let files = files.with("workers", "1").with("max_cpu_time", "6s");
     let ended = files.run("--json a.svg b.txt");
     let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((lines[0].get("error"), texts(&lines[1])), (None, vec!["words"]), "{ended:?}");
@@ -179,7 +179,7 @@ fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_th
     }
     drawing += "</defs><rect width='2000' height='2000' fill='url(#p12)'/></svg>";
     let files = Files::of([("a.svg", drawing.as_bytes()), ("b.txt", b"words")]);
-    let files = files.with("workers", "1").with("cpu", "6s");
+    let files = files.with("workers", "1").with("max_cpu_time", "6s");
     let ended = files.run("--json a.svg b.txt");
     let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"processor_limit".into(), vec!["words"]), "{ended:?}");
@@ -196,7 +196,8 @@ fn s12_a_worker_that_ignores_sigxcpu_is_killed_by_the_hard_limit() {
     shell.args(["-c", "trap '' XCPU; exec \"$0\" extract --json --ocr=off a.pdf", env!("CARGO_BIN_EXE_corbie")]);
     shell.current_dir(files.folder()).env_clear();
     // Without a hard limit only the timeout would end it.
-    let output = shell.envs([("CORBIE_DOCUMENTS__CPU", "1s"), ("CORBIE_DOCUMENTS__TIMEOUT", "10m")]).output().unwrap();
+    let output =
+        shell.envs([("CORBIE_DOCUMENTS__MAX_CPU_TIME", "1s"), ("CORBIE_DOCUMENTS__TIMEOUT", "10m")]).output().unwrap();
     let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
     assert_eq!(read["error"], "processor_limit", "{read}");
 }

@@ -48,7 +48,7 @@ impl Shared {
             .variable("XDG_DATA_HOME", self.folder.path().display())
             .variable("CORBIE_SERVER__AUTH", "bearer")
             .variable("CORBIE_KNOWLEDGE__STORE", self.database.url())
-            .variable("CORBIE_ROUTER__DECISIONS", decisions)
+            .variable("CORBIE_ROUTER__MAX_DECISIONS", decisions)
             .start();
         let client = running.client();
         Instance { client, running }

@@ -23,7 +23,7 @@ fn corbie(upstream: &Upstream, settings: &[(&str, &str)]) -> Corbie {
     corbie
 }
 
-const ON: [(&str, &str); 3] = [("ENABLED", "true"), ("KNOWN_MODEL", "tiny"), ("UNKNOWN_MODEL", "mighty")];
+const ON: [(&str, &str); 3] = [("ENABLED", "true"), ("ANSWERED_MODEL", "tiny"), ("UNANSWERED_MODEL", "mighty")];
 
 #[track_caller]
 fn explained(corbie: &mut Corbie, arguments: &Value) -> Value {

@@ -223,7 +223,7 @@ fn k43_a_file_that_was_moved_is_found_by_its_new_name() {
     assert_eq!(gone["total_results"], 0, "{gone}");
 }
 
-/// A folder `docs` that a stranger wrote, with links to what is beside it.
+/// A folder `docs` with untrusted content: links to files outside of it.
 #[cfg(unix)]
 fn docs_with_links(corbie: &Corbie) -> std::path::PathBuf {
     use std::os::unix::fs::symlink;
@@ -242,9 +242,10 @@ fn docs_with_links(corbie: &Corbie) -> std::path::PathBuf {
 fn s11_a_symlink_in_an_imported_folder_does_not_reach_files_outside() {
     each(|corbie| {
         let docs = docs_with_links(corbie);
-        let named = corbie.folder().join("named");
-        let _ = std::os::unix::fs::symlink(&docs, &named);
-        for paths in [json!([docs]), json!([docs.join("**/*.txt")]), json!([named])] {
+        // The folders above may be links.
+        let above = corbie.folder().join("above");
+        let _ = std::os::unix::fs::symlink(corbie.folder(), &above);
+        for paths in [json!([docs]), json!([docs.join("**/*.txt")]), json!([above.join("docs")])] {
             let imported = waited(corbie, json!({ "paths": paths }));
             assert_eq!((&imported["files_total"], &imported["failed"]), (&json!(2), &json!(0)), "{imported}");
             assert_eq!(imported["skipped_by_kind"]["links that leave the folder"], 2, "{imported}");
@@ -293,12 +294,31 @@ fn s11_links_that_leave_a_folder_are_followed_for_local_callers_who_ask_for_it_a
     assert_eq!(imported["skipped"], 1, "the file without an extension: {imported}");
 }
 
-/// Who names a file by a link has named the file.
 #[cfg(unix)]
 #[test]
-fn s11_a_link_that_is_named_itself_is_followed() {
+fn s11_a_link_that_is_named_itself_is_skipped_and_counted() {
+    each(|corbie| {
+        let docs = docs_with_links(corbie);
+        // As a shell expands `docs/*`.
+        let expanded = ["birds.txt", "crows.txt", "more", "notes.txt"].map(|name| docs.join(name));
+        let imported = waited(corbie, json!({ "paths": expanded }));
+        assert_eq!((&imported["files_total"], &imported["failed"]), (&json!(1), &json!(0)), "{imported}");
+        assert_eq!(imported["skipped_by_kind"], json!({ "symbolic links": 3 }), "{imported}");
+        for only in ["notes.txt", "more", "more/", "more/**/*.txt"] {
+            let imported = waited(corbie, json!({ "paths": [docs.join(only)] }));
+            assert_eq!(counts(&imported), [1, 0, 0, 0, 1], "{imported}");
+            let file = &imported["files"][0];
+            assert_eq!(file["error"], "file_not_readable", "{file}");
+            let message = file["message"].as_str().unwrap();
+            assert!(message.contains("it is a symbolic link") && message.contains("--follow-links"), "{message}");
+        }
+        let found = corbie.search("quokkawombat").to_string();
+        assert!(!found.contains("secret") && !found.contains("diary"), "{found}");
+        std::fs::remove_dir_all(&docs).unwrap();
+    });
     let mut corbie = Corbie::start();
     let docs = docs_with_links(&corbie);
-    let imported = waited(&mut corbie, json!({ "paths": [docs.join("notes.txt")] }));
-    assert_eq!(counts(&imported), [1, 1, 0, 0, 0], "{imported}");
+    let follow = |path: &str| json!({ "paths": [docs.join(path)], "follow_links": true });
+    assert_eq!(counts(&waited(&mut corbie, follow("notes.txt"))), [1, 1, 0, 0, 0]);
+    assert_eq!(counts(&waited(&mut corbie, follow("more"))), [1, 1, 0, 0, 0]);
 }

@@ -107,21 +107,29 @@ fn s08_a_changed_pair_is_read_again_and_a_wrong_one_is_not_taken() {
 fn s08_a_wrong_pair_is_a_mistake_at_the_start_that_names_key_and_file() {
     let (identity, other) = (Identity::new(), Identity::new());
     for (chain, key, named, why) in [
-        (identity.chain.as_str(), other.key.as_str(), "server.tls.key: `server.key`", "the key of another certificate"),
-        ("", &identity.key, "server.tls.certificate: `server.pem`", "holds no certificate"),
-        (&identity.chain[..100], &identity.key, "server.tls.certificate: `server.pem`", "cannot be read"),
-        (&identity.chain, "nothing", "server.tls.key: `server.key`", "holds no private key"),
+        (
+            identity.chain.as_str(),
+            other.key.as_str(),
+            "server.tls.key: `{}/server.key`",
+            "the key of another certificate",
+        ),
+        ("", &identity.key, "server.tls.certificate: `{}/server.pem`", "holds no certificate"),
+        (&identity.chain[..100], &identity.key, "server.tls.certificate: `{}/server.pem`", "cannot be read"),
+        (&identity.chain, "nothing", "server.tls.key: `{}/server.key`", "holds no private key"),
     ] {
         let program = program();
         Identity { chain: chain.into(), key: key.into() }.write(program.folder());
+        let named = named.replace("{}", &program.folder().to_string_lossy());
         let ended = program.run("");
         assert_eq!(ended.code, Some(1), "{}", ended.err);
         let line = ended.err.lines().last().unwrap_or_default();
-        assert!(line.contains("corbie.yaml:1:") && line.contains(named) && line.contains(why), "{line}");
+        assert!(line.contains("corbie.yaml:1:") && line.contains(&named) && line.contains(why), "{line}");
         assert!(!ended.err.contains(identity.key.lines().nth(1).unwrap()), "a key was written to the log");
     }
-    let ended = program().run("");
-    assert!(ended.err.contains("server.tls.certificate: `server.pem` cannot be read"), "{}", ended.err);
+    let program = program();
+    let named = format!("server.tls.certificate: `{}/server.pem` cannot be read", program.folder().display());
+    let ended = program.run("");
+    assert!(ended.err.contains(&named), "{}", ended.err);
 }
 
 #[test]

@@ -147,9 +147,9 @@ fn nobody_gets_what_another_caller_was_answered() {
 
 #[test]
 fn an_answer_is_given_again_while_it_is_fresh() {
-    let keep = Duration::from_secs(2);
+    let ttl = Duration::from_secs(2);
     let upstream = Upstream::start();
-    let face = face(&upstream, json!({ "exact": true, "keep": "2s" }));
+    let face = face(&upstream, json!({ "exact": true, "ttl": "2s" }));
     let asked = question("openai/echo-small", "hello");
     let started = Instant::now();
     assert_eq!(found(&face.chat(&asked)), Some("miss"));
@@ -161,7 +161,7 @@ fn an_answer_is_given_again_while_it_is_fresh() {
             None
         }
     });
-    assert!(started.elapsed() >= keep && again > 0, "{:?}, {again} times", started.elapsed());
+    assert!(started.elapsed() >= ttl && again > 0, "{:?}, {again} times", started.elapsed());
     assert_eq!(upstream.asked("echo-small").len(), 2);
     assert_eq!(found(&face.chat(&asked)), Some("exact"), "the new answer is kept in its place");
 }

@@ -100,7 +100,7 @@ fn no_policy_lets_out_what_must_stay() {
         "cheap": { "enabled": false, "default_model": "google/echo-small" },
         "far": { "models": { "billing": "google/echo-small" }, "fallbacks": { "billing": ["google/echo-small"] } },
     });
-    let settings = settings(&upstream, json!({ "policies": policies, "stay": ["billing"] }));
+    let settings = settings(&upstream, json!({ "policies": policies, "restricted_categories": ["billing"] }));
     let mut face = Face::of(with_categories("serve --port 0", settings));
     for model in ["auto", "auto:cheap", "auto:far"] {
         let reply = face.chat(&question(model, INVOICE));
@@ -109,7 +109,7 @@ fn no_policy_lets_out_what_must_stay() {
     let reply = face.chat(&question("auto:cheap", PARCEL));
     assert_eq!(routed(&reply), ("google/echo-small".to_owned(), None, "default"), "others go where the policy says");
     assert_eq!(upstream.asked("echo-small").len(), 1);
-    assert!(face.server.logged("`router.stay`").contains("billing"), "the operator is told");
+    assert!(face.server.logged("`router.restricted_categories`").contains("billing"), "the operator is told");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn m98_calls_strangers_and_operators_are_kept_in_a_private_file() {
 fn m98_a_full_file_is_put_aside_and_one_that_others_moved_is_begun_anew() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("audit.jsonl");
-    let mut running = start(", max_bytes: 1KiB, keep: 2", folder.path());
+    let mut running = start(", max_bytes: 1KiB, max_rotated_files: 2", folder.path());
     let client = running.client();
     for _ in 0..20 {
         ask(&client, "list_categories", json!({}));

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{counted, number};
 use crate::cli::one_line;
-use crate::knowledge::LEAVING;
+use crate::knowledge::{LEAVING, NAMED_LINKS};
 
 /// File counts over all tasks of a command.
 #[derive(Debug, Default, PartialEq)]
@@ -55,9 +55,9 @@ impl Tally {
         format!("{}: {}{skipped}", counted(files, "file"), parts.collect::<Vec<_>>().join(", "))
     }
 
-    /// Whether symbolic links were skipped because they point outside of their folder.
+    /// Whether symbolic links were skipped.
     pub(super) fn skipped_links(&self) -> bool {
-        self.kinds.contains_key(LEAVING)
+        [LEAVING, NAMED_LINKS].iter().any(|kind| self.kinds.contains_key(*kind))
     }
 
     /// The skipped kinds, most frequent first.

@@ -59,7 +59,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 },
                 "follow_links": {
                     "type": "boolean",
-                    "description": "Also follow symbolic links that leave the named folders; refused over the network",
+                    "description": "Also follow symbolic links that leave the named folders or are named themselves; refused over the network",
                     "default": false,
                 },
                 "async": {

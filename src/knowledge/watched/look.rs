@@ -31,6 +31,8 @@ pub(super) struct Listing {
 pub(super) enum Unlisted {
     /// Its path resolves to this one, which differs from the initial one.
     Moved(PathBuf),
+    /// Its path is a symbolic link.
+    Link,
     Failed(Error),
 }
 
@@ -56,14 +58,17 @@ pub(super) struct File {
     pub(super) changed: Option<i64>,
 }
 
-/// Lists the files of a folder. `known` is the path to which the folder resolved initially: a symlink that has replaced
-/// it since is not followed (S-11).
+/// Lists the files of a folder. A symbolic link is not followed (S-11). `known` is the path to which the folder resolved initially: a symlink that has replaced
+/// a folder above it since is not followed either.
 pub(super) fn list(
     watch: &Watch,
     known: Option<&Path>,
     rules: &Rules,
     stop: &CancellationToken,
 ) -> Result<Listing, Unlisted> {
+    if folder::is_link(&watch.path) {
+        return Err(Unlisted::Link);
+    }
     let missing = |_| Error::FileNotFound(watch.path.display().to_string());
     let root = watch.path.canonicalize().map_err(missing)?;
     if known.is_some_and(|known| known != root) {

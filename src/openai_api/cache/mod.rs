@@ -122,7 +122,7 @@ impl Cache {
 
     fn get(&self, key: &Key) -> Option<Arc<Kept>> {
         let kept = self.0.kept.get(key)?;
-        if kept.at.elapsed() > self.0.settings.keep.get() {
+        if kept.at.elapsed() > self.0.settings.ttl.get() {
             self.0.kept.remove(key);
             return None;
         }

@@ -64,6 +64,6 @@ fn capabilities(told: &Value) -> Capabilities {
         tools: None,
         reasoning: thinks,
         structured_output: supported(&told["structured_outputs"]),
-        refuses: refuses.collect::<BTreeMap<_, _>>(),
+        unsupported_parameters: refuses.collect::<BTreeMap<_, _>>(),
     }
 }

@@ -13,7 +13,7 @@ use crate::providers::chat::Protocol;
 
 const MODELS: &str = include_str!("models.yaml");
 
-/// The file as it is written.
+/// Content of the file.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -22,13 +22,13 @@ struct File {
     google: Vec<Entry>,
 }
 
-/// Models of which the same is known.
+/// Models with the same capabilities.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Entry {
     models: Vec<String>,
     #[serde(default)]
-    refuses: Vec<Parameter>,
+    unsupported_parameters: Vec<Parameter>,
     images: Option<bool>,
     tools: Option<bool>,
     reasoning: Option<bool>,
@@ -62,9 +62,17 @@ fn read() -> Result<File, ConfigError> {
 fn models(file: File) -> [Models; 3] {
     [file.openai, file.anthropic, file.google].map(|entries| {
         let known = |entry: Entry| {
-            let Entry { models, refuses, images, tools, reasoning, structured_output, context, output } = entry;
-            let told =
-                Overrides { refuses: Some(refuses), context, output, images, tools, reasoning, structured_output };
+            let Entry { models, unsupported_parameters, images, tools, reasoning, structured_output, context, output } =
+                entry;
+            let told = Overrides {
+                unsupported_parameters: Some(unsupported_parameters),
+                context,
+                output,
+                images,
+                tools,
+                reasoning,
+                structured_output,
+            };
             models.into_iter().map(move |model| (model, merge(Known::default(), None, Some(&told))))
         };
         entries.into_iter().flat_map(known).collect()
@@ -103,11 +111,19 @@ mod tests {
         let file = read().unwrap();
         for entries in [file.openai, file.anthropic, file.google] {
             let mut seen = HashSet::new();
-            for Entry { models, refuses, reasoning, .. } in entries {
+            for Entry { models, unsupported_parameters, reasoning, .. } in entries {
                 assert!(!models.is_empty());
-                assert_eq!(refuses.iter().collect::<BTreeSet<_>>().len(), refuses.len(), "{models:?}");
+                assert_eq!(
+                    unsupported_parameters.iter().collect::<BTreeSet<_>>().len(),
+                    unsupported_parameters.len(),
+                    "{models:?}"
+                );
                 // A model without reasoning must refuse reasoning parameters, and a reasoning model must not.
-                assert_eq!(reasoning == Some(false), refuses.contains(&Parameter::Reasoning), "{models:?}");
+                assert_eq!(
+                    reasoning == Some(false),
+                    unsupported_parameters.contains(&Parameter::Reasoning),
+                    "{models:?}"
+                );
                 for model in models {
                     assert!(seen.insert(model.clone()), "{model} twice");
                 }

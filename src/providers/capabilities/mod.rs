@@ -34,7 +34,7 @@ pub struct Capabilities {
     pub structured_output: Option<bool>,
     /// Whether the model rejects a parameter. Parameters not listed here are unknown and are sent.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub refuses: BTreeMap<Parameter, bool>,
+    pub unsupported_parameters: BTreeMap<Parameter, bool>,
 }
 
 /// All known properties of a model.
@@ -87,9 +87,9 @@ pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>
             reasoning: operator.reasoning.or(capabilities.reasoning),
             structured_output: operator.structured_output.or(capabilities.structured_output),
             // The operator's list is exhaustive: an empty list means that no parameter is refused.
-            refuses: match &operator.refuses {
+            unsupported_parameters: match &operator.unsupported_parameters {
                 Some(refused) => refused.iter().map(|parameter| (*parameter, true)).collect(),
-                None => capabilities.refuses,
+                None => capabilities.unsupported_parameters,
             },
         },
     }
@@ -98,7 +98,7 @@ pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>
 impl Known {
     /// The parameters to leave out of a request.
     pub fn refuses(&self) -> Refuses {
-        let refused = self.capabilities.refuses.iter().filter(|(_, refused)| **refused);
+        let refused = self.capabilities.unsupported_parameters.iter().filter(|(_, refused)| **refused);
         refused.map(|(parameter, _)| *parameter).collect()
     }
 
@@ -113,14 +113,18 @@ impl Known {
                 tools: ours.tools.or(theirs.tools),
                 reasoning: ours.reasoning.or(theirs.reasoning),
                 structured_output: ours.structured_output.or(theirs.structured_output),
-                refuses: theirs.refuses.into_iter().chain(ours.refuses).collect(),
+                unsupported_parameters: theirs
+                    .unsupported_parameters
+                    .into_iter()
+                    .chain(ours.unsupported_parameters)
+                    .collect(),
             },
         }
     }
 }
 
 impl Capabilities {
-    /// Whether no capability is known.
+    /// Whether all capabilities are unknown.
     pub fn is_empty(&self) -> bool {
         *self == Capabilities::default()
     }
@@ -131,7 +135,13 @@ mod tests {
     use super::*;
 
     fn refused(known: &Known) -> Vec<Parameter> {
-        known.capabilities.refuses.iter().filter(|(_, refused)| **refused).map(|(parameter, _)| *parameter).collect()
+        known
+            .capabilities
+            .unsupported_parameters
+            .iter()
+            .filter(|(_, refused)| **refused)
+            .map(|(parameter, _)| *parameter)
+            .collect()
     }
 
     fn live() -> ModelInfo {
@@ -140,7 +150,7 @@ mod tests {
             context: Some(2_000_000),
             capabilities: Capabilities {
                 images: Some(false),
-                refuses: [(Parameter::ForcedTool, false), (Parameter::Stop, true)].into(),
+                unsupported_parameters: [(Parameter::ForcedTool, false), (Parameter::Stop, true)].into(),
                 ..Capabilities::default()
             },
             ..ModelInfo::default()
@@ -172,7 +182,7 @@ mod tests {
     #[test]
     fn the_operator_goes_before_both() {
         let operator: Overrides =
-            serde_json::from_str(r#"{"refuses": ["seed"], "context": 1000, "images": true}"#).unwrap();
+            serde_json::from_str(r#"{"unsupported_parameters": ["seed"], "context": 1000, "images": true}"#).unwrap();
         let known = merge(of(Protocol::Anthropic, "claude-opus-5-5"), Some(&live()), Some(&operator));
         assert_eq!(refused(&known), [Parameter::Seed]);
         assert_eq!((known.context, known.output), (Some(1000), Some(128_000)));
@@ -187,6 +197,6 @@ mod tests {
             assert_eq!(merge(of_file(), None, Some(&operator)).refuses().temperature, expected);
         };
         check("{}", true);
-        check(r#"{"refuses": []}"#, false);
+        check(r#"{"unsupported_parameters": []}"#, false);
     }
 }

@@ -5,32 +5,32 @@ use serde::{Deserialize, Serialize};
 
 use super::Parameter;
 
-/// What is known of a model better than corbie or its provider's list knows it.
+/// Overrides of the capabilities known to corbie or reported by the provider.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Overrides {
-    /// What the model refuses: such parameters are left out of requests. The list replaces what is known otherwise;
-    /// an empty one sends everything.
+    /// Parameters that the model rejects; they are omitted from requests. The list replaces the known one; an empty
+    /// list sends all parameters.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub refuses: Option<Vec<Parameter>>,
-    /// How many tokens it reads.
+    pub unsupported_parameters: Option<Vec<Parameter>>,
+    /// Maximum number of input tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub context: Option<u64>,
-    /// How many tokens it writes at most.
+    /// Maximum number of output tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub output: Option<u64>,
-    /// Whether it sees pictures.
+    /// Supports images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<bool>,
-    /// Whether it asks for tools.
+    /// Supports tools.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<bool>,
-    /// Whether it can think before it answers.
+    /// Supports reasoning.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<bool>,
-    /// Whether it can be held to a JSON Schema.
+    /// Supports structured output with a JSON Schema.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured_output: Option<bool>,
 }

@@ -3,41 +3,41 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Something that some models refuse.
+/// A parameter, or use of a parameter, that some models reject.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Parameter {
-    /// How much chance there is in the answer.
+    /// Sampling temperature.
     Temperature,
-    /// `top_p`, and `top_k` where there is one.
+    /// `top_p`, and `top_k` if the API has it.
     TopP,
-    /// Words to stop at.
+    /// Stop sequences.
     Stop,
-    /// The same answer again.
+    /// Seed for reproducible sampling.
     Seed,
-    /// `max_tokens` under its old name: `max_completion_tokens` is sent instead.
-    OldMaxTokens,
-    /// `temperature` and `top_p` in a request that asks for thinking.
+    /// `max_tokens`, the older name of the limit; `max_completion_tokens` is sent instead.
+    MaxTokens,
+    /// `temperature` and `top_p` in a request with reasoning.
     SamplingWhileReasoning,
-    /// `temperature` and `top_p` in a request that does not turn thinking off: the model thinks unasked.
+    /// `temperature` and `top_p` in a request that does not disable reasoning: the model reasons by default.
     SamplingUnlessReasoningOff,
-    /// Any word about thinking.
+    /// All reasoning parameters.
     Reasoning,
-    /// Not to think.
+    /// Disabling reasoning.
     ReasoningOff,
-    /// To think between tools only, which is the least that some of Anthropic's models do.
+    /// Reasoning only between tool calls, the minimum of some Anthropic models.
     ReasoningBetweenTools,
-    /// To think as much as the model finds right.
+    /// Adaptive reasoning: the model decides how much to reason.
     ReasoningAdaptive,
-    /// How hard to think, as a word.
+    /// Reasoning effort as a word.
     ReasoningEffort,
-    /// The highest effort: the next one is sent instead.
+    /// The highest effort; the next lower one is sent instead.
     ReasoningMax,
-    /// How much to think, in tokens.
+    /// Reasoning budget in tokens.
     ReasoningBudget,
-    /// To think in a request with tools.
+    /// Reasoning in a request with tools.
     ReasoningWithTools,
-    /// That a tool must be called.
+    /// A tool choice that requires a tool call.
     ForcedTool,
 }
 
@@ -80,7 +80,7 @@ impl Refuses {
             Parameter::TopP => &mut self.top_p,
             Parameter::Stop => &mut self.stop,
             Parameter::Seed => &mut self.seed,
-            Parameter::OldMaxTokens => &mut self.old_max_tokens,
+            Parameter::MaxTokens => &mut self.old_max_tokens,
             Parameter::SamplingWhileReasoning => &mut self.sampling_while_reasoning,
             Parameter::SamplingUnlessReasoningOff => &mut self.sampling_unless_reasoning_off,
             Parameter::Reasoning => &mut self.reasoning,

@@ -37,7 +37,10 @@ fn model(model: &Object) -> Option<ModelInfo> {
         capabilities: Capabilities {
             reasoning: thinks,
             // A model without reasoning rejects every reasoning parameter.
-            refuses: thinks.map(|thinks| (Parameter::Reasoning, !thinks)).into_iter().collect::<BTreeMap<_, _>>(),
+            unsupported_parameters: thinks
+                .map(|thinks| (Parameter::Reasoning, !thinks))
+                .into_iter()
+                .collect::<BTreeMap<_, _>>(),
             ..Capabilities::default()
         },
     })

@@ -25,10 +25,10 @@ impl Router {
 
     /// Classifies the prompt if the settings require it, within half of the remaining time.
     ///
-    /// A policy without classification still honours `stay`: its prompts are classified, and the result is dropped
-    /// unless the category must stay.
+    /// A policy without classification still honours `restricted_categories`: its prompts are classified, and the result
+    /// is dropped unless the category must stay.
     async fn look(&self, prompt: &str, wish: Wish<'_>, deadline: Instant) -> Option<Looked> {
-        let (enabled, stay) = (wish.settings.enabled, &wish.settings.stay);
+        let (enabled, stay) = (wish.settings.enabled, &wish.settings.restricted_categories);
         let guards = self.0.settings.enabled && !stay.is_empty();
         if wish.model.is_some() || !(enabled || guards) {
             return None;

@@ -122,7 +122,7 @@ pub(super) fn kind(schema: &Value) -> String {
         return choices.join(", ");
     }
     let words = match schema["format"].as_str() {
-        Some("timeout" | "period") => "duration such as `30s` or `5m`, or seconds".into(),
+        Some("timeout" | "non-negative-duration") => "duration such as `30s` or `5m`, or seconds".into(),
         Some("byte-size") => "size such as `64MiB`, or bytes".into(),
         Some("token" | "header-value") => "text, kept secret".into(),
         Some("http-url" | "server-identifier" | "origin") => "URL".into(),

@@ -34,16 +34,16 @@ const LOOKS_AFTERWARDS: usize = 3;
 
 #[derive(Debug, Args)]
 pub(crate) struct Options {
-    /// How many clients come at once
+    /// Number of concurrent clients
     #[arg(long, default_value_t = 1000)]
     clients: usize,
-    /// For how long
+    /// Duration in seconds
     #[arg(long, default_value_t = 15)]
     seconds: u64,
-    /// How many times the rate that is sustained
+    /// Load as a multiple of the sustainable rate
     #[arg(long, default_value_t = 2.0)]
     times: f64,
-    /// The same seed asks the same questions
+    /// Seed of the random generator; the same seed sends the same requests
     #[arg(long, default_value_t = 1)]
     seed: u64,
 }
@@ -60,7 +60,7 @@ const LONG: u64 = 15;
 /// The default limits, and limits that force most calls to be rejected.
 const LIMITS: [(&str, &str); 2] = [
     ("usual limits", ""),
-    ("narrow limits", "max_running: 32, max_running_per_caller: 32, max_waiting: 64, max_wait: 1s"),
+    ("narrow limits", "max_concurrent: 32, max_concurrent_per_caller: 32, max_queued: 64, max_queue_wait: 1s"),
 ];
 
 pub(crate) fn run(options: &Options, binaries: &Binaries) -> Result<Ended, String> {

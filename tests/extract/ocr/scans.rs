@@ -108,7 +108,8 @@ fn n11_a_scanned_page_takes_ten_seconds_of_a_processor_at_most() {
     let text = TYPED.join(" ").repeat(10);
     let end = page.text(SERIF, 33.0, 150.0, 1500.0, 150.0, &text);
     assert!(end < 2300.0, "{end}");
-    let files = Files::of([("page.jpg", &jpeg(&page) as &[u8])]).with("cpu", "1s").with_ocr("page_timeout", "8s");
+    let files =
+        Files::of([("page.jpg", &jpeg(&page) as &[u8])]).with("max_cpu_time", "1s").with_ocr("page_timeout", "8s");
     let read = files.json("page.jpg");
     assert!(word_f1(&text, texts(&read)[0]) > 0.985, "{read}");
 }

@@ -118,9 +118,17 @@ fn what_it_starts_ends_with_it() {
 }
 
 #[test]
-fn it_is_found_beside_the_documents_too() {
+fn a_relative_path_starts_from_the_folder_of_the_settings_and_not_from_the_working_folder() {
     let files = files(&[On::Scan(SAYS)]).variable("PATH", "/usr/bin:/bin");
-    stand_in(files.folder(), r"printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'");
-    let read = files.with_ocr("tesseract", "./tesseract").json("scan.pdf");
+    let script = r"printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'";
+    stand_in(files.folder(), script);
+    let settings = files.folder().join("settings");
+    fs::create_dir(&settings).unwrap();
+    fs::write(settings.join("corbie.yaml"), "ocr: {tesseract: ./tesseract}\n").unwrap();
+    let named = settings.join("corbie.yaml");
+    let files = files.variable("CORBIE_CONFIG", named.to_str().unwrap());
+    assert_eq!(files.json("scan.pdf")["error"], "ocr_failed", "the one in the working folder is not run");
+    stand_in(&settings, script);
+    let read = files.json("scan.pdf");
     assert_eq!(texts(&read), ["words"], "{read}");
 }

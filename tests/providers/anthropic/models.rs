@@ -17,7 +17,7 @@ fn p05_models_come_in_pages_with_what_they_can_do_and_without_retired_ones() {
                 "id": "claude-opus-5-5", "name": "Claude Opus 5.5", "context": 1000000, "output": 128000,
                 "capabilities": {
                     "images": true, "reasoning": true, "structured_output": true,
-                    "refuses": {
+                    "unsupported_parameters": {
                         "reasoning": false, "reasoning_off": true, "reasoning_between_tools": true,
                         "reasoning_adaptive": false, "reasoning_effort": false, "reasoning_max": false, "reasoning_budget": true,
                     },

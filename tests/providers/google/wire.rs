@@ -74,7 +74,7 @@ fn models_come_in_pages_without_their_prefix_and_only_those_that_answer() {
     let expected = json!([
         {
             "id": "gemini-3-flash-preview", "name": "Gemini 3 Flash", "context": 1048576, "output": 65536,
-            "capabilities": {"reasoning": true, "refuses": {"reasoning": false}},
+            "capabilities": {"reasoning": true, "unsupported_parameters": {"reasoning": false}},
         },
         {"id": "tunedModels/mine"},
     ]);
