@@ -1,12 +1,11 @@
 //! Masks the secret parts of a value as a file has it, and leaves the rest visible.
 //!
 //! A person who approves a file must see where data goes and which variables leave the machine: the host of a URL, the
-//! name of a header and of a parameter, and every `${VAR}`. Only the text of a secret is replaced.
-
-use std::borrow::Cow;
-use std::ops::Range;
+//! name of a header and of a parameter, and every `${VAR}`. Only the text of a secret is replaced, and only where the parser
+//! that connects finds it. A URL with references, whose host is known only once they are expanded, is shown as written.
 
 use serde_json::Value;
+use url::Url;
 
 use super::schema;
 use super::tree::{Data, Node};
@@ -23,9 +22,11 @@ enum Sensitivity {
 const MASK: &str = "***";
 /// Words at the start of a header value that name the kind of secret after them.
 const AUTHENTICATION_SCHEMES: [&str; 5] = ["Bearer ", "Basic ", "Token ", "Digest ", "ApiKey "];
-const WEB_SCHEMES: [&str; 4] = ["http", "https", "ws", "wss"];
+const POSTGRES_SCHEMES: [&str; 2] = ["postgres://", "postgresql://"];
 /// A query parameter whose name contains one of these has a secret value.
 const SECRET_PARAMETERS: [&str; 8] = ["key", "token", "secret", "pass", "pwd", "auth", "sig", "cred"];
+/// Text with one of these may name a host.
+const URL_CHARACTERS: [char; 6] = ['@', '/', '\\', '?', '#', ':'];
 
 /// The value without its secrets, on one line. A value without a schema is no setting, so all of its texts count as
 /// secret.
@@ -55,23 +56,31 @@ fn masked_json(value: &Node, schema: Option<&Value>) -> Value {
 }
 
 fn masked_text(text: &str, sensitivity: Sensitivity) -> String {
-    if let Some(url) = masked_url(text) {
-        return url.into_owned();
+    if text.contains('$') {
+        return match sensitivity {
+            Sensitivity::Secret if !text.contains("//") && !text.contains('\\') => masked_secret(text),
+            _ => text.to_owned(),
+        };
     }
-    match sensitivity {
-        Sensitivity::Plain => text.to_owned(),
-        Sensitivity::Secret => {
-            let scheme = AUTHENTICATION_SCHEMES
-                .iter()
-                .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
-            let (scheme, secret) = text.split_at(scheme.map_or(0, |scheme| scheme.len()));
-            format!("{scheme}{}", masked_secret(secret))
-        }
+    match (masked_url(text), sensitivity) {
+        (Some(url), _) => url,
+        (None, Sensitivity::Plain) => text.to_owned(),
+        (None, Sensitivity::Secret) => masked_secret(text),
     }
 }
 
-/// Replaces everything but references to variables: `${VAR}` stays, and of `${VAR:-default}` the name.
+/// Replaces everything but the kind of secret and references to variables.
 fn masked_secret(text: &str) -> String {
+    let scheme = AUTHENTICATION_SCHEMES
+        .iter()
+        .find(|scheme| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme)));
+    let (scheme, secret) = text.split_at(scheme.map_or(0, |scheme| scheme.len()));
+    format!("{scheme}{}", masked_literals(secret))
+}
+
+/// Replaces everything but references to variables: `${VAR}` stays, and of `${VAR:-default}` the name. A default that may
+/// name a host stays as well.
+fn masked_literals(text: &str) -> String {
     let mut shown = String::new();
     let mask = |shown: &mut String, literal: &str| {
         if !literal.is_empty() && !shown.ends_with(MASK) {
@@ -91,8 +100,10 @@ fn masked_secret(text: &str) -> String {
         };
         mask(&mut shown, before);
         match inside.split_once(":-") {
-            Some((name, _)) => shown.push_str(&format!("${{{name}:-{MASK}}}")),
-            None => shown.push_str(&format!("${{{inside}}}")),
+            Some((name, default)) if !default.contains(URL_CHARACTERS) => {
+                shown.push_str(&format!("${{{name}:-{MASK}}}"));
+            }
+            _ => shown.push_str(&format!("${{{inside}}}")),
         }
         rest = after;
     }
@@ -100,123 +111,97 @@ fn masked_secret(text: &str) -> String {
     shown
 }
 
-/// A URL with its password and the values of secret parameters masked; none where the text is no URL.
-fn masked_url(text: &str) -> Option<Cow<'_, str>> {
-    let url = Url::split(text)?;
-    let secrets: Vec<Range<usize>> = url.password.into_iter().chain(url.secret_values).collect();
-    if secrets.is_empty() {
-        return Some(text.into());
-    }
-    let mut shown = String::new();
-    let mut end = 0;
-    for secret in secrets {
-        shown.push_str(&text[end..secret.start]);
-        shown.push_str(&masked_secret(&text[secret.clone()]));
-        end = secret.end;
-    }
-    shown.push_str(&text[end..]);
-    Some(shown.into())
-}
-
-/// The secret parts of a URL, as ranges of its text. References to variables are not expanded, so a parser of URLs would
-/// refuse it.
-///
-/// The host must be found where the receiver finds it, or a hostile file could show one host and mean another. For the
-/// web, `\` is `/`, any number of slashes begins the authority, and the last `@` in the authority ends the password. The
-/// driver of PostgreSQL takes the first `@` of all.
-struct Url {
-    password: Option<Range<usize>>,
-    secret_values: Vec<Range<usize>>,
-}
-
-impl Url {
-    fn split(text: &str) -> Option<Url> {
-        let (scheme, after) = text.trim_start().split_once(':')?;
-        let is_web = WEB_SCHEMES.iter().any(|web| web.eq_ignore_ascii_case(scheme));
-        let rest = match is_web {
-            true => after.trim_start_matches(['/', '\\']),
-            false => after.strip_prefix("//").filter(|_| is_scheme(scheme))?,
+/// A URL with its password and the values of secret parameters masked; none where the text is no URL. The host is where
+/// the parser that connects finds it: that of the `url` crate for the web, and for PostgreSQL after the first `@`.
+fn masked_url(text: &str) -> Option<String> {
+    if let Some(scheme) = POSTGRES_SCHEMES.iter().find(|scheme| text.starts_with(**scheme)) {
+        let rest = &text[scheme.len()..];
+        let (user, rest) = match rest.split_once('@') {
+            Some((user, rest)) => (Some(user), rest),
+            None => (None, rest),
         };
-        let start = text.len() - rest.len();
-        let at_sign = match is_web {
-            true => rest[..end_of(rest, &['/', '\\', '?', '#'])].rfind('@'),
-            false => rest.find('@'),
-        };
-        let password = at_sign.and_then(|at| {
-            let colon = rest[..at].find(':')?;
-            Some(start + colon + 1..start + at)
+        let user = user.map(|user| match user.split_once(':') {
+            Some((name, _)) => format!("{name}:{MASK}@"),
+            None => format!("{user}@"),
         });
-        let after_password = password.as_ref().map_or(start, |password| password.end);
-        let query = text[after_password..].find('?').map(|query| after_password + query + 1);
-        Some(Url { password, secret_values: query.map(|query| secret_values(text, query)).unwrap_or_default() })
+        let parameters = rest.split_once('?');
+        let query = parameters.map(|(_, query)| format!("?{}", masked_query(query)));
+        let place = parameters.map_or(rest, |(place, _)| place);
+        return Some(format!("{scheme}{}{place}{}", user.unwrap_or_default(), query.unwrap_or_default()));
     }
+    let mut url = Url::parse(text).ok().filter(Url::has_host)?;
+    let query = url.query().map(masked_query);
+    if url.password().is_none() && query.as_deref() == url.query() {
+        return Some(text.to_owned());
+    }
+    if url.password().is_some() {
+        url.set_password(Some(MASK)).ok()?;
+    }
+    url.set_query(query.as_deref());
+    Some(url.into())
 }
 
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|first: char| first.is_ascii_alphabetic())
-        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || "+-.".contains(letter))
+/// A query string without the values of parameters whose names look secret.
+fn masked_query(query: &str) -> String {
+    let parameters = query.split('&').map(|parameter| match parameter.split_once('=') {
+        Some((name, _)) if is_secret_name(name) => format!("{name}={MASK}"),
+        _ => parameter.to_owned(),
+    });
+    parameters.collect::<Vec<_>>().join("&")
 }
 
-/// The values of parameters from `start` on whose names look as if they were secret.
-fn secret_values(text: &str, start: usize) -> Vec<Range<usize>> {
-    let mut values = Vec::new();
-    let mut at = start;
-    for parameter in text[start..].split('&') {
-        if let Some((name, value)) = parameter.split_once('=') {
-            let name = name.to_ascii_lowercase();
-            if SECRET_PARAMETERS.iter().any(|secret| name.contains(secret)) {
-                let begin = at + parameter.len() - value.len();
-                values.push(begin..begin + end_of(value, &['#']));
-            }
-        }
-        at += parameter.len() + 1;
-    }
-    values
-}
-
-/// Where the first of these letters stands outside of a reference such as `${HOST:-example.org/v1}`.
-fn end_of(text: &str, letters: &[char]) -> usize {
-    let mut in_reference = false;
-    for (at, letter) in text.char_indices() {
-        match letter {
-            '$' if text[at..].starts_with("${") => in_reference = true,
-            '}' => in_reference = false,
-            letter if !in_reference && letters.contains(&letter) => return at,
-            _ => {}
-        }
-    }
-    text.len()
+fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_PARAMETERS.iter().any(|secret| name.contains(secret))
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    fn plain(text: &str) -> String {
+        masked_text(text, Sensitivity::Plain)
+    }
 
     #[test]
     fn x46_a_url_shows_its_host_and_hides_its_password() {
         for (written, shown) in [
             ("https://evil.example/v1", "https://evil.example/v1"),
             ("https://user:hunter2@evil.example/v1", "https://user:***@evil.example/v1"),
-            ("https://user:a:b@c@evil.example", "https://user:***@evil.example"),
+            ("https://user:a:b@c@evil.example/", "https://user:***@evil.example/"),
             ("postgres://corbie:hunter2@db.example:5432/notes", "postgres://corbie:***@db.example:5432/notes"),
-            ("http://u:${AWS_SECRET_ACCESS_KEY}@evil.example", "http://u:${AWS_SECRET_ACCESS_KEY}@evil.example"),
-            ("http://u:x${KEY}y@evil.example", "http://u:***${KEY}***@evil.example"),
-            ("http://u:${KEY:-hunter2}@evil.example", "http://u:${KEY:-***}@evil.example"),
             // A name without a password is no secret.
             ("http://user@evil.example", "http://user@evil.example"),
-            // Neither a port nor a path hides a host.
-            ("https://evil.example:80\\:x@good.example/", "https://evil.example:80\\:x@good.example/"),
-            ("https://evil.example:80/:x@good.example/", "https://evil.example:80/:x@good.example/"),
-            ("https:\\\\evil.example:80/x@good.example", "https:\\\\evil.example:80/x@good.example"),
-            ("https:u:hunter2@evil.example", "https:u:***@evil.example"),
+            // The display has the host that the parser finds.
+            ("https:\\\\u:hunter2@evil.example:80/x@good.example", "https://u:***@evil.example:80/x@good.example"),
+            ("https:u:hunter2@evil.example", "https://u:***@evil.example/"),
             (
                 "postgres://u:p/w?d@evil.example/notes?x=@good.example",
                 "postgres://u:***@evil.example/notes?x=@good.example",
             ),
         ] {
-            assert_eq!(masked_text(written, Sensitivity::Plain), shown);
+            assert_eq!(plain(written), shown);
             assert_eq!(masked_text(written, Sensitivity::Secret), shown);
         }
+    }
+
+    /// An escape, a default and a user name with a `?` once hid the real host.
+    #[test]
+    fn x46_a_url_whose_host_depends_on_references_is_shown_as_written() {
+        for written in [
+            "http://u:${AWS_SECRET_ACCESS_KEY}@evil.example",
+            "http://u:$${@evil.example/}@api.example/v1",
+            "http://u:${NONE:-p@evil.example/}@api.example/v1",
+            "${NONE:-postgres://evil.example/notes}",
+            "\\\\${HOST}",
+        ] {
+            assert_eq!(plain(written), written);
+            assert_eq!(masked_text(written, Sensitivity::Secret), written);
+        }
+        let written = "postgres://db.example?password=x@evil.example:5432/notes?sslmode=disable";
+        assert_eq!(masked_text(written, Sensitivity::Secret), written);
     }
 
     #[test]
@@ -224,10 +209,9 @@ mod tests {
         for (written, shown) in [
             ("https://a.example/?api_key=hunter2&page=2", "https://a.example/?api_key=***&page=2"),
             ("https://a.example/?page=2&X-Amz-Signature=1f#top", "https://a.example/?page=2&X-Amz-Signature=***#top"),
-            ("https://a.example?to=${HOME}&TOKEN=${KEY}", "https://a.example?to=${HOME}&TOKEN=${KEY}"),
             ("postgres://db.example/notes?password=hunter2", "postgres://db.example/notes?password=***"),
         ] {
-            assert_eq!(masked_text(written, Sensitivity::Plain), shown);
+            assert_eq!(plain(written), shown);
         }
     }
 
@@ -239,12 +223,21 @@ mod tests {
             ("bearer ${AWS_SECRET_ACCESS_KEY}", "bearer ${AWS_SECRET_ACCESS_KEY}"),
             ("${A}${B}", "${A}${B}"),
             ("hunter2 ${A:-hunter3}", "***${A:-***}"),
+            ("${A:-evil.example:80}", "${A:-evil.example:80}"),
             ("$${A}", "***"),
             ("${open", "***"),
             ("", ""),
         ] {
             assert_eq!(masked_text(written, Sensitivity::Secret), shown, "{written}");
-            assert_eq!(masked_text(written, Sensitivity::Plain), written);
+            assert_eq!(plain(written), written);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn x46_the_shown_url_has_the_host_of_the_written_one(text in "(http|https|ws)(:|://|:/|:\\\\)[a-c:@/?#.=&\\\\\\[\\]$%]{0,24}") {
+            let host = |text: &str| Url::parse(text).ok().map(|url| (url.host_str().map(str::to_owned), url.port()));
+            prop_assert_eq!(host(&plain(&text)), host(&text));
         }
     }
 }

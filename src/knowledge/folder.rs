@@ -1,9 +1,10 @@
 //! Expands folders and glob patterns to files (K-43).
 //!
 //! A symbolic link is followed only if its target is inside the named folder and not hidden (S-11): the author of a
-//! repository or an archive must not select other files of the user who imports it. A named path that
-//! is itself a link is skipped; the folders above it may be links. Each folder is entered once, so link cycles end. Hidden files and files of other formats are
-//! skipped. The numbers of files and of directory entries are bounded, and cancelling an import ends the walk.
+//! repository or an archive must not select other files of the user who imports it. A named path that is itself a link is
+//! skipped; the folders above it may be links. Each folder is entered once, so link cycles end, and links are followed after
+//! all real folders, so a link does not hide the name of its target from a pattern. Hidden files and files of other formats
+//! are skipped. The numbers of files and of directory entries are bounded, and cancelling an import ends the walk.
 
 use std::collections::HashSet;
 use std::fs;
@@ -129,6 +130,8 @@ struct Walk<'w> {
     within: Option<Arc<Path>>,
     /// Folders entered for the current path, with links resolved.
     entered: HashSet<PathBuf>,
+    /// Links to folders that are followed after the real folders, with their depths.
+    links: Vec<(PathBuf, usize)>,
     /// Folders whose skipped files were counted, with links resolved. Two paths may lead to the same folder.
     counted: HashSet<PathBuf>,
     /// Whether any file matches the pattern.
@@ -148,6 +151,7 @@ impl<'w> Walk<'w> {
             names: 0,
             within: None,
             entered: HashSet::new(),
+            links: Vec::new(),
             counted: HashSet::new(),
             fits: false,
             named_links: Vec::new(),
@@ -160,6 +164,7 @@ impl<'w> Walk<'w> {
     fn take(&mut self, path: &str) -> Result<(), Error> {
         let before = self.found.files.len();
         self.entered.clear();
+        self.links.clear();
         self.within = None;
         let taken = self.take_all(path);
         match taken {
@@ -174,7 +179,7 @@ impl<'w> Walk<'w> {
         // Checked before any access, so that a caller cannot probe for files outside of the allowed folders.
         match self.rules.follow(whole) {
             Ok(_) if self.skips_link(whole) => Ok(()),
-            Ok(followed) if followed.is_dir() => self.enter(whole, None, 0),
+            Ok(followed) if followed.is_dir() => self.walk(whole, None),
             Err(_) if path.contains(WILD) => {
                 let (base, matcher) = matcher(path)?;
                 if self.rules.follow(&base).is_ok() && self.skips_link(&base) {
@@ -182,7 +187,7 @@ impl<'w> Walk<'w> {
                 }
                 self.fits = false;
                 let recursive = std::mem::replace(&mut self.options.recursive, true);
-                let entered = self.enter(&base, Some(&matcher), 0);
+                let entered = self.walk(&base, Some(&matcher));
                 self.options.recursive = recursive;
                 entered?;
                 // Without an error, a mistyped pattern would look successful.
@@ -208,6 +213,15 @@ impl<'w> Walk<'w> {
             self.named_links.push(path.to_owned());
         }
         skips
+    }
+
+    /// Enters a folder, and then the folders that links in it lead to.
+    fn walk(&mut self, folder: &Path, matcher: Option<&GlobMatcher>) -> Result<(), Error> {
+        self.enter(folder, matcher, 0)?;
+        while let Some((link, depth)) = self.links.pop() {
+            self.enter(&link, matcher, depth)?;
+        }
+        Ok(())
     }
 
     fn enter(&mut self, folder: &Path, matcher: Option<&GlobMatcher>, depth: usize) -> Result<(), Error> {
@@ -247,6 +261,7 @@ impl<'w> Walk<'w> {
             };
             let path = folder.join(&name);
             let path = path.strip_prefix(".").map(Path::to_owned).unwrap_or(path);
+            let is_link = kind == EntryKind::Link;
             let (kind, leaves) = match kind {
                 EntryKind::Link => match self.resolve(&path) {
                     Some(resolved) => resolved,
@@ -269,12 +284,14 @@ impl<'w> Walk<'w> {
                     self.found.skipped.leave_folder();
                 }
             } else if kind == EntryKind::Folder && self.options.recursive {
-                if depth < self.most.depth {
-                    self.enter(&path, matcher, depth + 1)?;
-                } else {
+                if depth >= self.most.depth {
                     let reason = "it lies too deep in other folders; import it by itself".to_owned();
                     let error = Error::FileNotReadable { path: path.display().to_string(), reason };
                     self.found.failed.push((path, error));
+                } else if is_link {
+                    self.links.push((path, depth + 1));
+                } else {
+                    self.enter(&path, matcher, depth + 1)?;
                 }
             } else if kind == EntryKind::File && matcher.is_none_or(|matcher| matcher.is_match(&path)) {
                 self.fits = true;
@@ -409,6 +426,21 @@ mod tests {
         assert_eq!((walk.found.files.len(), walk.found.failed[0].1.code()), (2, "file_not_readable"));
     }
 
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_link_to_a_folder_beside_it_hides_no_file_from_a_pattern() {
+        let (place, cancel) = (place(), CancellationToken::new());
+        for link in ["1", "aa", "inmost", "zz"] {
+            std::os::unix::fs::symlink("inner", place.path().join(link)).unwrap();
+        }
+        let rules = Rules::new(&[], 1 << 20);
+        for (pattern, count) in [("in*/*.txt", 1), ("{a.txt,inner/*.txt}", 2), ("**/*.txt", 3)] {
+            let pattern = place.path().join(pattern);
+            let found = files(pattern.to_str().unwrap(), ALL, &rules, &cancel).unwrap();
+            assert_eq!(found.files.len(), count, "{pattern:?}: {found:?}");
+        }
+    }
+
     #[test]
     fn k43_a_path_that_fails_leaves_nothing_and_the_others_go_on() {
         let (place, cancel) = (place(), CancellationToken::new());
@@ -500,7 +532,7 @@ mod tests {
             assert_eq!((only.files.len(), only.failed.len(), only.skipped.total()), (0, 1, 0), "{name}: {only:?}");
             let with_file = files_of(&[path(name), path("b.txt")], ALL, &rules, &cancel);
             let counts = (with_file.files.len(), with_file.failed.len(), with_file.skipped.by_kind());
-            assert_eq!(counts, (1, 0, serde_json::json!({ "symbolic links": 1 })), "{name}: {with_file:?}");
+            assert_eq!(counts, (1, 0, serde_json::json!({ "symbolic_links": 1 })), "{name}: {with_file:?}");
             let found = files(&path(name), follow, &rules, &cancel).unwrap();
             assert_eq!(found.files.len(), 1, "{name}: {found:?}");
         }

@@ -111,6 +111,7 @@ async fn the_database_of_another_store_beside_an_index_is_refused_until_it_was_r
     fs::copy(second.path().join("knowledge.db"), first.path().join("knowledge.db")).unwrap();
     let error = Store::open(first.path(), with_index()).unwrap_err();
     assert_eq!(error.kind(), "storage_mismatch", "{error}");
+    assert!(Store::check_index(first.path(), &index).is_err(), "nor does a repair call it intact");
 
     Store::restore(first.path(), &backup).unwrap();
     let store = Store::open(first.path(), with_index()).unwrap();

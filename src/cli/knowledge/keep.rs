@@ -106,9 +106,13 @@ pub(super) async fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write)
         }
         Command::Repair(Format { json }) => {
             there()?;
-            let folder = storage.clone();
+            let (folder, index) = (storage.clone(), index_there(loaded)?);
             let progress = Progress::of("reading everything, and mending what is damaged …");
-            let repaired = tokio::task::spawn_blocking(move || Store::repair(&folder)).await??;
+            let repaired = tokio::task::spawn_blocking(move || {
+                // The file may be intact and still be the wrong one.
+                index.map_or(Ok(()), |index| Store::check_index(&folder, &index)).and_then(|()| Store::repair(&folder))
+            })
+            .await??;
             drop(progress);
             match *json {
                 true => writeln!(out, "{}", repaired::described(&repaired))?,

@@ -65,7 +65,7 @@ pub(super) fn write(repaired: &Repaired, out: &mut dyn Write) -> io::Result<()> 
     }
     for log in &repaired.logs {
         let lost = counted(log.lost, "change");
-        writeln!(out, "{lost} lost with the write-ahead log, of which a copy is {}", shown(&log.copy))?;
+        writeln!(out, "at least {lost} lost with the write-ahead log; a copy of it is {}", shown(&log.copy))?;
     }
     if let Some(copy) = &repaired.copy {
         writeln!(out, "a copy from before the repair is {}", shown(copy))?;

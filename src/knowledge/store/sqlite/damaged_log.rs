@@ -40,7 +40,7 @@ pub struct LogLoss {
     pub copy: PathBuf,
     /// Number of transactions before the damage, which are in the database.
     pub applied: u64,
-    /// Number of transactions from the damage on, which are lost.
+    /// Number of transactions from the damage on that are known to be lost.
     pub lost: u64,
 }
 
@@ -63,14 +63,18 @@ pub(super) fn preserve(files: &Files) -> Result<Option<Damage>, Error> {
     let Some(found) = damage else { return Ok(None) };
     tracing::error!("{found}; restore a backup, or stop the servers and run `corbie knowledge repair`");
     let copies: Vec<PathBuf> = (1..=MAX_COPIES).map(|number| copy_path(files, DAMAGED, number)).collect();
-    if copies.iter().any(|copy| is_same(copy, &log)) {
+    if copies.iter().any(|copy| is_same(copy, &log, found)) {
         return Ok(damage);
     }
     let Some(to) = copies.iter().find(|copy| !copy.exists()).or(copies.last()) else { return Ok(damage) };
     let unfinished = Files::beside(to, ".new");
     // Left by a process that was killed.
     backup::discard(&unfinished);
-    files::copy(&log, &unfinished).inspect_err(|_| backup::discard(&unfinished))?;
+    match found {
+        // An empty copy is the record of the loss.
+        Damage::Missing => drop(files::create_private(&unfinished)?),
+        _ => files::copy(&log, &unfinished).inspect_err(|_| backup::discard(&unfinished))?,
+    }
     fs::rename(&unfinished, to).map_err(Error::io(to))?;
     files::sync(&files.folder)?;
     tracing::error!(copy = %to.display(), "copied the damaged write-ahead log");
@@ -82,8 +86,11 @@ pub(super) fn unreported(files: &Files) -> Vec<DamagedLog> {
     let read = (1..=MAX_COPIES).filter_map(|number| {
         let path = copy_path(files, DAMAGED, number);
         let bytes = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
-        // A copy that cannot be read is damage, too.
-        let damage = wal::damage_of_copy(&path).unwrap_or(Damage::Header);
+        let damage = match files.has_content() {
+            // A copy that cannot be read is damage, too.
+            true => wal::damage_of_copy(&path).unwrap_or(Damage::Header),
+            false => Damage::NoDatabase,
+        };
         Some(DamagedLog { path, number, bytes, damage })
     });
     read.collect()
@@ -188,8 +195,11 @@ fn copy_path(files: &Files, kind: &str, number: usize) -> PathBuf {
     Files::beside(&files.database, &format!("-wal.{kind}-{number}"))
 }
 
-/// Whether two files have the same content.
-fn is_same(copy: &Path, log: &Path) -> bool {
-    let length = |path: &Path| fs::metadata(path).map(|found| found.len()).ok();
-    length(copy).is_some_and(|bytes| Some(bytes) == length(log)) && fs::read(copy).ok() == fs::read(log).ok()
+/// Whether there is a copy of this log. A process that goes on after the damage appends to the log, so its salts decide.
+fn is_same(copy: &Path, log: &Path, damage: Damage) -> bool {
+    match (wal::salts(copy), wal::salts(log)) {
+        (Some(copy), Some(log)) => copy == log,
+        _ if damage == Damage::Missing => fs::metadata(copy).is_ok_and(|copy| copy.len() == 0),
+        _ => fs::metadata(copy).is_ok() && fs::read(copy).ok() == fs::read(log).ok(),
+    }
 }

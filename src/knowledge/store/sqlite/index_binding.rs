@@ -7,10 +7,12 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::{Store, schema};
+use super::files::Files;
+use super::{Store, connection, schema};
 use crate::knowledge::store::Error;
 use crate::private_folder::private_folder;
 
@@ -18,6 +20,7 @@ use crate::private_folder::private_folder;
 const FILE: &str = "store-id";
 /// The row of `meta` of a restored or rebuilt file, which may replace the database of another store.
 const REPLACES_ANY: &str = "replaces_any";
+const TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum bytes to read of the file.
 const MAX_BYTES: u64 = 1024;
 
@@ -34,6 +37,18 @@ impl Store {
             self.write(|transaction, _| schema::remove(transaction, REPLACES_ANY)).await?;
         }
         Ok(())
+    }
+}
+
+impl Store {
+    /// Fails if the index belongs to another store than the database of a folder. A database that cannot be read passes.
+    pub fn check_index(folder: &Path, index: &Path) -> Result<(), Error> {
+        let database = Files::of(folder).database;
+        let found = connection::reader(&database, TIMEOUT).and_then(|connection| check(&connection, index));
+        found.or_else(|error| match error {
+            Error::OtherStore { .. } => Err(error),
+            _ => Ok(()),
+        })
     }
 }
 

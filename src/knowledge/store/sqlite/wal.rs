@@ -7,7 +7,8 @@
 //! transaction have no commit frame, and frames of an earlier generation have other salts.
 //!
 //! The last commit frame has no successor. It was committed if a change of one word makes its checksum valid, as no
-//! interrupted write leaves that, or if the [shared memory](super::wal_index) of the last process counts it.
+//! interrupted write leaves that, or if the [shared memory](super::wal_index) of the last process counts it. The shared
+//! memory also shows that a log was truncated, overwritten or removed.
 //!
 //! The format is described in section 4 of <https://www.sqlite.org/fileformat2.html>.
 
@@ -16,8 +17,9 @@ use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use super::connection;
 use super::files::{self, Files};
-use super::{connection, wal_index};
+use super::wal_index::{SharedMemory, WalIndex};
 
 const HEADER: usize = 32;
 const FRAME_HEADER: usize = 24;
@@ -32,8 +34,10 @@ const PASSES: usize = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Damage {
     Header,
-    /// Number of the first invalid frame, from 1.
+    /// Number of the first invalid or missing frame, from 1.
     Frame(u64),
+    /// The file was removed or emptied.
+    Missing,
     /// The log is intact, but its database is empty, so SQLite removes the log.
     NoDatabase,
 }
@@ -43,6 +47,7 @@ impl fmt::Display for Damage {
         match self {
             Damage::Header => to.write_str("the write-ahead log is damaged in its header")?,
             Damage::Frame(frame) => write!(to, "the write-ahead log is damaged at frame {frame}")?,
+            Damage::Missing => to.write_str("the write-ahead log is missing")?,
             Damage::NoDatabase => {
                 return to.write_str("the database is empty, but its write-ahead log holds committed changes");
             }
@@ -54,10 +59,11 @@ impl fmt::Display for Damage {
 /// Result of reading a log once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Verdict {
-    /// The committed part is intact, as far as the file shows. Followed by the number of the first invalid frame with
-    /// current salts: an interrupted write, or a damaged last commit frame.
+    /// The committed part is intact, as far as the file shows. `committed` is the number of frames in it, and `salts` those
+    /// of its header, if that is readable.
     Intact {
-        invalid: Option<u64>,
+        committed: u64,
+        salts: Option<[u8; 8]>,
     },
     Damaged(Damage),
 }
@@ -65,26 +71,56 @@ enum Verdict {
 /// Verifies the WAL of a database, which may be in use. SQLite itself reports a file that cannot be read. SQLite holds
 /// no locks on this file, so opening and closing it here releases none.
 pub(super) fn damage(database: &Path) -> Option<Damage> {
-    let mut log = files::open(&Files::beside(database, "-wal")).ok()?;
-    let first = verify(&mut log).ok()?;
-    let found = match first {
-        Verdict::Damaged(damage) => damage,
-        Verdict::Intact { invalid } => {
-            let (invalid, salts) = (invalid?, salts(&mut log)?);
-            Damage::Frame(invalid).filter_committed(wal_index::committed_frames(database, &salts)?)?
-        }
+    let log = Files::beside(database, "-wal");
+    let mut shared = SharedMemory::open(database);
+    // The shared memory first: frames that are committed meanwhile are in the log.
+    let mut look = || -> io::Result<(Option<WalIndex>, Option<Damage>)> {
+        let index = shared.as_mut().and_then(SharedMemory::read);
+        let found = match files::open(&log) {
+            Ok(mut log) => damage_of(verify(&mut log)?, index, log.metadata()?.len()),
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                damage_of(Verdict::Intact { committed: 0, salts: None }, index, 0)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok((index, found))
     };
-    let is_stable = (1..PASSES).all(|_| verify(&mut log).is_ok_and(|again| again == first));
-    is_stable.then_some(found)
+    let first = look().ok()?;
+    first.1.filter(|_| (1..PASSES).all(|_| look().is_ok_and(|again| again == first)))
+}
+
+/// The damage of a log of this many bytes. `index` is what the shared memory says.
+fn damage_of(verdict: Verdict, index: Option<WalIndex>, bytes: u64) -> Option<Damage> {
+    let (committed, salts) = match verdict {
+        Verdict::Damaged(damage) => return Some(damage),
+        Verdict::Intact { committed, salts } => (committed, salts),
+    };
+    // A log with other salts is a newer one: SQLite begins it after everything was written back.
+    let index = index.filter(|index| salts.is_none_or(|salts| salts == index.salts))?;
+    let is_lost = index.committed > committed.max(index.backfilled);
+    is_lost.then_some(match (salts, bytes) {
+        (Some(_), _) => Damage::Frame(committed + 1),
+        (None, 0) => Damage::Missing,
+        (None, _) => Damage::Header,
+    })
 }
 
 /// The damage of a copy that was made because of it.
 pub(super) fn damage_of_copy(copy: &Path) -> io::Result<Damage> {
-    Ok(match verify(&mut files::open(copy)?)? {
+    let mut log = files::open(copy)?;
+    Ok(match verify(&mut log)? {
         Verdict::Damaged(damage) => damage,
-        Verdict::Intact { invalid: Some(frame) } => Damage::Frame(frame),
-        Verdict::Intact { invalid: None } => Damage::NoDatabase,
+        Verdict::Intact { salts: Some(_), committed } => Damage::Frame(committed + 1),
+        Verdict::Intact { salts: None, .. } if log.metadata()?.len() == 0 => Damage::Missing,
+        Verdict::Intact { salts: None, .. } => Damage::Header,
     })
+}
+
+/// The salts in the header of a log.
+pub(super) fn salts(log: &Path) -> Option<[u8; 8]> {
+    let mut header = [0; HEADER];
+    files::open(log).ok()?.read_exact(&mut header).ok()?;
+    header[SALTS].try_into().ok()
 }
 
 /// Whether a log holds a committed transaction that is intact.
@@ -110,20 +146,6 @@ pub(super) fn frames(log: &Path, each: &mut dyn FnMut(Frame<'_>)) -> io::Result<
     read(&mut files::open(log)?, each).map(drop)
 }
 
-impl Damage {
-    /// The damage if this many frames were committed.
-    fn filter_committed(self, committed: u64) -> Option<Damage> {
-        matches!(self, Damage::Frame(frame) if frame <= committed).then_some(self)
-    }
-}
-
-fn salts(log: &mut File) -> Option<[u8; 8]> {
-    let mut header = [0; HEADER];
-    log.rewind().ok()?;
-    log.read_exact(&mut header).ok()?;
-    header[SALTS].try_into().ok()
-}
-
 fn verify(log: &mut (impl Read + Seek)) -> io::Result<Verdict> {
     read(log, &mut |_| {})
 }
@@ -133,7 +155,7 @@ fn read(log: &mut (impl Read + Seek), each: &mut dyn FnMut(Frame<'_>)) -> io::Re
     log.rewind()?;
     let mut header = [0; HEADER];
     if !fill(log, &mut header)? {
-        return Ok(Verdict::Intact { invalid: None });
+        return Ok(Verdict::Intact { committed: 0, salts: None });
     }
     let (magic, size) = (word(&header, 0), word(&header, 8));
     let order: WordOrder = if magic & 1 == 1 { u32::from_be_bytes } else { u32::from_le_bytes };
@@ -150,7 +172,7 @@ fn read(log: &mut (impl Read + Seek), each: &mut dyn FnMut(Frame<'_>)) -> io::Re
             return Ok(found);
         }
     }
-    Ok(Verdict::Intact { invalid: None })
+    Ok(Verdict::Intact { committed: 0, salts: None })
 }
 
 /// Reads the frames. The damage counts if a committed transaction is behind it. `damage` is the damage of the header.
@@ -166,7 +188,7 @@ fn scan(
     let mut frame = vec![0; FRAME_HEADER + page as usize];
     // The checksum in the previous frame, and the one that its content has. They differ in a damaged frame.
     let (mut stored, mut computed) = (stored_checksum(header, 24), checksum(order, (0, 0), &header[..24]));
-    let (mut number, mut invalid, mut is_lost) = (0, None, false);
+    let (mut number, mut committed, mut is_lost) = (0, 0, false);
     while fill(log, &mut frame)? {
         number += 1;
         let continued = |seed| checksum(order, checksum(order, seed, &frame[..8]), &frame[FRAME_HEADER..]);
@@ -177,9 +199,11 @@ fn scan(
         let is_commit = word(&frame, 4) != 0;
         let is_valid = damage.is_none() && is_current && next == own;
         let mut is_known = is_valid || is_current && is_intact;
+        if is_valid && is_commit {
+            committed = number;
+        }
         if damage.is_none() && !is_valid {
             damage = Some(Damage::Frame(number));
-            invalid = is_current.then_some(number);
             // The checksum covers the salts of the header, so a frame with other salts and this checksum is a current one.
             let nearly = if next == own { Some(is_commit) } else { nearly_commits(&frame, order, next) };
             is_known = next == own || is_current && nearly.is_some();
@@ -194,7 +218,7 @@ fn scan(
     }
     Ok(match damage.filter(|_| is_lost) {
         Some(damage) => Verdict::Damaged(damage),
-        None => Verdict::Intact { invalid },
+        None => Verdict::Intact { committed, salts: header[SALTS].try_into().ok().filter(|_| has_salts) },
     })
 }
 
@@ -450,9 +474,9 @@ mod tests {
         std::fs::write(copy("copy.db-wal"), &torn).unwrap();
         assert_eq!(damage(&copy("copy.db")), None, "without shared memory, it may be an interrupted write");
         std::fs::copy(copy("test.db-shm"), copy("copy.db-shm")).unwrap();
-        let number = ((end - HEADER) / FRAME) as u64;
-        assert_eq!(damage(&copy("copy.db")), Some(Damage::Frame(number)));
-        assert_eq!(damage_of_copy(&copy("copy.db-wal")).unwrap(), Damage::Frame(number));
+        let found = damage(&copy("copy.db"));
+        assert!(matches!(found, Some(Damage::Frame(_))), "{found:?}");
+        assert_eq!(damage_of_copy(&copy("copy.db-wal")).ok(), found);
         // A transaction that was interrupted after that is not counted.
         let mut interrupted = log(folder.path());
         interrupted.extend_from_within(last..);
@@ -460,9 +484,51 @@ mod tests {
         assert_eq!(damage(&copy("copy.db")), None);
         // The shared memory of another generation.
         let mut shared = std::fs::read(copy("copy.db-shm")).unwrap();
-        shared[32] ^= 1;
+        for byte in [32, 32 + 48] {
+            shared[byte] ^= 1;
+        }
         std::fs::write(copy("copy.db-shm"), &shared).unwrap();
         std::fs::write(copy("copy.db-wal"), &torn).unwrap();
+        assert_eq!(damage(&copy("copy.db")), None);
+    }
+
+    /// A process was killed, and then the log was lost in some way.
+    #[test]
+    fn a_log_that_the_shared_memory_counts_is_missed_if_it_is_removed_truncated_or_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = database(folder.path());
+        (0..4).for_each(|_| insert(&connection));
+        let copy = |name: &str| folder.path().join(name);
+        let whole = log(folder.path());
+        std::fs::copy(copy("test.db-shm"), copy("copy.db-shm")).unwrap();
+        let found = |log: &[u8]| {
+            std::fs::write(copy("copy.db-wal"), log).unwrap();
+            damage(&copy("copy.db"))
+        };
+        assert_eq!(found(&whole), None);
+        assert_eq!(damage(&copy("copy.db")), None);
+        let mut salted = whole.clone();
+        (0..(whole.len() - HEADER) / FRAME).for_each(|frame| salted[HEADER + frame * FRAME + 8] ^= 1);
+        for (log, expected) in [
+            (&whole[..0], Damage::Missing),
+            (&whole[..20], Damage::Header),
+            (&whole[..HEADER + 100], Damage::Frame(1)),
+            (&vec![0; whole.len()][..], Damage::Header),
+            (&vec![7; whole.len()][..], Damage::Header),
+            (&salted[..], Damage::Frame(1)),
+        ] {
+            assert_eq!(found(log), Some(expected), "{} bytes", log.len());
+            assert_eq!(damage_of_copy(&copy("copy.db-wal")).unwrap(), expected);
+        }
+        assert!(matches!(found(&whole[..HEADER + 9 * FRAME]), Some(Damage::Frame(_))));
+        std::fs::remove_file(copy("copy.db-wal")).unwrap();
+        assert_eq!(damage(&copy("copy.db")), Some(Damage::Missing));
+        // What was written back is in the database.
+        connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        assert_eq!(damage(&copy("test.db")), None);
+        insert(&connection);
+        connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(())).unwrap();
+        std::fs::copy(copy("test.db-shm"), copy("copy.db-shm")).unwrap();
         assert_eq!(damage(&copy("copy.db")), None);
     }
 
