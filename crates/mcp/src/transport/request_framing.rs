@@ -214,6 +214,8 @@ impl Chunk {
             (Chunk::DataCr, b'\r') => Chunk::DataLf,
             (Chunk::DataLf, b'\n') => Chunk::FirstDigit,
             (Chunk::LineStart, b'\r') => Chunk::EndLf,
+            // Some readers end a line there.
+            (Chunk::LineStart | Chunk::Trailer, b'\n') => return None,
             (Chunk::LineStart | Chunk::Trailer, byte) if byte != b'\r' => Chunk::Trailer,
             (Chunk::Trailer, _) => Chunk::TrailerLf,
             (Chunk::TrailerLf, b'\n') => Chunk::LineStart,
@@ -262,9 +264,17 @@ mod tests {
         check(&format!("{CHUNKED}0\r\n\r\n{GET}"), 2, 2);
         check(&format!("{CHUNKED}3;a=b\r\n\r\n\r\r\nA \r\n0123456789\r\n00\r\nx: y\r\nz:\r\n\r\n{GET}"), 2, 2);
         check(&format!("{CHUNKED}2\r\n{{}}\r\n0\r\n"), 1, 0);
-        for malformed in
-            ["\r\n", "2\n{}\r\n", "2;\n", "-1\r\n", "2\r\n{}\n0\r\n\r\n", "10000000000000000\r\n", "0\r\nx\r\r"]
-        {
+        for malformed in [
+            "\r\n",
+            "2\n{}\r\n",
+            "2;\n",
+            "-1\r\n",
+            "2\r\n{}\n0\r\n\r\n",
+            "10000000000000000\r\n",
+            "0\r\nx\r\r",
+            "0\r\nx: y\n\r\n",
+            "0\r\n\n",
+        ] {
             check(&format!("{CHUNKED}{malformed}{GET}"), 1, 0);
         }
     }
