@@ -206,10 +206,10 @@ impl Inference {
         self.0.metrics.register(registry);
         let inference = self.clone();
         let texts = move || gauges::single(inference.texts_waiting());
-        gauges::register(registry, "texts_waiting", "Texts that wait for the models, or that they are at", texts);
+        gauges::register(registry, "texts_waiting", "Texts queued or in progress", texts);
         let (stuck, aside) = (self.0.stuck.clone(), self.0.aside.clone());
         let stuck = move || gauges::single(stuck.load(Ordering::Relaxed) + aside.stuck());
-        gauges::register(registry, "stuck", "Threads that were given up and have not come back", stuck);
+        gauges::register(registry, "stuck_threads", "Model threads abandoned after a timeout and still running", stuck);
     }
 
     /// Number of queued and running texts.

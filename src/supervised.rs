@@ -93,7 +93,7 @@ pub(crate) fn impaired() -> Option<String> {
     let last = locked(&RESTARTS.last);
     let recent = last.iter().filter(|(_, at)| at.elapsed() < TOLD_FOR).map(|(name, at)| {
         let seconds = at.elapsed().as_secs();
-        format!("`{name}` failed {seconds} seconds ago, and is begun anew")
+        format!("`{name}` failed {seconds} seconds ago, and is restarted")
     });
     let recent: Vec<String> = recent.collect();
     (!recent.is_empty()).then(|| format!("{}; the log tells where it failed", recent.join(", ")))
@@ -101,7 +101,7 @@ pub(crate) fn impaired() -> Option<String> {
 
 /// Registers the restart counter.
 pub(crate) fn register(registry: &mut Registry) {
-    let help = "Background work that failed and was begun anew";
+    let help = "Background tasks restarted after a failure";
     registry.register("background_restarts", help, RESTARTS.counts.clone());
 }
 

@@ -193,7 +193,7 @@ async fn a_model_that_does_not_come_back_fails_whose_texts_it_is_at_and_another_
     }
     assert_eq!(embed("three").await.unwrap().unwrap().len(), 1);
     assert!(inference.impaired().is_some_and(|why| why.contains("another has its place")));
-    assert!(metrics(&inference).contains("inference_stuck 1"), "{}", metrics(&inference));
+    assert!(metrics(&inference).contains("inference_stuck_threads 1"), "{}", metrics(&inference));
     assert_eq!(inference.texts_waiting(), 0, "what waited for the first takes no room");
     drop(hold);
     let came_back = async {

@@ -283,7 +283,7 @@ async fn a13_nothing_is_moved_while_somebody_is_at_it() {
     refused(&at(&first), &at_home(&there), "storage_in_use");
     drop(in_use);
     open(first.path()).add_task(&task("waits.pdf")).await.unwrap();
-    let message = refused(&at(&first), &at_home(&there), "tasks_unfinished");
+    let message = refused(&at(&first), &at_home(&there), "unfinished_tasks");
     assert!(message.contains("1 waiting") && message.contains("cancel"), "{message}");
 }
 

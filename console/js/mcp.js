@@ -11,9 +11,9 @@ const MOST_PAGES = 100;
 
 /** What the server calls failures that pass by themselves. */
 const PASSING = new Set(["TransportError", "TimeoutError", "ShuttingDown", "RateLimited", "InternalError", "ProviderUnavailable", "NetworkError", "busy",
-  "too_many_tasks", "too_many_uploads", "internal_error", "embedding_failed", "storage_busy", "storage_failed", "storage_io", "storage_in_use", "storage_unavailable"]);
+  "too_many_tasks", "too_many_uploads", "internal_error", "embedding_failed", "storage_busy", "storage_failed", "storage_io", "storage_in_use", "upload_storage_failed", "storage_unavailable"]);
 /** And those that stay until the operator changes something. */
-const REFUSING = new Set(["TrustDenied", "NotGranted", "NotAllowed"]);
+const REFUSING = new Set(["TrustDenied", "PermissionDenied", "ConfirmationDeclined"]);
 
 /** Something went wrong. `kind` is one of: offline, token, refused, rate, failed, cancelled; `slow`: no answer came in time. */
 export class Failure extends Error {

@@ -71,7 +71,7 @@ impl Writer {
         self.settled = 0;
         if catch_unwind(AssertUnwindSafe(|| write(self, lines))).is_err() {
             self.shared.lost.fetch_add((lines.len() as u64).saturating_sub(self.settled), Ordering::Relaxed);
-            supervised::note(Name("audit log"));
+            supervised::note(Name("audit_log"));
             self.failed(&io::Error::other("writing it failed by a fault of corbie itself"));
         }
     }

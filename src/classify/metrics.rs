@@ -87,11 +87,11 @@ impl Metrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("classification");
-        registry.register("confidence", "How sure verdicts were", self.confidence.clone());
-        registry.register("entropy", "How undecided verdicts were, in bits", self.entropy.clone());
-        registry.register("decided", "Verdicts by what decided them", self.decided.clone());
-        registry.register("seconds", "How long sorting took, text by text or batch by batch", self.seconds.clone());
-        registry.register("remembered", "Verdicts on texts seen before", self.remembered.clone());
-        registry.register("reloads", "Times the taxonomy was read again", self.reloads.clone());
+        registry.register("confidence", "Confidence of predictions", self.confidence.clone());
+        registry.register("entropy", "Entropy of predictions in bits", self.entropy.clone());
+        registry.register("predictions", "Predictions by deciding method", self.decided.clone());
+        registry.register("seconds", "Classification time per text or batch", self.seconds.clone());
+        registry.register("cache_hits", "Predictions served from the cache", self.remembered.clone());
+        registry.register("reloads", "Taxonomy reloads", self.reloads.clone());
     }
 }

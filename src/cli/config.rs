@@ -136,7 +136,7 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
         let told = match &checked {
             Ok(loaded) => json!({
                 "success": true,
-                "mistakes": [],
+                "errors": [],
                 "warnings": texts(&loaded.warnings),
                 "files": loaded.layers.iter().filter(|layer| layer.state == State::Active).map(told).collect::<Vec<_>>(),
             }),
@@ -144,7 +144,7 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
                 "success": false,
                 "error": "invalid_settings",
                 "message": error.to_string(),
-                "mistakes": texts(&error.problems),
+                "errors": texts(&error.problems),
             }),
         };
         writeln!(out, "{told:#}")?;

@@ -47,8 +47,8 @@ pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> En
 
 fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
-    for Check { name, state, found, advice } in &report.checks {
-        writeln!(out, "{:<7}  {name:<width$}  {}", word(*state), one_line(found))?;
+    for Check { name, state, message, advice } in &report.checks {
+        writeln!(out, "{:<7}  {name:<width$}  {}", word(*state), one_line(message))?;
         if let Some(advice) = advice {
             writeln!(out, "{:<7}  {:<width$}  -> {}", "", "", one_line(advice))?;
         }
@@ -63,7 +63,7 @@ fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
 fn word(state: State) -> &'static str {
     match state {
         State::Ok => "ok",
-        State::Note => "note",
+        State::Warning => "warning",
         State::Problem => "PROBLEM",
     }
 }

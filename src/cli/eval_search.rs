@@ -34,7 +34,7 @@ pub(super) struct EvalSearch {
     limit: Option<u32>,
     /// Measure false positives with questions without an answer: removed answers, questions of other sets, small talk
     #[arg(long)]
-    absent: bool,
+    out_of_domain: bool,
     /// Print the report as JSON
     #[arg(long)]
     json: bool,
@@ -42,7 +42,7 @@ pub(super) struct EvalSearch {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Way {
-    Words,
+    Lexical,
     Vectors,
     Hybrid,
 }
@@ -89,7 +89,7 @@ async fn measure(command: &EvalSearch, sets: Vec<Set>, inference: &Inference) ->
         progress.tell(&format!("{}: asking {} questions", set.name, set.queries.len()));
         measured.push(search::measure(set, base, vectors, &modes, top));
     }
-    if command.absent {
+    if command.out_of_domain {
         let talk = search::small_talk();
         let vectors = embed(talk.clone(), inference).await?;
         for (at, measured) in measured.iter_mut().enumerate() {
@@ -102,16 +102,16 @@ async fn measure(command: &EvalSearch, sets: Vec<Set>, inference: &Inference) ->
 
 fn ask_strangers<'a>(ready: &'a [Ready], at: usize, talk: impl Iterator<Item = Asked<'a>>, measured: &mut Measured) {
     let Ready { set, base, vectors } = &ready[at];
-    measured.nothing.push(search::without_answers(set, base, vectors));
+    measured.empty_results.push(search::without_answers(set, base, vectors));
     let others = ready.iter().enumerate().filter(|(other, _)| *other != at);
     let foreign = others.flat_map(|(_, other)| {
         let vectors = other.vectors.iter().map(Vec::as_slice);
         other.set.queries.iter().zip(vectors).map(|(query, vector)| Asked { text: &query.text, vector })
     });
     if ready.len() > 1 {
-        measured.nothing.push(search::strangers(Kind::OfOtherSets, base, foreign));
+        measured.empty_results.push(search::strangers(Kind::OtherDatasets, base, foreign));
     }
-    measured.nothing.push(search::strangers(Kind::SmallTalk, base, talk));
+    measured.empty_results.push(search::strangers(Kind::SmallTalk, base, talk));
 }
 
 fn asked<'a>(texts: &'a [String], vectors: &'a [Vec<f32>]) -> impl Iterator<Item = Asked<'a>> {
@@ -126,7 +126,7 @@ async fn embed(texts: Vec<String>, inference: &Inference) -> Result<Vec<Vec<f32>
 impl EvalSearch {
     /// The selected modes; all if none is selected.
     fn modes(&self) -> Vec<Mode> {
-        let ways = [(Way::Words, Mode::Words), (Way::Vectors, Mode::Vectors), (Way::Hybrid, Mode::Hybrid)];
+        let ways = [(Way::Lexical, Mode::Words), (Way::Vectors, Mode::Vectors), (Way::Hybrid, Mode::Hybrid)];
         let wanted = ways.into_iter().filter(|(way, _)| self.mode.is_empty() || self.mode.contains(way));
         wanted.map(|(_, mode)| mode).collect()
     }

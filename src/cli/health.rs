@@ -38,7 +38,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const MOST_BYTES: u64 = 64 * 1024;
 const DEFAULT_PORT: u16 = 8090;
 /// Error code for programs.
-const NO_ANSWER: &str = "no_answer";
+const NO_ANSWER: &str = "unreachable";
 
 pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End {
     let url = match &command.url {

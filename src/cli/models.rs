@@ -64,8 +64,8 @@ fn describe(card: &Card, out: &mut dyn Write) -> std::io::Result<()> {
     writeln!(out, "{}", card.id)?;
     writeln!(out, "  {}; {}", card.name, card.does())?;
     writeln!(out, "  languages {}", card.languages.join(", "))?;
-    writeln!(out, "  made by {}, licence {}", source.publisher, source.model_licence)?;
-    writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_licence)?;
+    writeln!(out, "  made by {}, licence {}", source.publisher, source.model_license)?;
+    writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_license)?;
     for file in &card.files {
         writeln!(out, "  {:<16} {:>10} bytes  sha256 {}", file.name, file.bytes, file.sha256)?;
     }

@@ -51,7 +51,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let App { server, classification, router, access, knowledge, shared_files, .. } = app;
     // Before the first log line, because a supervisor that reads it may stop us right after.
     let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
-    let stopping = supervised(Name("stop signals"), move || stop_on_signal(stopped.clone()));
+    let stopping = supervised(Name("stop_signals"), move || stop_on_signal(stopped.clone()));
     let following = supervised(Name("taxonomy"), move || reload::follow(followed.0.clone(), followed.1.clone()));
     let (mut listeners, mut tls) = (Vec::new(), None);
     if with != With::Stdio {
@@ -108,7 +108,7 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     let settings = if with == With::Stdio { settings } else { settings.listening(asks_for_a_token) };
     if let Some(shared) = shared_files {
         let (classification, settings) = (classification.clone(), settings.clone());
-        keeping.push(keep("shared files", move || {
+        keeping.push(keep("shared_files", move || {
             let (classification, settings) = (classification.clone(), settings.clone());
             shared.clone().follow(move |change| match change.kind {
                 Kind::Taxonomy => {
@@ -131,13 +131,13 @@ async fn run(loaded: &Loaded, ports: &[u16], with: With) -> End {
     if let Some(knowledge) = &knowledge {
         let (resuming, following) = (knowledge.clone(), knowledge.clone());
         let (local, of_local) = (knowledge.clone(), server.clone());
-        keeping.push(keep("resumed tasks", move || resuming.clone().resume()));
-        keeping.push(keep("watched folders", move || following.clone().follow_folders()));
-        keeping.push(keep("local socket", move || local::serve(local.clone(), of_local.clone())));
+        keeping.push(keep("resumed_tasks", move || resuming.clone().resume()));
+        keeping.push(keep("watched_folders", move || following.clone().follow_folders()));
+        keeping.push(keep("control_socket", move || local::serve(local.clone(), of_local.clone())));
     }
     if config.classification.taxonomy.is_some() || config.inference.embedding.path.is_some() {
         // Train now, not when the first text is waiting.
-        keeping.push(keep("learning", move || {
+        keeping.push(keep("classifier_training", move || {
             let classification = classification.clone();
             async move { classification.warm().await }
         }));

@@ -71,8 +71,8 @@ mod tests {
             findings.check("certificate").unwrap().state
         };
         assert_eq!([99, 101, 185, 187, 199, 201].map(|now| state(day(now))), {
-            use State::{Note, Ok, Problem};
-            [Problem, Ok, Ok, Note, Note, Problem]
+            use State::{Ok, Problem, Warning};
+            [Problem, Ok, Ok, Warning, Warning, Problem]
         });
     }
 }

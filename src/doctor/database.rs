@@ -163,8 +163,8 @@ mod tests {
     fn a_database_that_is_well_is_fine() {
         let check = told(&well());
         assert_eq!((check.state, check.advice.as_deref()), (State::Ok, None));
-        assert!(check.found.contains("PostgreSQL 18.4 with pgvector 0.8.5"), "{}", check.found);
-        assert!(check.found.contains("3 instances use it"), "{}", check.found);
+        assert!(check.message.contains("PostgreSQL 18.4 with pgvector 0.8.5"), "{}", check.message);
+        assert!(check.message.contains("3 instances use it"), "{}", check.message);
     }
 
     #[test]
@@ -179,30 +179,30 @@ mod tests {
                 "without pgvector",
                 "install pgvector",
             ),
-            (Examined { extension: None, ..well() }, State::Note, "not yet made known", "CREATE EXTENSION"),
+            (Examined { extension: None, ..well() }, State::Warning, "not yet made known", "CREATE EXTENSION"),
             (
                 Examined { extension: Some("0.8.0".into()), ..well() },
-                State::Note,
+                State::Warning,
                 "0.8.5 is installed",
                 "ALTER EXTENSION",
             ),
             (Examined { invalid: invalid.clone(), ..well() }, State::Problem, "vectors_2_model_1", "REINDEX"),
-            (Examined { invalid, is_indexing: true, ..well() }, State::Note, "is being made", "wait"),
-            (Examined { unindexed: vec!["minilm".into()], ..well() }, State::Note, "those of minilm", "makes it"),
-            (Examined { bloated: vec![("chunks_1".into(), 40)], ..well() }, State::Note, "chunks_1 (40 %", "VACUUM"),
+            (Examined { invalid, is_indexing: true, ..well() }, State::Warning, "is being made", "wait"),
+            (Examined { unindexed: vec!["minilm".into()], ..well() }, State::Warning, "those of minilm", "makes it"),
+            (Examined { bloated: vec![("chunks_1".into(), 40)], ..well() }, State::Warning, "chunks_1 (40 %", "VACUUM"),
             (
                 Examined { lists: Lists { taken: 5 * MUCH, filled: MUCH }, ..well() },
-                State::Note,
+                State::Warning,
                 "take 5120 MB, of which about 1024 are filled",
                 "VACUUM FULL",
             ),
-            (Examined { batches: 1001, ..well() }, State::Note, "1001 lists of words wait", "joined while"),
+            (Examined { batches: 1001, ..well() }, State::Warning, "1001 lists of words wait", "joined while"),
             (Examined { lag: Some(0), ..well() }, State::Problem, "takes no writes", "store_replicas"),
         ];
         for (examined, state, found, advice) in cases {
             let check = told(&examined);
             assert_eq!(check.state, state, "{check:?}");
-            assert!(check.found.contains(found), "{check:?}");
+            assert!(check.message.contains(found), "{check:?}");
             assert!(check.advice.as_deref().unwrap_or_default().contains(advice), "{check:?}");
         }
     }

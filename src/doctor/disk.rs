@@ -115,8 +115,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), Options::default()).unwrap());
         let check = look(&Knowledge::default(), folder.path(), Duration::ZERO).check("disk").unwrap();
-        assert_eq!(check.state, State::Note, "{check:?}");
-        assert!(check.found.contains("not finished within 0 s"), "{check:?}");
+        assert_eq!(check.state, State::Warning, "{check:?}");
+        assert!(check.message.contains("not finished within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
         let whole = look(&Knowledge::default(), folder.path(), LOOK);
         assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");

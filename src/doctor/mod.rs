@@ -56,7 +56,7 @@ pub struct Check {
     pub name: &'static str,
     pub state: State,
     /// Finding of the check
-    pub found: String,
+    pub message: String,
     /// Suggested solution
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advice: Option<String>,
@@ -67,8 +67,8 @@ pub struct Check {
 #[schemars(inline)]
 pub enum State {
     Ok,
-    /// A note without a problem
-    Note,
+    /// A warning without a problem
+    Warning,
     Problem,
 }
 
@@ -140,9 +140,9 @@ pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
 async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
     // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
-    let failed = |found: String| {
+    let failed = |message: String| {
         let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
-        Some(Check { name: item.name, state: State::Problem, found, advice: Some(advice) })
+        Some(Check { name: item.name, state: State::Problem, message, advice: Some(advice) })
     };
     match tokio::time::timeout(item.limit, &mut task).await {
         Ok(Ok(check)) => check,
@@ -182,7 +182,7 @@ impl Findings {
     }
 
     fn note(&mut self, found: impl Into<String>, advice: impl Into<String>) {
-        self.0.push((State::Note, found.into(), Some(advice.into())));
+        self.0.push((State::Warning, found.into(), Some(advice.into())));
     }
 
     fn problem(&mut self, found: impl Into<String>, advice: impl Into<String>) {
@@ -193,11 +193,11 @@ impl Findings {
     fn check(self, name: &'static str) -> Option<Check> {
         let state = self.0.iter().map(|(state, ..)| *state).max()?;
         let told = || self.0.iter().filter(|(found, ..)| *found == state);
-        let found = told().map(|(_, found, _)| found.as_str()).collect::<Vec<_>>().join("; ");
+        let message = told().map(|(_, found, _)| found.as_str()).collect::<Vec<_>>().join("; ");
         let mut advice: Vec<&str> = told().filter_map(|(.., advice)| advice.as_deref()).collect();
         advice.dedup();
         let advice = (!advice.is_empty()).then(|| advice.join("; "));
-        Some(Check { name, state, found, advice })
+        Some(Check { name, state, message, advice })
     }
 }
 
@@ -217,14 +217,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_check_that_hangs_is_ended_and_told_of() {
         let check = bounded_by(SHORT, |_| Box::pin(std::future::pending())).await;
-        assert_eq!((check.state, check.found.as_str()), (State::Problem, "the check did not end within 10 seconds"));
+        assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check did not end within 10 seconds"));
     }
 
     #[tokio::test]
     async fn a_check_that_panics_is_told_of() {
         let check = bounded_by(SHORT, |_| Box::pin(async { panic!("as the test wants it") })).await;
         assert_eq!(check.state, State::Problem);
-        assert!(check.found.contains("nobody expected"), "{check:?}");
+        assert!(check.message.contains("nobody expected"), "{check:?}");
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         findings.problem("two", "do this");
         let check = findings.check("x").unwrap();
         assert_eq!(
-            (check.state, check.found.as_str(), check.advice.as_deref()),
+            (check.state, check.message.as_str(), check.advice.as_deref()),
             (State::Problem, "one; two", Some("do this"))
         );
         assert_eq!(Findings::default().check("x"), None);

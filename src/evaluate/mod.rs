@@ -53,7 +53,7 @@ pub struct Report {
     /// Mean F1 of `categories`, each with equal weight.
     pub macro_f1: Option<f64>,
     /// Share of in-scope texts that were predicted correctly with a confidence of 0.6 or more.
-    pub right_and_sure: Option<f64>,
+    pub confident_accuracy: Option<f64>,
     pub calibration: Calibration,
     /// The categories that are the label or the prediction of an in-scope text, in the classifier's order.
     pub categories: Vec<Category>,
@@ -75,7 +75,7 @@ impl Report {
             out_of_scope: judged.len() - known,
             accuracy: accuracy::accuracy(judged),
             macro_f1: accuracy::macro_f1(&per_category),
-            right_and_sure: accuracy::right_and_sure(judged),
+            confident_accuracy: accuracy::right_and_sure(judged),
             calibration: Calibration::of(judged),
             categories: per_category,
             confusions: accuracy::confusions(judged, categories),
@@ -118,7 +118,7 @@ mod tests {
     #[test]
     fn nothing_judged_is_told_as_nothing_known() {
         let report = serde_json::to_value(Report::of(&[], &[])).unwrap();
-        for unknown in ["accuracy", "macro_f1", "right_and_sure", "scope", "latency_micros"] {
+        for unknown in ["accuracy", "macro_f1", "confident_accuracy", "scope", "latency_micros"] {
             assert!(report[unknown].is_null(), "{unknown}");
         }
         assert!(report["calibration"]["error"].is_null());
@@ -153,7 +153,7 @@ mod tests {
 
     fn shares(report: &Report) -> Vec<f64> {
         let mut shares: Vec<f64> = Vec::new();
-        shares.extend([report.accuracy, report.macro_f1, report.right_and_sure].iter().flatten());
+        shares.extend([report.accuracy, report.macro_f1, report.confident_accuracy].iter().flatten());
         shares.extend(report.calibration.error);
         for bin in &report.calibration.bins {
             shares.extend([bin.lower, bin.upper]);
@@ -163,8 +163,8 @@ mod tests {
             shares.extend([Some(category.f1), category.precision, category.recall].iter().flatten());
         }
         if let Some(scope) = &report.scope {
-            shares.extend([scope.area_under_roc, scope.at_out_of_scope.refused, scope.at_out_of_scope.found]);
-            shares.extend(scope.at_rejection.iter().flat_map(|at| [at.allowed, at.refused, at.found]));
+            shares.extend([scope.area_under_roc, scope.at_threshold.false_rejections, scope.at_threshold.detected]);
+            shares.extend(scope.at_rejection_rate.iter().flat_map(|at| [at.allowed, at.false_rejections, at.detected]));
         }
         shares
     }
@@ -176,8 +176,8 @@ mod tests {
             for share in shares(&report) {
                 prop_assert!((0.0..=1.0).contains(&share), "{share} in {report:?}");
             }
-            for at in report.scope.iter().flat_map(|scope| &scope.at_rejection) {
-                prop_assert!(at.refused <= at.allowed);
+            for at in report.scope.iter().flat_map(|scope| &scope.at_rejection_rate) {
+                prop_assert!(at.false_rejections <= at.allowed);
             }
             for text in [terminal::render(&report, "t"), diagram::svg(&report.calibration, "t")] {
                 prop_assert!(!text.contains("NaN"), "{text}");

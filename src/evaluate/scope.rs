@@ -10,9 +10,9 @@ pub struct Scope {
     /// Probability that an out-of-scope text has a higher score than an in-scope one; a tie counts half.
     pub area_under_roc: f64,
     /// Recall at fixed shares of falsely rejected in-scope texts.
-    pub at_rejection: Vec<AtRejection>,
+    pub at_rejection_rate: Vec<AtRejection>,
     /// Recall with the threshold that an operator would set.
-    pub at_out_of_scope: AtOutOfScope,
+    pub at_threshold: AtOutOfScope,
 }
 
 /// Rejects texts with a score over `threshold`.
@@ -23,9 +23,9 @@ pub struct AtRejection {
     /// The smallest score that rejects no more than that. A text with exactly this score is not rejected.
     pub threshold: f64,
     /// Share of in-scope texts that are rejected: less than `allowed` if scores tie.
-    pub refused: f64,
+    pub false_rejections: f64,
     /// Share of out-of-scope texts that are rejected (recall).
-    pub found: f64,
+    pub detected: f64,
 }
 
 /// Rejects texts whose `out_of_scope` is `threshold` or more.
@@ -33,9 +33,9 @@ pub struct AtRejection {
 pub struct AtOutOfScope {
     pub threshold: f64,
     /// Share of in-scope texts that are rejected.
-    pub refused: f64,
+    pub false_rejections: f64,
     /// Share of out-of-scope texts that are rejected (recall).
-    pub found: f64,
+    pub detected: f64,
 }
 
 const ALLOWED_PERCENT: [usize; 5] = [1, 2, 5, 10, 20];
@@ -46,13 +46,16 @@ impl Scope {
     pub(super) fn of(judged: &[Judged]) -> Option<Scope> {
         let known: Vec<&Judged> = in_scope(judged).map(|(_, text)| text).collect();
         let strange: Vec<&Judged> = judged.iter().filter(|text| text.truth.is_none()).collect();
-        let at_out_of_scope =
-            AtOutOfScope { threshold: REFUSED_FROM, refused: share_refused(&known)?, found: share_refused(&strange)? };
+        let at_threshold = AtOutOfScope {
+            threshold: REFUSED_FROM,
+            false_rejections: share_refused(&known)?,
+            detected: share_refused(&strange)?,
+        };
         let (known, strange) = (sorted(&known), sorted(&strange));
         Some(Scope {
             area_under_roc: area_under_roc(&known, &strange),
-            at_rejection: ALLOWED_PERCENT.map(|percent| at_rejection(&known, &strange, percent)).to_vec(),
-            at_out_of_scope,
+            at_rejection_rate: ALLOWED_PERCENT.map(|percent| at_rejection(&known, &strange, percent)).to_vec(),
+            at_threshold,
         })
     }
 }
@@ -94,8 +97,8 @@ fn at_rejection(known: &[f32], strange: &[f32], percent: usize) -> AtRejection {
     AtRejection {
         allowed: percent as f64 / 100.0,
         threshold: f64::from(threshold),
-        refused: share_over(known),
-        found: share_over(strange),
+        false_rejections: share_over(known),
+        detected: share_over(strange),
     }
 }
 
@@ -127,7 +130,8 @@ mod tests {
     fn a_share_of_texts_in_scope_may_be_refused_and_no_more() {
         let known: Vec<f32> = (0..20).map(|score| score as f32).collect();
         let scope = scope(&known, &[15.5, 17.5, 18.5, 30.0]);
-        let found: Vec<_> = scope.at_rejection.iter().map(|at| (at.threshold, at.refused, at.found)).collect();
+        let found: Vec<_> =
+            scope.at_rejection_rate.iter().map(|at| (at.threshold, at.false_rejections, at.detected)).collect();
         let none = (19.0, 0.0, 0.25);
         assert_eq!(found, [none, none, (18.0, 0.05, 0.5), (17.0, 0.1, 0.75), (15.0, 0.2, 1.0)]);
     }
@@ -136,8 +140,8 @@ mod tests {
     fn equally_strange_texts_are_all_refused_or_none() {
         // One in five may be rejected, but the two highest scores tie.
         let scope = scope(&[0.0, 1.0, 2.0, 7.0, 7.0], &[7.0, 8.0]);
-        let at = &scope.at_rejection[4];
-        assert_eq!((at.allowed, at.threshold, at.refused, at.found), (0.2, 7.0, 0.0, 0.5));
+        let at = &scope.at_rejection_rate[4];
+        assert_eq!((at.allowed, at.threshold, at.false_rejections, at.detected), (0.2, 7.0, 0.0, 0.5));
     }
 
     #[test]
@@ -151,8 +155,8 @@ mod tests {
             text(None, 0.96),
             text(None, 0.949),
         ];
-        let at = Scope::of(&judged).unwrap().at_out_of_scope;
-        assert_eq!((at.threshold, at.refused, at.found), (0.95, 0.25, 0.5));
+        let at = Scope::of(&judged).unwrap().at_threshold;
+        assert_eq!((at.threshold, at.false_rejections, at.detected), (0.95, 0.25, 0.5));
     }
 
     #[test]

@@ -40,9 +40,9 @@ pub struct Suggestions {
     /// Examples that seem to belong to another category, highest confidence first.
     pub mislabelled: Vec<Suspect>,
     /// Outliers: examples without similar ones, highest out-of-scope score first.
-    pub alone: Vec<Suspect>,
+    pub outliers: Vec<Suspect>,
     /// Categories with low recall or few examples, worst first.
-    pub weak: Vec<Weak>,
+    pub weak_categories: Vec<Weak>,
 }
 
 /// A questionable example.
@@ -116,8 +116,8 @@ impl Suggestions {
             held_out: held_out.len(),
             accuracy: share(right, held_out.len()),
             mislabelled: suspects(mislabelled),
-            alone: suspects(alone),
-            weak: weak(held_out, categories),
+            outliers: suspects(alone),
+            weak_categories: weak(held_out, categories),
         }
     }
 }
@@ -211,7 +211,7 @@ mod tests {
         let found = Suggestions::of(&judged, &categories(&[20, 20]));
         assert_eq!(texts(&found.mislabelled), ["1 0 0.9 0.99", "0 1 0.7 0"], "surest first");
         assert_eq!((found.mislabelled[0].category.as_str(), found.mislabelled[0].predicted.as_str()), ("b", "a"));
-        assert_eq!(texts(&found.alone), [""; 0], "what looks mislabelled is told once");
+        assert_eq!(texts(&found.outliers), [""; 0], "what looks mislabelled is told once");
         assert_eq!((found.held_out, found.accuracy), (4, Some(0.25)));
     }
 
@@ -225,7 +225,7 @@ mod tests {
             held_out(0, 1, 0.3, 0.5),
         ];
         let found = Suggestions::of(&judged, &categories(&[20, 20]));
-        assert_eq!(texts(&found.alone), ["0 1 0.3 1", "0 0 0.99 0.98", "0 0 0.49 0.1"], "strangest first");
+        assert_eq!(texts(&found.outliers), ["0 1 0.3 1", "0 0 0.99 0.98", "0 0 0.49 0.1"], "strangest first");
     }
 
     #[test]
@@ -235,7 +235,7 @@ mod tests {
         // `a` has 79 % recall, `b` 80 %; `c` has too few examples, `d` cannot be measured.
         let judged =
             [right(0, 79), wrong(0, 2, 10), wrong(0, 1, 11), right(1, 16), wrong(1, 0, 4), right(2, 19)].concat();
-        let found = Suggestions::of(&judged, &categories(&[100, 20, 19, 1])).weak;
+        let found = Suggestions::of(&judged, &categories(&[100, 20, 19, 1])).weak_categories;
         let told: Vec<(&str, usize, Option<f64>)> =
             found.iter().map(|weak| (weak.category.as_str(), weak.examples, weak.recall)).collect();
         assert_eq!(told, [("d", 1, None), ("a", 100, Some(0.79)), ("c", 19, Some(1.0))]);
@@ -247,7 +247,7 @@ mod tests {
     fn without_verdicts_nothing_is_claimed() {
         let found = Suggestions::of(&[], &categories(&[20, 1]));
         assert_eq!((found.held_out, found.accuracy), (0, None));
-        assert!(found.mislabelled.is_empty() && found.alone.is_empty());
-        assert_eq!(found.weak.len(), 2);
+        assert!(found.mislabelled.is_empty() && found.outliers.is_empty());
+        assert_eq!(found.weak_categories.len(), 2);
     }
 }

@@ -32,7 +32,7 @@ fn headline(report: &Report) -> Vec<String> {
         ("Texts", texts.to_string(), format!("{in_scope} in scope, {out_of_scope} out of scope")),
         ("Accuracy", headline_percent(report.accuracy), String::new()),
         ("Macro F1", headline_percent(report.macro_f1), format!("over {} categories", report.categories.len())),
-        ("Right and sure", headline_percent(report.right_and_sure), format!("confidence {SURE} or more")),
+        ("Right and sure", headline_percent(report.confident_accuracy), format!("confidence {SURE} or more")),
         ("Calibration error", headline_percent(report.calibration.error), format!("expected, over {bins} bins")),
     ];
     rows.map(|(label, value, note)| format!("  {label:<17}  {value:>9}  {note}").trim_end().to_owned()).to_vec()
@@ -91,9 +91,9 @@ fn confusions(confusions: &[Confusion]) -> Vec<String> {
 }
 
 fn scope(scope: &Scope) -> Vec<String> {
-    let at = &scope.at_out_of_scope;
+    let at = &scope.at_threshold;
     let by_strangeness = |at: &AtRejection| {
-        let (refused, found) = (percent(Some(at.refused)), percent(Some(at.found)));
+        let (refused, found) = (percent(Some(at.false_rejections)), percent(Some(at.detected)));
         let allowed = 100.0 * at.allowed;
         format!("  {found:>7}  {refused:>16}  at most {allowed:.0} %, strangeness over {:.3}", at.threshold)
     };
@@ -101,8 +101,8 @@ fn scope(scope: &Scope) -> Vec<String> {
         format!("Out of scope: area under ROC {}", headline_percent(Some(scope.area_under_roc))),
         "    found  in scope refused  limit".to_owned(),
     ];
-    lines.extend(scope.at_rejection.iter().map(by_strangeness));
-    let (refused, found) = (percent(Some(at.refused)), percent(Some(at.found)));
+    lines.extend(scope.at_rejection_rate.iter().map(by_strangeness));
+    let (refused, found) = (percent(Some(at.false_rejections)), percent(Some(at.detected)));
     lines.push(format!("  {found:>7}  {refused:>16}  out_of_scope {} or more", at.threshold));
     lines
 }

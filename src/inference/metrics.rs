@@ -30,12 +30,12 @@ impl Default for Seconds {
 
 impl Metrics {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("texts", "Texts turned into vectors", self.texts.clone());
-        registry.register("tokens", "Tokens read by the embedding model", self.tokens.clone());
-        registry.register("truncated", "Texts longer than the model reads", self.truncated.clone());
-        registry.register("abandoned", "Callers that left before their vectors were ready", self.abandoned.clone());
-        registry.register("busy_seconds", "Time the models were running", self.busy_seconds.clone());
-        registry.register("batch_seconds", "How long texts took that were run together", self.batch_seconds.0.clone());
-        registry.register("waiting", "Callers waiting for vectors", self.waiting.clone());
+        registry.register("texts", "Texts embedded", self.texts.clone());
+        registry.register("tokens", "Tokens processed by the embedding model", self.tokens.clone());
+        registry.register("truncated", "Texts truncated to the input length of the model", self.truncated.clone());
+        registry.register("abandoned", "Requests cancelled before their vectors were ready", self.abandoned.clone());
+        registry.register("busy_seconds", "Time the models spent running", self.busy_seconds.clone());
+        registry.register("batch_seconds", "Duration of a batch", self.batch_seconds.0.clone());
+        registry.register("waiting", "Requests waiting for vectors", self.waiting.clone());
     }
 }

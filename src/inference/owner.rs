@@ -147,7 +147,7 @@ impl Watch {
 
     fn give_up(&self, limit: Duration) {
         self.stuck.fetch_add(1, Ordering::Relaxed);
-        supervised::note(Name("embedding model"));
+        supervised::note(Name("embedding_model"));
         tracing::error!(?limit, "the embedding model does not come back, and is given up");
         self.given_up.cancel();
         self.room.close();

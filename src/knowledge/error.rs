@@ -84,7 +84,7 @@ impl Error {
     pub fn code(&self) -> &str {
         match self {
             Error::InvalidParameter { .. } => "invalid_parameter",
-            Error::NotGranted(_) => "not_granted",
+            Error::NotGranted(_) => "permission_denied",
             Error::UnsupportedFormat { .. } => "unsupported_format",
             Error::FileNotFound(_) | Error::NothingFits(_) => "file_not_found",
             Error::FileNotReadable { .. } => "file_not_readable",
@@ -106,7 +106,7 @@ impl Error {
 
     /// Whether the store is only temporarily unavailable, so that a retry may succeed.
     pub fn passes(&self) -> bool {
-        matches!(self, Error::Storage { code: "storage_busy" | "storage_away", .. })
+        matches!(self, Error::Storage { code: "storage_busy" | "storage_unavailable", .. })
     }
 
     /// Whether the cause is the document: the same file would fail again. A read error of the disk may be temporary.
@@ -201,7 +201,7 @@ mod tests {
     #[test]
     fn a_store_that_cannot_be_had_just_now_says_so_and_may_be_asked_again() {
         let away = Error::from(store::Error::Away("connection refused".into()));
-        assert_eq!(away.code(), "storage_away");
+        assert_eq!(away.code(), "storage_unavailable");
         assert!(away.passes() && Error::from(store::Error::Busy).passes());
         assert!(!Error::from(store::Error::Full).passes());
     }

@@ -105,7 +105,7 @@ async fn make_uploads(storage: &Path) -> Result<(), Error> {
     let uploads = storage.join(UPLOADS);
     let made = blocking(move || private_folder(&uploads)).await?;
     made.map_err(|error| Error::Storage {
-        code: "storage_unavailable",
+        code: "upload_storage_failed",
         message: format!("no folder for uploads can be made: {error}"),
     })
 }

@@ -17,26 +17,26 @@ impl Knowledge {
             let knowledge = self.clone();
             move || gauges::single(knowledge.held().iter().map(of).sum())
         };
-        gauges::register(registry, "documents", "Documents of all bases", total(|held| held.documents));
-        gauges::register(registry, "chunks", "Chunks of all bases", total(|held| held.chunks));
-        gauges::register(registry, "index_bytes", "Memory that the indexes take", total(|held| held.memory));
+        gauges::register(registry, "documents", "Documents in all knowledge bases", total(|held| held.documents));
+        gauges::register(registry, "chunks", "Chunks in all knowledge bases", total(|held| held.chunks));
+        gauges::register(registry, "index_bytes", "Memory used by the indexes", total(|held| held.memory));
         let of_bases = |of: fn(&Held) -> usize| {
             let knowledge = self.clone();
             let sample = move |held: &Held| (vec![("base", held.base.to_string())], of(held) as u64);
             move || knowledge.held().iter().take(MOST_BASES).map(sample).collect()
         };
-        gauges::register(registry, "base_documents", "Documents of a base", of_bases(|held| held.documents));
-        gauges::register(registry, "base_chunks", "Chunks of a base", of_bases(|held| held.chunks));
+        gauges::register(registry, "base_documents", "Documents in a knowledge base", of_bases(|held| held.documents));
+        gauges::register(registry, "base_chunks", "Chunks in a knowledge base", of_bases(|held| held.chunks));
         let knowledge = self.clone();
         let bytes = move || vec![(Vec::new(), knowledge.opened().map_or(0, |open| open.store.known_size()))];
-        gauges::register(registry, "store_bytes", "Size of the database on the disk", bytes);
+        gauges::register(registry, "store_bytes", "Size of the database on disk", bytes);
         let knowledge = self.clone();
         let tasks = move || {
             let (waiting, running) = knowledge.tasks_open();
             let sample = |state: &str, count: usize| -> Sample { (vec![("state", state.to_owned())], count as u64) };
-            vec![sample("waiting", waiting), sample("running", running)]
+            vec![sample("queued", waiting), sample("running", running)]
         };
-        gauges::register(registry, "tasks", "Tasks of this process that have not ended", tasks);
+        gauges::register(registry, "tasks", "Unfinished tasks of this process", tasks);
     }
 
     /// Number of waiting and of running tasks in this process.

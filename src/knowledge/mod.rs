@@ -297,23 +297,23 @@ impl Knowledge {
             work.adopt().await?;
             let adopting = work.clone();
             let adopt = move || adopting.clone().keep_adopting();
-            shared.going.spawn(supervised_until(shared.stop.clone(), Name("taking over"), adopt));
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("task_adoption"), adopt));
         }
         let running = work.clone();
-        shared.going.spawn(supervised_until(shared.stop.clone(), Name("tasks"), move || running.clone().run()));
+        shared.going.spawn(supervised_until(shared.stop.clone(), Name("job_scheduler"), move || running.clone().run()));
         let Kept { store, finder, storage } = kept;
         let open = Open { store, finder, work, storage };
         let (knowledge, care) = (self.clone(), open.clone());
         let look_after = move || knowledge.clone().look_after(care.clone());
-        shared.going.spawn(supervised_until(shared.stop.clone(), Name("looking after"), look_after));
+        shared.going.spawn(supervised_until(shared.stop.clone(), Name("maintenance"), look_after));
         self.share_key(Some(&open));
         if let Store::Shared(store) = &open.store {
             let (knowledge, heard) = (self.clone(), store.heard());
             let hear = move || notices::hear(knowledge.clone(), heard.clone());
-            shared.going.spawn(supervised_until(shared.stop.clone(), Name("hearing of changes"), hear));
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("change_notifications"), hear));
             let (knowledge, store) = (self.clone(), store.clone());
             let share = move || rates::share(knowledge.clone(), store.clone());
-            shared.going.spawn(supervised_until(shared.stop.clone(), Name("sharing rates"), share));
+            shared.going.spawn(supervised_until(shared.stop.clone(), Name("rate_limit_sync"), share));
         }
         Ok(open)
     }

@@ -21,7 +21,7 @@ pub struct Patience<'p> {
 }
 
 /// Step shown while a task waits.
-const STEP: &str = "Waiting for the storage";
+const STEP: &str = "Waiting for storage";
 /// Delay between attempts. Each attempt has already waited for the store's lock.
 const PAUSE: Duration = Duration::from_secs(1);
 

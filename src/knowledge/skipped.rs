@@ -11,12 +11,12 @@ pub(super) struct Skipped(BTreeMap<String, u64>);
 
 const HIDDEN: &str = "hidden";
 /// Symbolic links that lead outside the named folder, or to hidden files in it.
-pub(crate) const LEAVING: &str = "links that leave the folder";
+pub(crate) const LEAVING: &str = "links_outside_folder";
 /// Named paths that are symbolic links.
-pub(crate) const NAMED_LINKS: &str = "symbolic links";
-const BARE: &str = "without an extension";
+pub(crate) const NAMED_LINKS: &str = "symbolic_links";
+const BARE: &str = "no_extension";
 /// Unusual extensions, and extensions beyond the limit.
-const OTHERS: &str = "of other kinds";
+const OTHERS: &str = "other";
 /// Maximum length of an extension.
 const LONGEST: usize = 12;
 /// Maximum number of distinct kinds.
@@ -80,7 +80,7 @@ mod tests {
             skipped.pass_over(Path::new(name));
         }
         skipped.hide();
-        let expected = json!({ ".py": 2, "hidden": 1, "of other kinds": 2, "without an extension": 2 });
+        let expected = json!({ ".py": 2, "hidden": 1, "other": 2, "no_extension": 2 });
         assert_eq!((skipped.total(), skipped.by_kind()), (7, expected));
         let mut many = Skipped::default();
         (0..500).for_each(|number| many.pass_over(Path::new(&format!("a.{number}"))));

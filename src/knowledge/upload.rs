@@ -57,7 +57,7 @@ async fn receive(
 ) -> Response {
     if !caller.may_use(ADDING) {
         let message = "This caller's token does not let it add documents".into();
-        return refuse(StatusCode::FORBIDDEN, &Error::Storage { code: "not_granted", message });
+        return refuse(StatusCode::FORBIDDEN, &Error::Storage { code: "permission_denied", message });
     }
     if caller.trust < TrustLevel::Verified {
         let error = Error::Storage {

@@ -43,7 +43,7 @@ const OF_THE_FILE: [&str; 9] = [
     "memory_limit",
     "no_text_extracted",
     "password_protected",
-    "processor_limit",
+    "cpu_limit",
     "time_limit",
     "unsupported_format",
 ];
@@ -360,7 +360,7 @@ mod tests {
             Error::FileTooLarge { found: 2, most_mb: 1 },
             Error::TooManyTasks(1),
             Error::Cancelled,
-            Error::Storage { code: "document_gone", message: String::new() },
+            Error::Storage { code: "document_not_found", message: String::new() },
             Error::Storage { code: "storage_full", message: String::new() },
             Error::Model(String::new()),
             Error::Internal(String::new()),

@@ -13,7 +13,7 @@ pub(super) fn add(headers: &mut HeaderMap, record: &Record) {
         }
     };
     put("x-corbie-decision", &record.id.to_string());
-    put("x-corbie-why", &record.why);
+    put("x-corbie-reason", &record.reason);
     put("x-corbie-attempts", &record.attempts.len().to_string());
     put("x-corbie-reasoning", if record.use_reasoning { "true" } else { "false" });
     for (name, value) in [

@@ -233,7 +233,7 @@ pub enum Stop {
     #[default]
     Finished,
     /// The model reached a stop sequence.
-    StopWord,
+    StopSequence,
     /// The model reached its token limit.
     Length,
     /// The model waits for tool results.
@@ -357,7 +357,7 @@ impl Stop {
     pub fn as_str(&self) -> &str {
         match self {
             Stop::Finished => "finished",
-            Stop::StopWord => "stop_word",
+            Stop::StopSequence => "stop_sequence",
             Stop::Length => "length",
             Stop::Tools => "tools",
             Stop::Refused => "refused",

@@ -126,8 +126,8 @@ impl Error {
             Error::BadRequest { .. } | Error::Untranslatable(_) => "bad_request",
             Error::Network(_) => "network",
             Error::Timeout => "timeout",
-            Error::Unreadable(_) => "unreadable",
-            Error::BrokenOff => "broken_off",
+            Error::Unreadable(_) => "invalid_response",
+            Error::BrokenOff => "truncated",
             Error::StreamTimeout => "stream_timeout",
         }
     }

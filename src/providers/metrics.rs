@@ -10,9 +10,9 @@ use crate::gauges;
 pub fn register(pool: &Pool, registry: &mut Registry) {
     let registry = registry.sub_registry_with_prefix("provider");
     let resting = of_each(pool, Provider::is_resting);
-    gauges::register(registry, "resting", "1 while a provider that kept failing is left alone", resting);
+    gauges::register(registry, "circuit_open", "1 while the circuit breaker of the provider is open", resting);
     let failing = of_each(pool, |provider| provider.state().failing.is_some());
-    gauges::register(registry, "failing", "1 where the last answer to a prompt was none", failing);
+    gauges::register(registry, "last_call_failed", "1 if the latest call to the provider failed", failing);
 }
 
 fn of_each(pool: &Pool, is_so: fn(&Provider) -> bool) -> impl Fn() -> Vec<gauges::Sample> + Send + Sync + 'static {

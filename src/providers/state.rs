@@ -68,10 +68,10 @@ impl State {
         missing || listed.is_some_and(|models| !models.iter().any(|listed| listed.is_called(model)))
     }
 
-    /// Health as one word: `up`, `failing`, `resting` while the circuit is open, or `unknown` before the first contact.
+    /// Health as one word: `up`, `failing`, `circuit_open` while the circuit is open, or `unknown` before the first contact.
     pub fn word(&self, resting: bool) -> &'static str {
         match self.failing.as_ref().or(self.not_listed.as_ref()) {
-            _ if resting => "resting",
+            _ if resting => "circuit_open",
             Some(_) => "failing",
             None if self.listed.is_some() || self.latency.is_some() => "up",
             None => "unknown",
@@ -114,7 +114,7 @@ mod tests {
         let mut state = State::default();
         assert_eq!(state.word(false), "unknown");
         state.list(Ok(models(&["a"])));
-        assert_eq!((state.word(false), state.word(true)), ("up", "resting"));
+        assert_eq!((state.word(false), state.word(true)), ("up", "circuit_open"));
         state.answer("a", Err(&Error::Timeout), Duration::ZERO, Instant::now());
         assert_eq!((state.word(false), state.not_listed.is_none()), ("failing", true));
     }

@@ -115,7 +115,7 @@ fn used(span: &Span, usage: Usage) {
 
 fn stopped(span: &Span, stop: &Stop) {
     let word = match stop {
-        Stop::Finished | Stop::StopWord => "stop",
+        Stop::Finished | Stop::StopSequence => "stop",
         Stop::Length => "length",
         Stop::Tools => "tool_calls",
         Stop::Refused => "content_filter",

@@ -132,7 +132,7 @@ impl Decision {
 impl Why {
     pub fn as_str(&self) -> &'static str {
         match self {
-            Why::Asked => "asked",
+            Why::Asked => "requested",
             Why::Rule(_) => "rule",
             Why::Category => "category",
             Why::Documents => "documents",
@@ -205,9 +205,9 @@ mod tests {
     #[test]
     fn p11_a_model_that_was_asked_for_is_not_replaced_unless_the_operator_says_so() {
         let decision = decided(Some("gpt-4o"), None, |_| ());
-        assert_eq!(models(&decision), [("gpt-4o", "asked")]);
+        assert_eq!(models(&decision), [("gpt-4o", "requested")]);
         let decision = decided(Some("gpt-4o"), None, |settings| settings.replace_pinned = true);
-        assert_eq!(models(&decision), [("gpt-4o", "asked"), ("acme/default", "default")]);
+        assert_eq!(models(&decision), [("gpt-4o", "requested"), ("acme/default", "default")]);
     }
 
     #[test]

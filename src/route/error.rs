@@ -124,7 +124,7 @@ impl Error {
             Error::UnknownModel { model, near, .. } => Some(json!({ "model": model, "near": near })),
             Error::NoModel { advised, .. } => Some(json!({ "advised": advised })),
             Error::Provider { provider, model, error, asked } => {
-                let mut details = json!({ "provider": provider, "model": model, "asked": asked });
+                let mut details = json!({ "provider": provider, "model": model, "attempts": asked });
                 if let Some(wait) = error.retry_after() {
                     details["retry_after_seconds"] = wait.as_secs_f64().into();
                 }

@@ -89,9 +89,9 @@ pub(super) async fn look(knowledge: &Knowledge, settings: &config::Grounding, pr
 impl Verdict {
     pub fn as_str(self) -> &'static str {
         match self {
-            Verdict::Known => "known",
+            Verdict::Known => "answered",
             Verdict::Unsure => "unsure",
-            Verdict::Unknown => "unknown",
+            Verdict::Unknown => "unanswered",
         }
     }
 

@@ -37,7 +37,7 @@ impl Journey {
             "route",
             id = record.id,
             category = Empty,
-            why = Empty,
+            reason = Empty,
             attempts = Empty,
             "error.type" = Empty,
         );
@@ -58,7 +58,7 @@ impl Journey {
         let name = |contender: &Contender| format!("{}/{}", contender.provider.name, contender.candidate.model);
         record.candidates = plan.candidates.iter().map(name).collect();
         record.candidates.dedup();
-        record.unserved.clone_from(&plan.unserved);
+        record.unavailable_models.clone_from(&plan.unserved);
         record.use_reasoning = plan.decision.use_reasoning;
         record.classified = plan.looked.as_ref().map(|looked| Classified {
             category: plan.decision.category.clone().unwrap_or_default(),
@@ -66,8 +66,8 @@ impl Journey {
             confidence: short(looked.seen.confidence),
             entropy: looked.entropy,
             method: looked.method.to_owned(),
-            fell_back: plan.decision.fell_back,
-            took_ms: looked.took.as_secs_f64() * 1e3,
+            used_fallback: plan.decision.fell_back,
+            duration_ms: looked.took.as_secs_f64() * 1e3,
         });
         for model in &plan.unserved {
             self.router.warn_once(model, record.candidates.first());
@@ -96,7 +96,7 @@ impl Journey {
             model: candidate.model.clone(),
             key: candidate.key + 1,
             requests,
-            took_ms: took.as_secs_f64() * 1e3,
+            duration_ms: took.as_secs_f64() * 1e3,
             result: result.to_owned(),
         });
     }
@@ -129,7 +129,7 @@ impl Journey {
     pub(super) fn given_again(mut self, provider: &str, model: &str) -> Record {
         let record = &mut self.record;
         record.outcome = Outcome::Answered;
-        "cache".clone_into(&mut record.why);
+        "cache".clone_into(&mut record.reason);
         (record.provider, record.model) = (Some(provider.to_owned()), Some(model.to_owned()));
         self.end();
         self.record.clone()
@@ -154,7 +154,7 @@ impl Journey {
             provider = record.provider,
             model = record.model,
             category = record.classified.as_ref().map(|classified| classified.category.as_str()),
-            why = record.why,
+            reason = record.reason,
             rule = record.rule,
             reasoning = record.use_reasoning,
             attempts = record.attempts.len(),
@@ -164,7 +164,7 @@ impl Journey {
             "routed"
         );
         self.span.record("category", record.classified.as_ref().map(|classified| classified.category.as_str()));
-        self.span.record("why", record.why.as_str()).record("attempts", record.attempts.len());
+        self.span.record("reason", record.reason.as_str()).record("attempts", record.attempts.len());
         self.span.record("error.type", record.error.as_deref());
         self.router.metrics.ended(record);
         self.router.records.keep(record.clone());

@@ -34,7 +34,7 @@ struct OfProvider {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Decided {
-    why: String,
+    reason: String,
     outcome: &'static str,
 }
 
@@ -75,10 +75,10 @@ impl Metrics {
             Outcome::Failed => "failed",
             Outcome::Cancelled => "cancelled",
         };
-        self.decisions.get_or_create(&Decided { why: record.why.clone(), outcome }).inc();
+        self.decisions.get_or_create(&Decided { reason: record.reason.clone(), outcome }).inc();
         let Some(provider) = &record.provider else { return };
         if let Some(usage) = record.usage {
-            for (direction, number) in [("read", usage.prompt), ("written", usage.completion)] {
+            for (direction, number) in [("input", usage.prompt), ("output", usage.completion)] {
                 self.tokens.get_or_create(&Tokens { provider: provider.clone(), direction }).inc_by(number);
             }
         }
@@ -89,11 +89,11 @@ impl Metrics {
 
     pub(super) fn register(&self, registry: &mut Registry) {
         let registry = registry.sub_registry_with_prefix("route");
-        registry.register("attempts", "Providers asked, and how that went", self.attempts.clone());
-        registry.register("latency_seconds", "How long providers took to answer or to fail", self.latency.clone());
-        registry.register("retries", "Requests sent again to the same provider", self.retries.clone());
-        registry.register("decisions", "Prompts by what chose their model", self.decisions.clone());
-        registry.register("tokens", "Tokens read and written", self.tokens.clone());
-        registry.register("cost", "What answers cost, by the configured prices", self.cost.clone());
+        registry.register("attempts", "Attempts by provider and result", self.attempts.clone());
+        registry.register("latency_seconds", "Duration of attempts", self.latency.clone());
+        registry.register("retries", "Retries against the same provider", self.retries.clone());
+        registry.register("decisions", "Routing decisions by reason and outcome", self.decisions.clone());
+        registry.register("tokens", "Input and output tokens", self.tokens.clone());
+        registry.register("cost", "Cost of responses by configured prices", self.cost.clone());
     }
 }

@@ -23,14 +23,14 @@ pub struct Record {
     pub at_ms: u64,
     /// Model that the caller requested
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub asked: Option<String>,
+    pub requested_model: Option<String>,
     /// Category of the prompt; absent if it was not determined
     #[serde(skip_serializing_if = "Option::is_none")]
     pub classified: Option<Classified>,
     /// Whether the category requests reasoning; models without reasoning ignore it
     pub use_reasoning: bool,
-    /// Reason for the model: `asked`, documents, rule, category, fallback or default; cache for a cached response
-    pub why: String,
+    /// Reason for the model: requested, documents, rule, category, fallback or default; cache for a cached response
+    pub reason: String,
     /// Name of the routing rule that selected the model
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
@@ -38,7 +38,7 @@ pub struct Record {
     pub candidates: Vec<String>,
     /// Requested models that no provider offers
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub unserved: Vec<String>,
+    pub unavailable_models: Vec<String>,
     /// Attempts with their results
     pub attempts: Vec<Attempt>,
     /// Provider that answered
@@ -72,11 +72,11 @@ pub struct Classified {
     /// Entropy of the probabilities in bits
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy: Option<f64>,
-    /// Deciding method: rules, words, embedding, model or external
+    /// Deciding method: rules, lexical, embedding, model or external
     pub method: String,
     /// Whether the confidence was too low, so that the fallback category was applied
-    pub fell_back: bool,
-    pub took_ms: f64,
+    pub used_fallback: bool,
+    pub duration_ms: f64,
 }
 
 /// One request to a provider.
@@ -88,7 +88,7 @@ pub struct Attempt {
     pub key: usize,
     /// Number of requests, including retries
     pub requests: usize,
-    pub took_ms: f64,
+    pub duration_ms: f64,
     /// `ok`, or an error code
     pub result: String,
 }
@@ -122,7 +122,7 @@ impl Record {
     }
 
     pub(super) fn chosen_by(&mut self, why: &Why) {
-        why.as_str().clone_into(&mut self.why);
+        why.as_str().clone_into(&mut self.reason);
         self.rule = match why {
             Why::Rule(rule) => Some(rule.clone()),
             _ => None,

@@ -180,7 +180,7 @@ impl Router {
         let record = Record {
             id: self.0.records.next_id(),
             at_ms: u64::try_from(at.as_millis()).unwrap_or(u64::MAX),
-            asked: asked.filter(|model| *model != AUTO).map(clip),
+            requested_model: asked.filter(|model| *model != AUTO).map(clip),
             caller: caller.clone(),
             ..Record::default()
         };

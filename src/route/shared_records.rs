@@ -29,7 +29,7 @@ pub fn share(router: &Router, knowledge: &Knowledge) {
         return;
     }
     let (router, shared) = (router.clone(), knowledge.clone());
-    knowledge.until_the_end(Name("decisions"), move || run(router.clone(), shared.clone()));
+    knowledge.until_the_end(Name("decision_log"), move || run(router.clone(), shared.clone()));
 }
 
 async fn run(router: Router, knowledge: Knowledge) {

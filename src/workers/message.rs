@@ -51,7 +51,7 @@ pub enum Ocr {
 
 /// A message from a worker.
 #[derive(Debug, Serialize, Deserialize)]
-#[serde(tag = "said", rename_all = "snake_case")]
+#[serde(tag = "type", rename_all = "snake_case")]
 pub(super) enum Said {
     /// The sandbox is active, and the worker waits for documents.
     Ready,

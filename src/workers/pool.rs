@@ -293,7 +293,7 @@ impl Error {
             Error::Document { kind, .. } => kind,
             Error::Ocr(_) => "ocr_failed",
             Error::TimeLimit(_) => "time_limit",
-            Error::ProcessorLimit { .. } => "processor_limit",
+            Error::ProcessorLimit { .. } => "cpu_limit",
             Error::Memory => "memory_limit",
             Error::Crashed => "worker_crashed",
             Error::Start(_) => "worker_not_started",

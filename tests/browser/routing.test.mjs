@@ -83,7 +83,7 @@ test("another try is offered where it may help, and not after a refusal", async 
     ["503", true, { status: 503, error: { code: -32012, message: "going down" } }],
     ["too little trust", false, { status: 200, error: { code: -31010, message: "needs trust `verified`", data: { error_type: "TrustDenied" } } }],
     ["forbidden", false, { status: 403, error: { code: -32010, message: "not allowed here" } }],
-    ["not granted", false, { status: 200, error: { code: -31010, message: "your token does not allow it", data: { error_type: "NotGranted" } } }],
+    ["not granted", false, { status: 200, error: { code: -31010, message: "your token does not allow it", data: { error_type: "PermissionDenied" } } }],
     ["a wrong argument", false, { status: 200, error: { code: -32602, message: "no such model", data: { error_type: "InvalidParams" } } }],
   ];
   let answer;

@@ -174,7 +174,7 @@ test("on a phone nothing is cut, alone on its line, or said of what a phone has 
   await page.route("**/mcp", async (route) => {
     const { id, params } = route.request().postDataJSON();
     if (params?.name !== "check_setup") return route.continue();
-    const structuredContent = { checks: [{ name: "models", state: "ok", found: "they are whole" }] };
+    const structuredContent = { checks: [{ name: "models", state: "ok", message: "they are whole" }] };
     return route.fulfill({ json: { jsonrpc: "2.0", id, result: { content: [{ type: "text", text: JSON.stringify(structuredContent) }], structuredContent } } });
   });
   await visit(page, "#/overview");

@@ -36,7 +36,7 @@ async fn labelled_texts_are_judged_as_any_text_is() {
     assert_eq!(found["per_category"][1], delivery);
     let confidence = classify(&app, "the parcel").await["confidence"].clone();
     let mistake = json!({ "text": "the parcel", "expected": "billing", "got": "delivery", "confidence": confidence });
-    assert_eq!(found["mistakes"], json!([mistake]));
+    assert_eq!(found["wrong_predictions"], json!([mistake]));
     let bins = found["bins"].as_array().unwrap();
     assert_eq!(bins.iter().map(|bin| bin["count"].as_u64().unwrap()).sum::<u64>(), 4);
     assert_eq!((&bins[0]["from"], &bins[0]["mean_confidence"]), (&json!(0.0), &Value::Null));
@@ -48,11 +48,14 @@ async fn labelled_texts_are_judged_as_any_text_is() {
 async fn without_texts_the_examples_are_judged_by_what_was_learned_without_them() {
     let (app, _folder) = small(Method::Hybrid);
     let found = evaluate(&app, json!({})).await;
-    assert_eq!((&found["count"], &found["of"], &found["held_out"]), (&json!(24), &json!(24), &json!(true)));
+    assert_eq!(
+        (&found["count"], &found["examples_available"], &found["held_out"]),
+        (&json!(24), &json!(24), &json!(true))
+    );
     // With training data the accuracy would be 1; held out, it cannot be.
     let accuracy = found["accuracy"].as_f64().unwrap();
     assert!((0.3..1.0).contains(&accuracy), "{found}");
-    assert!(!found["mistakes"].as_array().unwrap().is_empty());
+    assert!(!found["wrong_predictions"].as_array().unwrap().is_empty());
     let rows = found["confusion"].as_array().unwrap();
     let right: u64 = rows.iter().enumerate().map(|(place, row)| row[place].as_u64().unwrap()).sum();
     assert!((right as f64 / 24.0 - accuracy).abs() < 1e-9, "{found}");

@@ -38,8 +38,8 @@ async fn c57_confidence_and_entropy_are_counted_by_category() {
         "classification_confidence_count{category=\"math\"} 2",
         "classification_entropy_count{category=\"math\"} 2",
         "classification_confidence_count{category=\"general\"} 1",
-        "classification_decided_total{method=\"rules\"} 2",
-        "classification_remembered_total 1",
+        "classification_predictions_total{method=\"rules\"} 2",
+        "classification_cache_hits_total 1",
     ] {
         assert!(text.contains(line), "no `{line}` in\n{text}");
     }

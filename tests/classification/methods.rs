@@ -36,7 +36,7 @@ async fn c50_c51_every_method_speaks_the_same_protocol() {
             Method::Rules => &["rules"],
             Method::Embedding => &["embedding"],
             Method::Model => &["model"],
-            Method::Hybrid => &["rules", "words", "model"],
+            Method::Hybrid => &["rules", "lexical", "model"],
         };
         assert!(expected.contains(&by), "{method:?}: {by}");
     }

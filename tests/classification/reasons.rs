@@ -29,9 +29,9 @@ async fn the_nearest_examples_come_nearest_first_and_only_when_asked_for() {
     assert_eq!(examples[0]["category"], "delivery");
     let near: Vec<f64> = examples.iter().map(|example| example["similarity"].as_f64().unwrap()).collect();
     assert!(near.is_sorted_by(|one, next| one >= next), "{near:?}");
-    assert_eq!((&verdict["rules"], verdict.get("fired")), (&json!([]), None), "no rule decided");
+    assert_eq!((&verdict["rules"], verdict.get("matched_rule")), (&json!([]), None), "no rule decided");
     let plain = told(&call(&app, "classify_text", json!({ "text": "where is it" })).await.unwrap());
-    assert!(["examples", "rules", "fired"].iter().all(|name| plain.get(name).is_none()), "{plain}");
+    assert!(["examples", "rules", "matched_rule"].iter().all(|name| plain.get(name).is_none()), "{plain}");
 }
 
 #[tokio::test]
@@ -40,7 +40,7 @@ async fn a_rule_that_decided_is_named_and_the_examples_are_there_all_the_same() 
     app.classification.warm().await;
     let verdict = explained(&app, TrustLevel::Trusted, "INV-12").await;
     assert_eq!(verdict["method"], "rules");
-    assert_eq!(verdict["fired"], json!({ "category": "billing", "rule": r"^INV-\d+$" }));
+    assert_eq!(verdict["matched_rule"], json!({ "category": "billing", "rule": r"^INV-\d+$" }));
     assert_eq!(verdict["rules"], json!([r"^INV-\d+$"]));
     assert_eq!(verdict["examples"].as_array().unwrap().len(), 5);
 }
@@ -52,7 +52,7 @@ async fn rules_alone_have_no_vectors_and_so_no_examples() {
     assert_eq!(verdict["examples"], json!([]));
     assert_eq!(verdict["rules"], json!(["refund", "invoice"]));
     let nothing = explained(&app, TrustLevel::Trusted, "hello").await;
-    assert_eq!((&nothing["rules"], nothing.get("fired")), (&json!([]), None));
+    assert_eq!((&nothing["rules"], nothing.get("matched_rule")), (&json!([]), None));
 }
 
 #[tokio::test]

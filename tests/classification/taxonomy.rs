@@ -62,10 +62,14 @@ async fn the_taxonomy_inside_is_told_as_a_file_that_could_be_saved() {
         let found = told(&app.server.request(trust, "tools/call", &params).await.unwrap());
         assert_eq!(Taxonomy::parse(found["text"].as_str().unwrap()).unwrap(), Taxonomy::builtin());
         assert_eq!((&found["path"], &found["writable"]), (&Value::Null, &json!(false)));
-        assert!(found["why_not"].as_str().unwrap().contains("classification.taxonomy"), "{}", found["why_not"]);
+        assert!(
+            found["not_writable_reason"].as_str().unwrap().contains("classification.taxonomy"),
+            "{}",
+            found["not_writable_reason"]
+        );
         assert_eq!(found["categories"], 5);
         assert!(found["examples"].as_u64().unwrap() > 4000);
-        assert!(found.get("problem").is_none() && found.get("elsewhere").is_none());
+        assert!(found.get("problem").is_none() && found.get("external_server").is_none());
     }
 }
 
@@ -128,11 +132,11 @@ async fn a_taxonomy_can_be_tried_before_it_is_saved_and_nobody_else_notices() {
     let desk = desk(Method::Hybrid);
     let before = classify(&desk.app, "an owl at night").await;
     let texts = json!(["raven", "an owl hunts in the night", " ", "please send me an invoice"]);
-    let found = desk.ask("check_taxonomy", json!({ "text": with_birds(), "try": texts })).await;
+    let found = desk.ask("check_taxonomy", json!({ "text": with_birds(), "trial_texts": texts })).await;
     assert_eq!(found["valid"], true, "{found}");
     assert_eq!(found["categories"][3], json!({ "name": "birds", "examples": 4, "patterns": 1, "words": 0 }));
     assert!(found["warnings"][0]["message"].as_str().unwrap().contains("`birds` has 4 example(s)"), "{found}");
-    let tried = found["tried"].as_array().unwrap();
+    let tried = found["trial_results"].as_array().unwrap();
     assert_eq!(tried.len(), 4);
     assert_eq!((&tried[0]["category"], &tried[0]["method"]), (&json!("birds"), &json!("rules")));
     assert_eq!((&tried[1]["text"], &tried[1]["category"]), (&texts[1], &json!("birds")));
@@ -144,21 +148,22 @@ async fn a_taxonomy_can_be_tried_before_it_is_saved_and_nobody_else_notices() {
     assert_eq!(categories(&desk.app).await, ["billing", "delivery", "general"]);
     assert_eq!(classify(&desk.app, "an owl at night").await, before);
     assert_eq!(desk.text(), SMALL);
-    let too_many = call(&desk.app, "check_taxonomy", json!({ "text": SMALL, "try": vec!["a"; 21] })).await.unwrap();
+    let too_many =
+        call(&desk.app, "check_taxonomy", json!({ "text": SMALL, "trial_texts": vec!["a"; 21] })).await.unwrap();
     assert_eq!(too_many["isError"], true);
 }
 
 #[tokio::test]
 async fn a_trial_that_is_given_up_leaves_its_turn_to_others() {
     let desk = desk(Method::Hybrid);
-    let arguments = json!({ "text": with_birds(), "try": ["an owl hunts in the night"] });
+    let arguments = json!({ "text": with_birds(), "trial_texts": ["an owl hunts in the night"] });
     for _ in 0..12 {
         let given_up = desk.ask("check_taxonomy", arguments.clone());
         // Either outcome is fine here.
         let _ = tokio::time::timeout(Duration::from_millis(2), given_up).await;
     }
     let found = desk.ask("check_taxonomy", arguments).await;
-    assert_eq!(found["tried"][0]["category"], "birds", "{found}");
+    assert_eq!(found["trial_results"][0]["category"], "birds", "{found}");
 }
 
 #[tokio::test]
@@ -187,7 +192,7 @@ async fn what_was_changed_meanwhile_is_not_overwritten() {
     let result = call(&desk.app, "save_taxonomy", json!({ "text": with_birds(), "version": version })).await.unwrap();
     assert_eq!(result["isError"], true);
     let refused = told(&result);
-    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("changed")));
+    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("conflict")));
     assert!(refused["error"].as_str().unwrap().contains("changed since you read it"), "{refused}");
     assert_eq!((desk.text(), desk.files()), (theirs, 1));
     assert_eq!(desk.ask("save_taxonomy", json!({ "text": with_birds() })).await["saved"], true, "without a version");
@@ -288,7 +293,7 @@ async fn where_a_server_elsewhere_sorts_prompts_it_is_said() {
         serde_json::from_value(json!({ "transport": "http", "url": "http://127.0.0.1:9/mcp" })).unwrap();
     let app = app::build(&config).unwrap();
     let found = told(&call(&app, "get_taxonomy", json!({})).await.unwrap());
-    assert!(found["elsewhere"].as_str().unwrap().contains("classification.mcp_server"), "{found}");
+    assert!(found["external_server"].as_str().unwrap().contains("classification.mcp_server"), "{found}");
     for (tool, arguments) in [("check_taxonomy", json!({ "text": SMALL })), ("save_taxonomy", json!({ "text": SMALL }))]
     {
         let warned = told(&call(&app, tool, arguments).await.unwrap());

@@ -107,7 +107,7 @@ async fn many_texts_are_sorted_as_each_alone_would_be() {
     let texts = ["what is 2 + 2", "", "who built stonehenge", "my laptop wont charge", "why is blood red", "hi"];
     let together = call(&app, "batch_categorize", json!({ "texts": texts, "with_probabilities": true })).await.unwrap();
     let together = told(&together);
-    assert_eq!((&together["sorted"], &together["failed"]), (&json!(5), &json!(1)));
+    assert_eq!((&together["categorized"], &together["failed"]), (&json!(5), &json!(1)));
     assert!(together["results"][1]["error"].as_str().unwrap().contains("empty"));
     assert!(together["results"][1].get("class").is_none());
     for (index, text) in texts.iter().enumerate().filter(|(_, text)| !text.is_empty()) {
@@ -130,7 +130,7 @@ async fn c56_one_caller_with_many_texts_does_not_hold_up_the_others() {
         assert_eq!(classify(&app, text).await["category"], "science");
         assert!(!many.is_finished(), "the single texts were answered before the many");
     }
-    assert_eq!(told(&many.await.unwrap())["sorted"], 200);
+    assert_eq!(told(&many.await.unwrap())["categorized"], 200);
 }
 
 #[tokio::test]

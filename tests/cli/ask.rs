@@ -136,7 +136,7 @@ fn p08_p11_json_has_the_answer_and_how_it_came_about() {
     let (usage, decision) = (&told["usage"], &told["decision"]);
     let tokens = |name: &str| usage[name].as_u64().unwrap();
     assert_eq!(tokens("totalTokens"), tokens("promptTokens") + tokens("completionTokens"));
-    assert_eq!((&decision["classified"]["category"], &decision["why"]), (&json!("math"), &json!("default")));
+    assert_eq!((&decision["classified"]["category"], &decision["reason"]), (&json!("math"), &json!("default")));
     assert_eq!(decision["outcome"], "answered");
     assert!(decision["cost"].as_f64().unwrap() > 0.0);
     assert!(told.get("thinking").is_none());
@@ -173,7 +173,10 @@ fn an_explanation_sends_the_prompt_to_nobody() {
 
     let ended = upstream.corbie("ask --explain --json --model acme/other hello").run("");
     let told: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!((&told["candidates"][0]["model"], &told["candidates"][0]["why"]), (&json!("other"), &json!("asked")));
+    assert_eq!(
+        (&told["candidates"][0]["model"], &told["candidates"][0]["reason"]),
+        (&json!("other"), &json!("requested"))
+    );
     // Model lists may be requested, as for a prompt that is sent.
     assert!(upstream.requests().iter().all(|request| request["method"] == "GET"), "{:?}", upstream.requests());
 }
@@ -302,7 +305,7 @@ fn in_a_terminal_a_last_line_tells_who_answered_and_no_answer_moves_the_cursor()
     let Some(ended) = in_a_terminal(&line, "") else { return };
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(ended.out.contains("echo: hello[2Jthere\r\n"), "{ended:?}");
-    assert!(ended.out.contains("→ acme/echo-small · asked · "), "{ended:?}");
+    assert!(ended.out.contains("→ acme/echo-small · requested · "), "{ended:?}");
     assert!(!ended.out.contains("routed"), "{ended:?}");
 
     let ended = upstream.corbie("ask --model acme/echo-small").argument("hello\u{1b}[2Jthere").run("");

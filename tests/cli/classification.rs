@@ -172,13 +172,13 @@ fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
     let three =
         format!("{TWO}  - {{name: birds, certain: ['^raven$'], examples: [a crow on the roof, owls at night]}}\n");
     let arguments = json!({ "text": three, "version": found["version"] });
-    let tried = call("check_taxonomy", json!({ "text": three, "try": ["raven"] }))["structuredContent"].clone();
-    assert_eq!(tried["tried"][0]["category"], "birds", "{tried}");
+    let tried = call("check_taxonomy", json!({ "text": three, "trial_texts": ["raven"] }))["structuredContent"].clone();
+    assert_eq!(tried["trial_results"][0]["category"], "birds", "{tried}");
     assert_eq!(call("save_taxonomy", arguments.clone())["structuredContent"]["saved"], true);
     assert_eq!(std::fs::read_to_string(&file).unwrap(), three);
     assert_eq!(call("classify_text", json!({ "text": "raven" }))["structuredContent"]["category"], "birds");
     let again = call("save_taxonomy", arguments);
-    assert_eq!((&again["isError"], &told(&again)["reason"]), (&json!(true), &json!("changed")));
+    assert_eq!((&again["isError"], &told(&again)["reason"]), (&json!(true), &json!("conflict")));
     server.signal_to_end();
 }
 

@@ -30,7 +30,7 @@ fn check<'r>(report: &'r Value, name: &str) -> &'r Value {
 fn problem(report: &Value, name: &str, found: &str, advice: &str) {
     let check = check(report, name);
     assert_eq!(check["state"], "problem", "{check}");
-    assert!(check["found"].as_str().unwrap().contains(found), "{check}");
+    assert!(check["message"].as_str().unwrap().contains(found), "{check}");
     assert!(check["advice"].as_str().unwrap().contains(advice), "{check}");
 }
 
@@ -61,7 +61,7 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
         assert_eq!(check(&report, name)["state"], "ok", "{report:#}");
     }
     for check in report["checks"].as_array().unwrap() {
-        assert!(check["found"].as_str().is_some_and(|found| !found.is_empty()), "{check}");
+        assert!(check["message"].as_str().is_some_and(|found| !found.is_empty()), "{check}");
         assert_eq!(check.get("advice").is_some(), check["state"] != "ok", "{check}");
     }
     assert_eq!(kept.path().read_dir().unwrap().count(), 0, "looking makes no files");
@@ -82,7 +82,7 @@ fn people_are_told_the_same_in_words() {
     let ended = doctor("").run("");
     assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
     assert!(ended.out.lines().any(|line| line.starts_with("ok       ocr ")), "{}", ended.out);
-    assert!(ended.out.contains("note     clients") && ended.out.contains("-> run `corbie connect`"), "{}", ended.out);
+    assert!(ended.out.contains("warning  clients") && ended.out.contains("-> run `corbie connect`"), "{}", ended.out);
     assert!(ended.out.ends_with("\nNo problems.\n"), "{}", ended.out);
     assert!(corbie("doctor --help").run("").out.contains("Examples:\n  corbie doctor "));
 }
@@ -92,7 +92,10 @@ fn mistakes_in_the_settings_are_told_with_their_place() {
     let setup = corbie("doctor --json").file("corbie.yaml", "server:\n  nmae: x\n");
     let report = report(&setup.run(""), 1);
     problem(&report, "configuration", "corbie.yaml:2", "corbie config validate");
-    assert!(check(&report, "configuration")["found"].as_str().unwrap().contains("did you mean `name`?"), "{report:#}");
+    assert!(
+        check(&report, "configuration")["message"].as_str().unwrap().contains("did you mean `name`?"),
+        "{report:#}"
+    );
     assert_eq!(report["checks"].as_array().unwrap().len(), 2, "the rest needs settings: {report:#}");
 }
 
@@ -125,7 +128,7 @@ fn a_port_that_corbie_has_is_fine() {
         let mut serving = serving.start();
         let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{}", serving.port()));
         let report = report(&setup.run(""), 0);
-        assert!(check(&report, "ports")["found"].as_str().unwrap().starts_with("corbie answers at"), "{report:#}");
+        assert!(check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie answers at"), "{report:#}");
     }
 }
 
@@ -161,7 +164,7 @@ fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
     let report = report(&setup.run(""), 1);
     problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
     problem(&report, "providers", "`near` does not answer", "start it");
-    assert!(!check(&report, "providers")["found"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
+    assert!(!check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
 }
 
 #[test]
@@ -212,7 +215,7 @@ fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
         let mut serving = serving.start();
         let url = format!("http://localhost:{}/mcp", serving.port());
         let told = report(&with_client_url(&url).run(""), 0);
-        let found = check(&told, "clients")["found"].as_str().unwrap();
+        let found = check(&told, "clients")["message"].as_str().unwrap();
         assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
         for path in ["", "/foo", "/mcp/", "/a/b/c"] {
             let url = format!("http://localhost:{}{path}", serving.port());
@@ -251,7 +254,7 @@ fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
     elsewhere.set_nonblocking(true).unwrap();
     let url = format!("http://0.0.0.0:{}/mcp", elsewhere.local_addr().unwrap().port());
     let told = report(&with_client_url(&url).run(""), 0);
-    assert_eq!(check(&told, "clients")["found"], format!("connected: Cursor at {url} (not asked)"));
+    assert_eq!(check(&told, "clients")["message"], format!("connected: Cursor at {url} (not asked)"));
     assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody came");
 }
 

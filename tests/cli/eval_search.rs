@@ -41,16 +41,16 @@ fn set() -> [(&'static str, String); 3] {
 
 #[test]
 fn k59_paraphrases_find_their_passages_and_absent_topics_find_nothing() {
-    let ended = run("eval-search set --json --absent", &set());
+    let ended = run("eval-search set --json --out-of-domain", &set());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     let report: Value = serde_json::from_str(&ended.out).unwrap();
     let set = &report["sets"][0];
     assert_eq!((&set["passages"], &set["chunks"], &set["queries"]), (&json!(8), &json!(8), &json!(4)));
-    assert_eq!(set["found"]["hybrid"], json!({ "ndcg": 1.0, "recall": 1.0 }), "{report}");
+    assert_eq!(set["scores"]["hybrid"], json!({ "ndcg": 1.0, "recall": 1.0 }), "{report}");
     let nothing = |kind: &str| {
-        let rows = set["nothing"].as_array().unwrap();
+        let rows = set["empty_results"].as_array().unwrap();
         let row = rows.iter().find(|row| row["kind"] == kind).unwrap();
-        row["nothing"].as_f64().unwrap() / row["queries"].as_f64().unwrap()
+        row["empty_results"].as_f64().unwrap() / row["queries"].as_f64().unwrap()
     };
     assert_eq!(nothing("answered"), 0.0);
     assert!(nothing("answers_removed") >= 0.75, "{report}");
@@ -59,7 +59,7 @@ fn k59_paraphrases_find_their_passages_and_absent_topics_find_nothing() {
 
 #[test]
 fn one_way_may_be_asked_for_and_the_questions_limited() {
-    let ended = run("eval-search set --mode words --limit 2 --top 3", &set());
+    let ended = run("eval-search set --mode lexical --limit 2 --top 3", &set());
     assert_eq!(ended.code, Some(0), "{}", ended.err);
     assert!(ended.out.contains("nDCG@3"), "{}", ended.out);
     assert!(!ended.out.contains("Relevance"), "{}", ended.out);

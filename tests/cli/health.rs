@@ -23,7 +23,10 @@ fn a_server_that_is_ready_is_told_from_one_that_is_not_there() {
     let ended = corbie("health --json").argument(&url).run("");
     assert_eq!(ended.code, Some(1));
     let said: Value = serde_json::from_str(&ended.out).unwrap();
-    assert_eq!((&said["ready"], &said["success"], &said["error"]), (&false.into(), &false.into(), &"no_answer".into()));
+    assert_eq!(
+        (&said["ready"], &said["success"], &said["error"]),
+        (&false.into(), &false.into(), &"unreachable".into())
+    );
     assert!(said["message"].as_str().unwrap().contains("is `corbie serve` running there?"), "{said}");
 }
 

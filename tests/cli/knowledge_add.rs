@@ -141,7 +141,7 @@ fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
         assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), summary, ""));
         let result = &place.json("add --json .")["result"];
         assert_eq!((&result["unchanged"], &result["skipped"]), (&json!(1), &json!(5)), "{result}");
-        assert_eq!(result["skipped_by_kind"], json!({ ".py": 2, "hidden": 2, "without an extension": 1 }));
+        assert_eq!(result["skipped_by_kind"], json!({ ".py": 2, "hidden": 2, "no_extension": 1 }));
         assert_eq!(place.run("add ./*.txt").out, "1 file: 1 unchanged\n", "a pattern says which files are meant");
     });
 }

@@ -39,7 +39,7 @@ fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() 
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
     let live = place.json("knowledge drill --json");
     assert_eq!((&live["success"], &live["documents"]), (&json!(true), &json!(2)), "{live}");
-    assert!(live["passages_asked"].as_u64() > Some(1) && live["passages_asked"] == live["passages_found"], "{live}");
+    assert!(live["queries"].as_u64() > Some(1) && live["queries"] == live["queries_found"], "{live}");
     let elsewhere = Place::new();
     let kept = elsewhere.json(&format!("knowledge drill --json --from {backup}"));
     assert_eq!((&kept["success"], &kept["sha256"]), (&json!(true), &live["sha256"]), "{kept}");
@@ -66,7 +66,7 @@ fn a_drill_is_sound_while_a_server_adds_documents() {
     for _ in 0..3 {
         let drilled = place.json("knowledge drill --json");
         assert_eq!(drilled["success"], true, "{drilled}");
-        assert_eq!(drilled["passages_asked"], drilled["passages_found"], "{drilled}");
+        assert_eq!(drilled["queries"], drilled["queries_found"], "{drilled}");
         seen.push(drilled["documents"].as_u64().unwrap());
     }
     assert!(seen[0] >= 2 && seen.is_sorted(), "{seen:?}");
@@ -203,7 +203,7 @@ fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
     assert_eq!(place.run("add .").code, Some(0));
     let drilled = place.json("knowledge drill --json");
     assert_eq!((&drilled["success"], &drilled["problems"]), (&json!(true), &json!([])), "{drilled}");
-    assert_eq!((&drilled["passages_asked"], &drilled["passages_found"]), (&json!(5), &json!(5)), "{drilled}");
+    assert_eq!((&drilled["queries"], &drilled["queries_found"]), (&json!(5), &json!(5)), "{drilled}");
 }
 
 #[test]

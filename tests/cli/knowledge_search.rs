@@ -159,8 +159,11 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     assert!(known.contains("\nchanges     acme/echo-small is asked and not "), "{known}");
     assert!(known.contains("; it is given "), "{known}");
     let told: Value = serde_json::from_str(&explain("--json", bees)).unwrap();
-    assert_eq!((&told["documents"]["verdict"], &told["documents"]["sources"][0]), (&json!("known"), &json!("bees.md")));
-    assert!(told["documents"]["instead_of"].is_string(), "{told}");
+    assert_eq!(
+        (&told["documents"]["verdict"], &told["documents"]["sources"][0]),
+        (&json!("answered"), &json!("bees.md"))
+    );
+    assert!(told["documents"]["model_without_documents"].is_string(), "{told}");
 
     let unknown = explain("", else_);
     assert!(unknown.contains("\ndocuments   they say nothing about it\nchanges     nothing\n"), "{unknown}");

@@ -130,7 +130,7 @@ fn check_tells_programs_the_same() {
     assert_eq!(told["examples"], 6);
     assert_eq!(told["categories"][0], json!({ "name": "a", "examples": 5, "patterns": 2, "words": 2 }));
     assert_eq!(told["categories"].as_array().unwrap().len(), 3);
-    assert_eq!(told["remarks"].as_array().unwrap().len(), 2);
+    assert_eq!(told["warnings"].as_array().unwrap().len(), 2);
 }
 
 #[test]
@@ -157,12 +157,12 @@ fn check_tells_programs_where_each_mistake_is() {
     let folder = Folder::with("my.yaml", "categories:\n  - nmae: a\n");
     let ended = folder.run("check --json my.yaml");
     assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
-    let mistakes = json(&ended)["mistakes"].clone();
+    let mistakes = json(&ended)["errors"].clone();
     let mistake = mistakes.as_array().unwrap().iter().find(|mistake| mistake["path"] == "categories[0].nmae").unwrap();
     assert_eq!((&mistake["line"], &mistake["column"]), (&json!(2), &json!(5)));
     assert!(mistake["message"].as_str().unwrap().ends_with("did you mean `name`?"), "{mistake}");
 
-    let missing = json(&folder.run("check --json no.yaml"))["mistakes"][0].clone();
+    let missing = json(&folder.run("check --json no.yaml"))["errors"][0].clone();
     assert_eq!((&missing["line"], &missing["path"]), (&Value::Null, &json!("")));
 }
 
@@ -422,9 +422,9 @@ fn suggest_finds_an_example_in_the_wrong_category() {
 fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
     let folder = Folder::with("my.json", small());
     let told = json(&succeeded(folder.run("suggest --json --most 1 my.json")));
-    assert_eq!(told["found"]["weak"], 2, "{told}");
-    assert_eq!(told["weak"].as_array().unwrap().len(), 1, "{told}");
-    assert_eq!(told["weak"][0]["examples"], 6);
+    assert_eq!(told["counts"]["weak_categories"], 2, "{told}");
+    assert_eq!(told["weak_categories"].as_array().unwrap().len(), 1, "{told}");
+    assert_eq!(told["weak_categories"][0]["examples"], 6);
     let shown = succeeded(folder.run("suggest --most 1 my.json"));
     assert!(shown.out.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
     assert!(shown.out.contains("and 1 more; `--limit 2` shows all"), "{shown:?}");
@@ -438,7 +438,7 @@ fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
     let folder = Folder::with("my.json", taxonomy(&categories));
     let told = json(&succeeded(folder.run("suggest --json my.json")));
     assert_eq!(told["held_out"], 12, "{told}");
-    let weak = told["weak"].as_array().unwrap();
+    let weak = told["weak_categories"].as_array().unwrap();
     assert_eq!((&weak[0]["category"], &weak[0]["recall"]), (&json!("none"), &Value::Null), "{told}");
     assert_eq!((&weak[1]["category"], &weak[1]["recall"]), (&json!("one"), &Value::Null), "{told}");
 

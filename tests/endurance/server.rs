@@ -19,7 +19,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const PAUSE: Duration = Duration::from_millis(5);
 /// Exported only after the first restart of a background task.
 const RESTARTS: &str = "corbie_background_restarts_total";
-const STUCK: &str = "corbie_inference_stuck";
+const STUCK: &str = "corbie_inference_stuck_threads";
 
 #[derive(Debug)]
 pub(crate) struct Server {

@@ -15,7 +15,7 @@ fn defused(name: &str, bytes: &[u8]) -> String {
     let read = Files::of([(name, bytes)]).with("memory", "400 MiB").with("timeout", "30s").json(name);
     assert!(begun.elapsed() < Duration::from_secs(30), "{name} took {:?}", begun.elapsed());
     let error = read["error"].as_str().unwrap_or("read").to_owned();
-    assert!(!["time_limit", "memory_limit", "processor_limit"].contains(&&*error), "{name}: {read}");
+    assert!(!["time_limit", "memory_limit", "cpu_limit"].contains(&&*error), "{name}: {read}");
     error
 }
 

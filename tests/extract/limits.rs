@@ -43,7 +43,7 @@ fn s12_a_worker_does_not_outlive_its_deadline_and_finished_pages_are_kept() {
 #[test]
 fn s12_a_worker_takes_no_more_of_a_processor_than_it_may() {
     let files = Files::of([("a.pdf", &endless(1) as &[u8])]).with("max_cpu_time", "1s").with("timeout", "60s");
-    assert_eq!(files.json("a.pdf")["error"], "processor_limit");
+    assert_eq!(files.json("a.pdf")["error"], "cpu_limit");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn s12_a_drawing_that_repeats_itself_is_refused_within_its_processor_time_and_th
     let files = files.with("workers", "1").with("max_cpu_time", "6s");
     let ended = files.run("--json a.svg b.txt");
     let lines: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"processor_limit".into(), vec!["words"]), "{ended:?}");
+    assert_eq!((&lines[0]["error"], texts(&lines[1])), (&"cpu_limit".into(), vec!["words"]), "{ended:?}");
     let told = "reading took more than 2 s of processor time, the limit for files of this size and format";
     assert!(lines[0]["message"].as_str().unwrap().starts_with(told), "{}", lines[0]);
 }
@@ -199,5 +199,5 @@ fn s12_a_worker_that_ignores_sigxcpu_is_killed_by_the_hard_limit() {
     let output =
         shell.envs([("CORBIE_DOCUMENTS__MAX_CPU_TIME", "1s"), ("CORBIE_DOCUMENTS__TIMEOUT", "10m")]).output().unwrap();
     let read: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    assert_eq!(read["error"], "processor_limit", "{read}");
+    assert_eq!(read["error"], "cpu_limit", "{read}");
 }

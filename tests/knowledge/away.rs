@@ -58,7 +58,7 @@ impl Program {
         self.call("knowledge-add", json!({ "file_path": shown(&path), "async": false }))
     }
 
-    /// Everything that needs no documents works; the rest fails with `storage_away` and the reason.
+    /// Everything that needs no documents works; the rest fails with `storage_unavailable` and the reason.
     #[track_caller]
     fn is_without_database(&self, reason: &str) {
         let health = self.health();
@@ -71,14 +71,18 @@ impl Program {
         assert!(!issue.contains("Storage directory"), "the folder is well: {issue}");
 
         for refused in [self.search(), self.add(), self.call("knowledge-show", json!({}))] {
-            assert_eq!((&refused["success"], &refused["error"]), (&json!(false), &json!("storage_away")), "{refused}");
+            assert_eq!(
+                (&refused["success"], &refused["error"]),
+                (&json!(false), &json!("storage_unavailable")),
+                "{refused}"
+            );
             let message = refused["message"].as_str().unwrap();
             assert!(message.contains(reason) && message.contains("try again"), "{message}");
         }
         // The task may belong to another instance.
         let cancel = request(1, "tools/cancel", json!({ "taskId": uuid::Uuid::new_v4().to_string() }));
         let cancelled = self.client.post("/mcp", &cancel).json();
-        assert_eq!(cancelled["error"]["data"]["error"], "storage_away", "{cancelled}");
+        assert_eq!(cancelled["error"]["data"]["error"], "storage_unavailable", "{cancelled}");
         let classified = self.call("classify_text", json!({ "text": "two plus two" }));
         assert!(classified["category"].is_string(), "{classified}");
         let listed = self.client.post("/mcp/resources/list", &json!({})).json();

@@ -52,7 +52,7 @@ fn k114_a_task_waits_for_a_store_that_others_keep_busy() {
     let task = corbie.begin(&path);
     // The task is running or about to; its next write finds the store locked.
     let other = Other::writing(&mut corbie);
-    let waiting = told(&mut corbie, &task, |told| told["current_step"] == "Waiting for the storage");
+    let waiting = told(&mut corbie, &task, |told| told["current_step"] == "Waiting for storage");
     assert_eq!(waiting["success"], true, "{waiting}");
     drop(other);
     let ended = told(&mut corbie, &task, |told| !["queued", "running"].contains(&told["status"].as_str().unwrap()));

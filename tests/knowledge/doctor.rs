@@ -14,7 +14,7 @@ fn examined(corbie: &Corbie) -> (String, String, String) {
     let report: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"));
     let check = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == "database").unwrap();
     let text = |key: &str| check[key].as_str().unwrap_or_default().to_owned();
-    (text("state"), text("found"), text("advice"))
+    (text("state"), text("message"), text("advice"))
 }
 
 #[test]
@@ -37,5 +37,5 @@ fn a_database_is_told_with_its_versions_and_what_is_wrong_with_its_indexes() {
     // Another process appears to be creating it.
     let _making = database.hold("SELECT pg_advisory_xact_lock(x'636f72626966'::bigint)");
     let (state, found, _) = examined(&corbie);
-    assert!(state == "note" && found.contains("is being made"), "{state}: {found}");
+    assert!(state == "warning" && found.contains("is being made"), "{state}: {found}");
 }

@@ -34,7 +34,7 @@ fn explained(corbie: &mut Corbie, arguments: &Value) -> Value {
 #[track_caller]
 fn first(explained: &Value) -> (&str, &str) {
     let first = &explained["candidates"][0];
-    (first["model"].as_str().unwrap(), first["why"].as_str().unwrap())
+    (first["model"].as_str().unwrap(), first["reason"].as_str().unwrap())
 }
 
 /// The last request sent to the provider.
@@ -80,7 +80,7 @@ fn who_names_a_model_gets_it_without_the_documents() {
     let upstream = Upstream::start();
     let mut corbie = corbie(&upstream, &ON);
     let asked = explained(&mut corbie, &json!({ "prompt": KNOWN, "model": "echo-large" }));
-    assert_eq!((first(&asked), asked.get("documents")), (("echo-large", "asked"), None), "{asked}");
+    assert_eq!((first(&asked), asked.get("documents")), (("echo-large", "requested"), None), "{asked}");
     let answer = corbie.request("completion/complete", json!({ "prompt": KNOWN, "model": "echo-large" }));
     assert_eq!(answer["result"]["model"], "echo-large", "{answer}");
     assert!(!sent(&upstream).to_string().contains("honey"));

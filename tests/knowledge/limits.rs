@@ -46,7 +46,7 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
     // A link from outside to an allowed file resolves to that file.
     assert_eq!(corbie.add_path(&shown(&root.path().join("inward.txt")), json!({}))["success"], true);
     let imported = corbie.call("knowledge-import", json!({ "paths": [allowed], "async": false }));
-    assert_eq!(imported["skipped_by_kind"], json!({ "links that leave the folder": 2 }), "{imported}");
+    assert_eq!(imported["skipped_by_kind"], json!({ "links_outside_folder": 2 }), "{imported}");
     assert_eq!(corbie.show()["total_count"], 1, "{imported}");
     let imported = corbie.call("knowledge-import", json!({ "paths": [root.path()], "async": false }));
     assert_eq!(imported["files"][0]["error"], "path_not_allowed", "{imported}");

@@ -20,7 +20,7 @@ META = {
 ANSWERS = {"document_not_found", "empty_knowledge_base", "task_not_found"}
 # Transient errors while the database is unavailable, or while another instance resumes a task. A write may have been
 # made, or may still be.
-PASSING = {"storage_away", "storage_busy", "interrupted"}
+PASSING = {"storage_unavailable", "storage_busy", "interrupted"}
 # Rejections without any effect.
 REFUSALS = {"too_many_tasks"}
 # JSON-RPC codes for a correct call: too many requests, provider down, network failure, timeout, cancelled, and

@@ -195,7 +195,7 @@ async def _searches_go_on(books: Books, told: Counter) -> None:
 async def _adds_say_why(books: Books, report: Report, told: Counter, said: dict) -> None:
     begun = time.monotonic()
     outcome = await books.add(is_promise=told["adds that say why not"] % 2 == 1)
-    if outcome.kind != "lost" or not outcome.why.startswith("storage_away"):
+    if outcome.kind != "lost" or not outcome.why.startswith("storage_unavailable"):
         raise Broken(f"the primary is away, and an add is told: {outcome}")
     report.took("an add says why not", time.monotonic() - begun)
     told["adds that say why not"] += 1

@@ -76,7 +76,7 @@ fn a_provider_that_drips_forever_is_cut_off_when_the_stream_has_taken_too_long()
         }
     }
     let metrics = face.client.get("/metrics").body;
-    assert!(metrics.contains("corbie_route_decisions_total{why=\"asked\",outcome=\"failed\"} 6"), "{metrics}");
+    assert!(metrics.contains("corbie_route_decisions_total{reason=\"requested\",outcome=\"failed\"} 6"), "{metrics}");
     // The limit is ours, so no provider is thought to be down.
     for format in FORMATS {
         assert_eq!(face.chat(&question(&format!("{format}/echo-small"), "hello")).status, 200, "{format}");

@@ -90,7 +90,7 @@ fn the_same_request_gets_the_same_bytes_again_in_every_wire_format() {
             for name in ["content-type", "cache-control", "x-corbie-provider", "x-corbie-model"] {
                 assert_eq!(first.header(name), again.header(name), "{format}, stream {stream}: {name}");
             }
-            assert_eq!(again.header("x-corbie-why"), Some("cache"), "{format}");
+            assert_eq!(again.header("x-corbie-reason"), Some("cache"), "{format}");
             assert_eq!(again.header("x-corbie-attempts"), Some("0"), "{format}");
             if stream {
                 let streamed = Streamed::of(again);
@@ -289,15 +289,15 @@ fn an_answer_that_is_given_again_costs_nothing_and_is_a_decision_of_its_own() {
     assert_eq!(found(&face.chat(&asked)), Some("exact"), "what costs nothing is given to those over budget too");
 
     let decisions = face.decisions();
-    let whys: Vec<&str> = decisions.iter().map(|decision| decision["why"].as_str().unwrap()).collect();
+    let whys: Vec<&str> = decisions.iter().map(|decision| decision["reason"].as_str().unwrap()).collect();
     assert_eq!(whys.iter().filter(|why| **why == "cache").count(), 6, "{whys:?}");
-    let again = decisions.iter().find(|decision| decision["why"] == "cache").unwrap();
+    let again = decisions.iter().find(|decision| decision["reason"] == "cache").unwrap();
     assert_eq!(
-        (&again["outcome"], &again["provider"], &again["asked"]),
+        (&again["outcome"], &again["provider"], &again["requested_model"]),
         (&json!("answered"), &json!("mock"), &json!("mock"))
     );
     assert_eq!((again.get("usage"), again.get("cost"), &again["attempts"]), (None, None, &json!([])));
     let metrics = face.client.get("/metrics").body;
-    assert!(metrics.contains(r#"corbie_route_decisions_total{why="cache",outcome="answered"} 6"#), "{metrics}");
-    assert!(metrics.contains(r#"corbie_route_tokens_total{provider="mock",direction="read"} 6"#), "{metrics}");
+    assert!(metrics.contains(r#"corbie_route_decisions_total{reason="cache",outcome="answered"} 6"#), "{metrics}");
+    assert!(metrics.contains(r#"corbie_route_tokens_total{provider="mock",direction="input"} 6"#), "{metrics}");
 }

@@ -45,7 +45,7 @@ fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
     assert!(after.saturating_sub(before) < MOST_GROWN, "{told}");
     let metrics = face.client.get("/metrics").body;
     for outcome in ["answered", "failed", "cancelled"] {
-        let counted = format!(r#"corbie_route_decisions_total{{why="asked",outcome="{outcome}"}} "#);
+        let counted = format!(r#"corbie_route_decisions_total{{reason="requested",outcome="{outcome}"}} "#);
         let count = metrics.lines().find_map(|line| line.strip_prefix(&counted)?.parse::<usize>().ok());
         assert!(count.is_some_and(|count| count > requests / 10), "{outcome}: {metrics}");
     }

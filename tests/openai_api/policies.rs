@@ -36,7 +36,7 @@ fn routed(reply: &Reply) -> (String, Option<&str>, &str) {
     assert_eq!(reply.status, 200, "{reply:?}");
     let header = |name| reply.header(name).unwrap_or_default();
     let by = format!("{}/{}", header("x-corbie-provider"), header("x-corbie-model"));
-    (by, reply.header("x-corbie-category"), header("x-corbie-why"))
+    (by, reply.header("x-corbie-category"), header("x-corbie-reason"))
 }
 
 #[test]
@@ -62,7 +62,7 @@ fn a_policy_chooses_by_its_own_models_and_everything_else_is_as_for_auto() {
     assert!(sent("echo-large").contains(PROMPTS), "{}", sent("echo-large"));
     assert!(!sent("echo-thinking").contains(PROMPTS), "its system prompts are off: {}", sent("echo-thinking"));
     assert!(!sent("echo-small").contains("auto:"), "nobody upstream is asked for a policy");
-    let decision = face.decisions().into_iter().find(|decision| decision["asked"] == "auto:careful");
+    let decision = face.decisions().into_iter().find(|decision| decision["requested_model"] == "auto:careful");
     assert!(decision.is_some(), "the records tell what was asked for");
 }
 
@@ -129,7 +129,11 @@ fn the_tools_and_methods_of_mcp_know_policies() {
     let careful = first(&call("explain_route", "auto:careful"));
     assert_eq!((&careful["provider"], &careful["model"]), (&json!("google"), &json!("echo-thinking")), "{careful}");
     let unknown = call("explain_route", "auto:dear")["structuredContent"].clone();
-    assert_eq!((&unknown["candidates"], &unknown["unserved"]), (&json!([]), &json!(["auto:dear"])), "{unknown}");
+    assert_eq!(
+        (&unknown["candidates"], &unknown["unavailable_models"]),
+        (&json!([]), &json!(["auto:dear"])),
+        "{unknown}"
+    );
 
     let params = json!({ "prompt": INVOICE, "model": "auto:cheap" });
     assert_eq!(face.client.post("/mcp/completion/complete", &params).json()["model"], "echo-small");

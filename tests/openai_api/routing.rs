@@ -66,7 +66,7 @@ fn auto_asks_the_model_of_the_category_with_the_prompt_of_the_category() {
             assert_eq!(reply.header("x-corbie-category"), Some(category));
             assert_eq!(reply.header("x-corbie-provider"), Some(provider));
             assert_eq!(reply.header("x-corbie-model"), Some("echo-large"));
-            assert_eq!(reply.header("x-corbie-why"), Some("category"));
+            assert_eq!(reply.header("x-corbie-reason"), Some("category"));
             assert_eq!(reply.header("x-corbie-attempts"), Some("1"));
             let reasons = if category == "billing" { "true" } else { "false" };
             assert_eq!(reply.header("x-corbie-reasoning"), Some(reasons), "{category}");
@@ -90,7 +90,7 @@ fn a_model_that_the_caller_names_is_asked_without_classifying() {
             assert_eq!(reply.status, 200, "{reply:?}");
             assert_eq!(reply.header("x-corbie-category"), None);
             assert_eq!(reply.header("x-corbie-provider"), Some(*format));
-            assert_eq!(reply.header("x-corbie-why"), Some("asked"));
+            assert_eq!(reply.header("x-corbie-reason"), Some("requested"));
         }
     }
     let requests = upstream.asked("echo-small");

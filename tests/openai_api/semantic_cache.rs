@@ -44,7 +44,7 @@ fn a_question_that_means_the_same_gets_the_same_answer_in_every_wire_format() {
             for text in ALIKE {
                 let again = ask(text);
                 assert_eq!(found(&again), Some("semantic"), "{format}: {text}");
-                assert_eq!((&again.body, again.header("x-corbie-why")), (&first.body, Some("cache")), "{format}");
+                assert_eq!((&again.body, again.header("x-corbie-reason")), (&first.body, Some("cache")), "{format}");
             }
             assert_eq!(found(&ask(UNLIKE)), Some("miss"), "{format}");
             assert_eq!(upstream.asked("echo-small").len(), 2, "{format}, stream {stream}");

@@ -111,7 +111,7 @@ async fn p17_the_other_key_the_same_model_elsewhere_the_fallbacks_and_then_the_d
         ]
     );
     let decision = last_decision(&app).await;
-    assert_eq!((&decision["why"], decision["attempts"].as_array().unwrap().len()), (&json!("default"), 5));
+    assert_eq!((&decision["reason"], decision["attempts"].as_array().unwrap().len()), (&json!("default"), 5));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -131,7 +131,7 @@ async fn p17_a_model_that_the_caller_names_is_not_replaced_unless_the_operator_s
     request(&app, "models/list", json!({})).await.unwrap();
     let pinned = json!({ "prompt": "INV-12 is wrong", "model": "billing-model" });
     let error = complete(&app, pinned.clone()).await.unwrap_err().to_object(Era::Legacy);
-    assert_eq!((error.code, &error.data.unwrap()["details"]["asked"]), (-32004, &json!(3)));
+    assert_eq!((error.code, &error.data.unwrap()["details"]["attempts"]), (-32004, &json!(3)));
     assert_eq!(street.take(), ["first k1 billing-model", "first k2 billing-model", "second k3 billing-model"]);
     // With the provider in the name too, no other provider is called.
     complete(&app, json!({ "prompt": "INV-12", "model": "b-second/billing-model" })).await.unwrap_err();
@@ -152,14 +152,14 @@ async fn p17_after_five_failures_a_provider_is_left_alone_and_said_to_rest() {
     for failed in 1..=6 {
         let error = complete(&app, json!({ "prompt": "Hello", "model": "openai/status-503" })).await.unwrap_err();
         assert_eq!(error.to_object(Era::Legacy).code, -32004, "{failed}");
-        assert_eq!(status().await, if failed < 5 { "failing" } else { "resting" }, "{failed}");
+        assert_eq!(status().await, if failed < 5 { "failing" } else { "circuit_open" }, "{failed}");
     }
     assert_eq!(upstream.asked("status-503").len(), 5, "the sixth is not sent");
     let error = complete(&app, json!({ "prompt": "Hello", "model": "openai/echo-small" })).await.unwrap_err();
     assert!(error.to_string().contains("left alone"), "{error}");
     assert!(upstream.asked("echo-small").is_empty());
     let explained = call(&app, "explain_route", json!({ "prompt": "Hello", "model": "openai/echo-small" })).await;
-    assert_eq!(explained["candidates"][0]["resting"], true, "{explained}");
+    assert_eq!(explained["candidates"][0]["circuit_open"], true, "{explained}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -260,8 +260,8 @@ async fn p17_a_stream_that_fails_later_says_so_in_the_stream_and_is_never_taken_
         let cases = [
             ("main", "error-mid", "unavailable"),
             ("impatient", "stall-mid", "timeout"),
-            ("main", &*cut, "broken_off"),
-            ("main", &*end, "broken_off"),
+            ("main", &*cut, "truncated"),
+            ("main", &*end, "truncated"),
         ];
         for (name, fault, kind) in cases {
             let (text, failed, provider) = streamed(&app, &format!("{name}/{fault}")).await.unwrap();
@@ -289,7 +289,7 @@ async fn p17_a_stream_without_anybody_else_tells_the_failure_before_it_begins() 
             ("quota", "quota_exhausted"),
             ("stall", "timeout"),
             ("reset", "network"),
-            ("not-json", "unreadable"),
+            ("not-json", "invalid_response"),
         ] {
             assert_eq!(streamed(&app, &format!("main/{fault}")).await.unwrap_err(), kind, "{format} {fault}");
         }

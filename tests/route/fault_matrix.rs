@@ -43,7 +43,7 @@ const NO_MODEL: Told = once(Code::ModelNotFound, "ModelNotFound", "model_not_fou
 const LIMITED: Told = again(Code::RateLimited, "RateLimited", "rate_limited");
 const SPENT: Told = once(Code::RateLimited, "RateLimited", "quota_exhausted");
 const UNAVAILABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", "unavailable");
-const UNREADABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", "unreadable");
+const UNREADABLE: Told = once(Code::ProviderUnavailable, "ProviderUnavailable", "invalid_response");
 const NETWORK: Told = again(Code::Network, "NetworkError", "network");
 const TIMEOUT: Told = again(Code::Timeout, "TimeoutError", "timeout");
 
@@ -127,7 +127,8 @@ fn settings(upstreams: &BTreeMap<&str, Upstream>) -> Value {
 async fn play(app: &App, format: &str, fault: &str) -> Seen {
     let model = format!("{format}-{fault}/{fault}");
     let result = complete(app, json!({ "prompt": "Hello, world!", "model": model })).await;
-    let record = app.router.records().newest(1000).into_iter().find(|record| record.asked.as_ref() == Some(&model));
+    let record =
+        app.router.records().newest(1000).into_iter().find(|record| record.requested_model.as_ref() == Some(&model));
     let record = json!(record.expect("a record of every prompt"));
     Seen {
         error: result.as_ref().err().map(|error| error.to_object(Era::Legacy)),

@@ -38,7 +38,7 @@ async fn p01_p11_a_prompt_without_a_model_gets_its_categorys_model_and_prompt() 
         ])
     );
     let decision = &answered["_meta"]["corbie/decision"];
-    assert_eq!((&decision["why"], &decision["classified"]["category"]), (&json!("category"), &json!("billing")));
+    assert_eq!((&decision["reason"], &decision["classified"]["category"]), (&json!("category"), &json!("billing")));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -177,11 +177,11 @@ async fn p11_a_prompt_that_nobody_is_sure_of_gets_the_fallback_category() {
     let unsure = "pay on arrival";
     let explained = call(&app, "explain_route", json!({ "prompt": unsure })).await;
     assert!(explained["confidence"].as_f64().unwrap() < 0.6, "{explained}");
-    assert_eq!((&explained["fell_back"], &explained["category"]), (&json!(true), &json!("general")), "{explained}");
+    assert_eq!((&explained["used_fallback"], &explained["category"]), (&json!(true), &json!("general")), "{explained}");
     complete(&app, json!({ "prompt": unsure })).await.unwrap();
     let [sent] = &upstream.asked("general-model")[..] else { panic!("one request") };
     assert_eq!(sent["body"]["messages"][0]["content"], "You are friendly.");
-    assert_eq!(last_decision(&app).await["classified"]["fell_back"], true);
+    assert_eq!(last_decision(&app).await["classified"]["used_fallback"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -197,7 +197,7 @@ async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
         .as_array()
         .unwrap()
         .iter()
-        .map(|one| (one["model"].clone(), one["why"].clone()))
+        .map(|one| (one["model"].clone(), one["reason"].clone()))
         .collect();
     assert_eq!(
         json!(asked),
@@ -224,7 +224,7 @@ async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
         assert_eq!(found, ("house".to_owned(), "default-model".to_owned()));
     }
     assert_eq!(upstream.asked("status-404").len(), 1);
-    assert_eq!(last_decision(&app).await["unserved"], json!(["house/status-404"]));
+    assert_eq!(last_decision(&app).await["unavailable_models"], json!(["house/status-404"]));
 
     let mut without_default = house(&upstream);
     without_default["defaults"] = json!({});
@@ -283,11 +283,11 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         let answer = server.ask(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));
         let decision = &answer["result"]["_meta"]["corbie/decision"];
         assert_eq!(
-            (&answer["result"]["model"], &decision["why"]),
+            (&answer["result"]["model"], &decision["reason"]),
             (&json!("echo-small"), &json!("default")),
             "{answer}"
         );
-        assert_eq!(decision["unserved"], json!(["billing-model"]), "{answer}");
+        assert_eq!(decision["unavailable_models"], json!(["billing-model"]), "{answer}");
     }
     // A model named by the caller is requested anyway: a list may be incomplete.
     let named =
@@ -343,9 +343,9 @@ fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
     };
     assert_eq!(value("route_attempts_total", &["provider=\"house\"", "result=\"ok\""]), 1.0);
     assert_eq!(value("route_attempts_total", &["provider=\"house\"", "result=\"unavailable\""]), 1.0);
-    assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"answered\""]), 1.0);
-    assert_eq!(value("route_decisions_total", &["why=\"asked\"", "outcome=\"failed\""]), 1.0);
-    assert_eq!(value("route_tokens_total", &["direction=\"read\""]), 3.0);
-    assert_eq!(value("route_tokens_total", &["direction=\"written\""]), 4.0);
+    assert_eq!(value("route_decisions_total", &["reason=\"requested\"", "outcome=\"answered\""]), 1.0);
+    assert_eq!(value("route_decisions_total", &["reason=\"requested\"", "outcome=\"failed\""]), 1.0);
+    assert_eq!(value("route_tokens_total", &["direction=\"input\""]), 3.0);
+    assert_eq!(value("route_tokens_total", &["direction=\"output\""]), 4.0);
     assert!((value("route_cost_total", &["provider=\"house\""]) - cost).abs() < 1e-12);
 }

@@ -20,9 +20,9 @@ const FAILURES: [(&str, i64, &str, &str, u16); 10] = [
     ("quota-exhausted", -32002, "RateLimited", "quota_exhausted", 429),
     ("model-not-found", -32003, "ModelNotFound", "model_not_found", 404),
     ("unavailable", -32004, "ProviderUnavailable", "unavailable", 503),
-    ("unreadable", -32004, "ProviderUnavailable", "unreadable", 503),
+    ("invalid-response", -32004, "ProviderUnavailable", "invalid_response", 503),
     ("network", -32006, "NetworkError", "network", 502),
-    ("broken-off", -32006, "NetworkError", "broken_off", 502),
+    ("truncated", -32006, "NetworkError", "truncated", 502),
     ("timeout", -32007, "TimeoutError", "timeout", 504),
     ("bad-request", -32602, "InvalidParams", "mock_error", 400),
 ];

@@ -68,19 +68,19 @@ fn m88_everything_an_operator_asks_about_is_counted() {
         r#"corbie_request_seconds_count{method="/v1/chat/completions",via="http"} 1"#,
         r#"corbie_request_errors_total{method="unknown",via="http"} 1"#,
         r#"corbie_errors_total{error_type="MethodNotFound"} 1"#,
-        r#"corbie_refused_total{reason="origin"} 1"#,
+        r#"corbie_rejected_total{reason="origin"} 1"#,
         r#"corbie_route_attempts_total{provider="acme",result="ok"} "#,
         r#"corbie_route_latency_seconds_count{provider="acme",result="ok"} "#,
         r#"corbie_route_retries_total{provider="acme"} "#,
-        r#"corbie_route_tokens_total{provider="acme",direction="read"} "#,
+        r#"corbie_route_tokens_total{provider="acme",direction="input"} "#,
         r#"corbie_route_cost_total{provider="acme"} "#,
-        r#"corbie_provider_resting{provider="acme"} 0"#,
+        r#"corbie_provider_circuit_open{provider="acme"} 0"#,
         r#"corbie_inference_texts_waiting "#,
         r#"corbie_inference_batch_seconds_count "#,
         r#"corbie_classification_seconds_count "#,
         r#"corbie_classification_confidence_count{category=""#,
         r#"corbie_classification_entropy_count{category=""#,
-        r#"corbie_knowledge_tasks{state="waiting"} 0"#,
+        r#"corbie_knowledge_tasks{state="queued"} 0"#,
         r#"corbie_knowledge_base_documents{base="default"} 1"#,
         r#"corbie_knowledge_base_chunks{base="default"} 1"#,
         r#"corbie_knowledge_store_bytes "#,
@@ -118,5 +118,5 @@ fn m88_an_inspection_tells_what_is_waiting() {
     for name in ["requests_in_flight", "connections", "texts_waiting", "tasks_waiting", "tasks_running"] {
         assert!(told["queues"][name].is_u64(), "{name} in {told}");
     }
-    assert_eq!(told["audit"]["kept"], false);
+    assert_eq!(told["audit"]["has_sink"], false);
 }

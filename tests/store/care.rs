@@ -101,11 +101,11 @@ async fn a_damaged_or_foreign_backup_is_refused_and_the_store_stays() {
     for (from, kind) in [
         (&damaged, "storage_corrupt"),
         (&cut, "storage_corrupt"),
-        (&text, "storage_foreign"),
-        (&empty, "storage_foreign"),
-        (&newer, "storage_newer"),
+        (&text, "storage_not_a_knowledge_base"),
+        (&empty, "storage_not_a_knowledge_base"),
+        (&newer, "storage_schema_too_new"),
         (&folder.path().join("none"), "storage_io"),
-        (&data, "storage_foreign"),
+        (&data, "storage_not_a_knowledge_base"),
     ] {
         let error = Store::restore(&data, from).unwrap_err();
         assert_eq!(error.kind(), kind, "{}: {error}", from.display());

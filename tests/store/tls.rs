@@ -114,7 +114,7 @@ async fn a_database_that_nobody_vouches_for_is_told_nothing() {
         for mode in ["require", "verify-ca", "verify-full", "prefer", "allow"] {
             let refused = connect(&door.url("localhost", &format!("sslmode={mode}&{believed}"))).await.unwrap_err();
             let told = refused.to_string();
-            assert_eq!(refused.kind(), "storage_away", "{told}");
+            assert_eq!(refused.kind(), "storage_unavailable", "{told}");
             assert!(told.contains("certificate") && told.contains(reason), "{mode}: {told}");
         }
         let Seen { sent, arrived, .. } = door.seen().await;
@@ -135,7 +135,7 @@ async fn a_database_without_tls_is_refused_where_tls_is_required() {
         far,
     ] {
         let refused = connect(&door.url(host, parameters)).await.unwrap_err();
-        assert_eq!(refused.kind(), "storage_away", "{refused}");
+        assert_eq!(refused.kind(), "storage_unavailable", "{refused}");
         assert!(refused.to_string().contains("server does not support TLS"), "{refused}");
     }
     assert_eq!(door.seen().await.sent, WISH.repeat(4), "it was told no more than what was wished for");

@@ -16,7 +16,7 @@ from documents_reader import Corbie, blocks, texts
 SECONDS_PER_BOMB = 20
 MEGABYTE = 1 << 20
 # All allowed outcomes of reading a hostile file.
-ENDS = {"corrupted_file", "limit_exceeded", "memory_limit", "processor_limit", "time_limit", "no_text_extracted"}
+ENDS = {"corrupted_file", "limit_exceeded", "memory_limit", "cpu_limit", "time_limit", "no_text_extracted"}
 
 
 def main() -> None:

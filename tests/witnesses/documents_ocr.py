@@ -137,18 +137,18 @@ def figures(checks: Checks, corbie: Corbie) -> None:
     scans.with_figure(path)
     read = corbie.opened(path)
     kinds = [block["kind"] for block in blocks(read)]
-    same(checks, "a figure where it stands (K-35)", kinds, ["paragraph", "picture", "paragraph"])
+    same(checks, "a figure where it stands (K-35)", kinds, ["paragraph", "image", "paragraph"])
     reads(checks, "its words (K-35)", blocks(read)[1], scans.FIGURE)
     same(checks, "the method (K-32)", read["processing_method"], "hybrid")
     read = corbie.opened(path, "--ocr=off")
-    same(checks, "off: no words of it", (texts(read, "picture"), read["processing_method"]), ([], "text_extraction"))
+    same(checks, "off: no words of it", (texts(read, "image"), read["processing_method"]), ([], "text_extraction"))
     path = corbie.folder / "logo.pdf"
     scans.with_logo(path, pages=4)
     read = corbie.opened(path)
-    same(checks, "a logo on every page is read once", list(map(said, blocks(read, "picture"))), [" ".join(scans.LOGO)])
+    same(checks, "a logo on every page is read once", list(map(said, blocks(read, "image"))), [" ".join(scans.LOGO)])
     same(checks, "the text of all its pages", len(blocks(read, "paragraph")), 4)
     scans.with_copies_of_logo(path, copies := corbie.folder / "copies.pdf")
-    found = list(map(said, blocks(corbie.opened(copies), "picture")))
+    found = list(map(said, blocks(corbie.opened(copies), "image")))
     same(checks, "and so it is if each page has a copy", found, [" ".join(scans.LOGO)])
 
 

@@ -109,7 +109,7 @@ def tesseract(checks: Checks, corbie: Corbie) -> None:
         checks, corbie.opened(folder / "turned.pdf", **TESSERACT), [f"turned by {angle}" for angle in [90, 180, 270]]
     )
     for name, words in {"figure.pdf": scans.FIGURE, "album.docx": photos.label("Albatross")}.items():
-        found = blocks(corbie.opened(folder / name, **TESSERACT), "picture")
+        found = blocks(corbie.opened(folder / name, **TESSERACT), "image")
         reads(checks, f"{name}: words in a picture (K-35)", found[0], words)
     both = corbie.opened(folder / "german.png", **TESSERACT, CORBIE_OCR__LANGUAGE="deu+eng")
     reads(checks, "two languages", both["pages"][0], photos.GERMAN)

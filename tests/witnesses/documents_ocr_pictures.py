@@ -22,16 +22,16 @@ def office(checks: Checks, corbie: Corbie) -> None:
     read = corbie.opened(path)
     wanted = [("heading", "Crates")]
     for form, ship in albums.WORD.items():
-        wanted += [("paragraph", f"Before the {form}."), ("picture", " ".join(photos.label(ship)))]
+        wanted += [("paragraph", f"Before the {form}."), ("image", " ".join(photos.label(ship)))]
     wanted += [("paragraph", "After the pictures."), ("table", "In a table")]
-    wanted += [("picture", " ".join(photos.label("Nightjar")))]
+    wanted += [("image", " ".join(photos.label("Nightjar")))]
     same(
         checks, "DOCX: words where pictures stand (K-35)", [(each["kind"], said(each)) for each in blocks(read)], wanted
     )
     same(
         checks,
         "DOCX: under their heading",
-        {*map(tuple, (each["path"] for each in blocks(read, "picture")))},
+        {*map(tuple, (each["path"] for each in blocks(read, "image")))},
         {("Crates",)},
     )
     same(checks, "DOCX: the method (K-32)", read["processing_method"], "hybrid")
@@ -48,7 +48,7 @@ def in_pages(checks: Checks, corbie: Corbie, path: Path, held: dict[str, str]) -
     """A picture of another kind on each slide or sheet."""
     read = corbie.opened(path)
     for page, (form, ship) in zip(read["pages"], held.items(), strict=True):
-        found = [said(block) for block in page["blocks"] if block["kind"] == "picture"]
+        found = [said(block) for block in page["blocks"] if block["kind"] == "image"]
         same(checks, f"{path.name}: {form} (K-35)", found, [" ".join(photos.label(ship))])
     same(checks, f"{path.name}: the method (K-32)", read["processing_method"], "hybrid")
 

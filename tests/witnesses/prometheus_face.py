@@ -25,7 +25,7 @@ WANTED = {
     "corbie_route_attempts": "counter",
     "corbie_route_latency_seconds": "histogram",
     "corbie_route_tokens": "counter",
-    "corbie_provider_resting": "gauge",
+    "corbie_provider_circuit_open": "gauge",
     "corbie_classification_confidence": "histogram",
     "corbie_classification_entropy": "histogram",
     "corbie_classification_seconds": "histogram",

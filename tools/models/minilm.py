@@ -293,8 +293,8 @@ package = "{source.PACKAGE}"
 version = "{source.VERSION}"
 sha256 = "{source.WHEEL_SHA256}"
 weights_sha256 = "{source.PUBLISHED_SHA256["model.safetensors"]}"
-model_licence = "Apache-2.0"
-package_licence = "MIT"
+model_license = "Apache-2.0"
+package_license = "MIT"
 {tables}"""
 
 

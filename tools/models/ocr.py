@@ -271,8 +271,8 @@ sha256 = "{WHEEL_SHA256}"
 detection_sha256 = "{PUBLISHED_SHA256["tiny/det/det.onnx"]}"
 recognition_sha256 = "{PUBLISHED_SHA256["tiny/rec/rec.onnx"]}"
 characters_sha256 = "{PUBLISHED_SHA256["ppocrv6_tiny_dict.txt"]}"
-model_licence = "Apache-2.0"
-package_licence = "Apache-2.0"
+model_license = "Apache-2.0"
+package_license = "Apache-2.0"
 {tables}"""
 
 

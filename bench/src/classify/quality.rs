@@ -160,8 +160,8 @@ fn ask_corbie(files: &Files) -> Result<Told> {
     let number = |report: &Value, pointer: &str| {
         report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("`corbie eval` tells no `{pointer}`"))
     };
-    let rejections = report["scope"]["at_rejection"].as_array().into_iter().flatten();
-    let found = rejections.filter(|entry| entry["allowed"] == REJECTION).find_map(|entry| entry["found"].as_f64());
+    let rejections = report["scope"]["at_rejection_rate"].as_array().into_iter().flatten();
+    let found = rejections.filter(|entry| entry["allowed"] == REJECTION).find_map(|entry| entry["detected"].as_f64());
     Ok(Told {
         accuracy: number(&report, "/accuracy")?,
         calibration_error: number(&report, "/calibration/error")?,

@@ -32,7 +32,7 @@ pub(super) fn check_method() -> Result<()> {
     ensure!(said.len() == CATEGORIES.len(), "`corbie classify` said {} lines", said.len());
     for (Said { category, method }, (shape, expected)) in said.iter().zip(CATEGORIES) {
         let question = request::question(shape);
-        ensure!(category == expected && method == "words", "`{question}` is {category} by {method}; choose another");
+        ensure!(category == expected && method == "lexical", "`{question}` is {category} by {method}; choose another");
     }
     Ok(())
 }

@@ -20,12 +20,12 @@ pub(super) struct Set {
     name: String,
     passages: u64,
     queries: u64,
-    pub(super) found: Ways,
+    pub(super) scores: Ways,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Ways {
-    pub(super) words: Found,
+    pub(super) lexical: Found,
     pub(super) vectors: Found,
     pub(super) hybrid: Found,
 }
@@ -52,16 +52,16 @@ pub(super) fn measure(sets: &Path) -> Result<Quality> {
 pub(super) fn table(quality: &Quality) -> Table {
     let header = ["set", "passages", "questions", "words", "vectors", "both", "gain", "recall@10"];
     let mut table = Table::new("Quality, nDCG@10", &header);
-    for Set { name, passages, queries, found } in &quality.sets {
+    for Set { name, passages, queries, scores } in &quality.sets {
         let counts = vec![name.clone(), thousands(*passages as f64), thousands(*queries as f64)];
-        table.rows.push([counts, figures(found)].concat());
+        table.rows.push([counts, figures(scores)].concat());
     }
     table.rows.push([vec!["mean".into(), String::new(), String::new()], figures(&quality.mean)].concat());
     table
 }
 
 fn figures(found: &Ways) -> Vec<String> {
-    let Ways { words, vectors, hybrid } = found;
+    let Ways { lexical: words, vectors, hybrid } = found;
     let gain = format!("{:+.1} %", 100.0 * (found.ratio() - 1.0));
     let [words, vectors, both] = [words, vectors, hybrid].map(|found| format!("{:.4}", found.ndcg));
     vec![words, vectors, both, gain, format!("{:.4}", hybrid.recall)]
@@ -70,6 +70,6 @@ fn figures(found: &Ways) -> Vec<String> {
 impl Ways {
     /// Hybrid search relative to the better single method.
     pub(super) fn ratio(&self) -> f64 {
-        self.hybrid.ndcg / self.words.ndcg.max(self.vectors.ndcg)
+        self.hybrid.ndcg / self.lexical.ndcg.max(self.vectors.ndcg)
     }
 }

@@ -81,7 +81,7 @@ pub(super) fn judge(
         }
     }
     if let Some(quality) = quality {
-        let worst = quality.sets.iter().map(|set| set.found.ratio()).fold(f64::INFINITY, f64::min);
+        let worst = quality.sets.iter().map(|set| set.scores.ratio()).fold(f64::INFINITY, f64::min);
         verdicts.push(Verdict {
             goal: "-".into(),
             goal_met: true,

@@ -124,9 +124,9 @@ function drawParts(place, seen) {
     part("Providers", "#/routing/providers", seen.providers, () => {
       const list = seen.providers.providers ?? [];
       if (!list.length) return ["warn", "none yet", h("p", "Sorting and searching work without one. To have prompts answered, set a key and start again:"), copyable("export OPENAI_API_KEY=…"), h("p.quiet.small", "or start Ollama, vLLM, llama.cpp or LM Studio on this machine: they are found by themselves.")];
-      const down = list.filter((provider) => ["failing", "resting"].includes(provider.status)).length;
+      const down = list.filter((provider) => ["failing", "circuit_open"].includes(provider.status)).length;
       return [down ? "warn" : "good", down ? `${down} of ${list.length} failing` : `${list.length} set up`,
-        h("ul.plain", list.map((provider) => h("li.row", h(`span.dot.${{ up: "good", failing: "bad", resting: "warn" }[provider.status] ?? "none"}`, { "aria-hidden": "true" }), h("span.break", provider.name), h("span.quiet.small", provider.status, provider.default_model ? ` · ${provider.default_model}` : "")))),
+        h("ul.plain", list.map((provider) => h("li.row", h(`span.dot.${{ up: "good", failing: "bad", circuit_open: "warn" }[provider.status] ?? "none"}`, { "aria-hidden": "true" }), h("span.break", provider.name), h("span.quiet.small", provider.status, provider.default_model ? ` · ${provider.default_model}` : "")))),
         seen.providers.default_model ? h("p.quiet.small.break", `by default ${seen.providers.default_model}`) : null];
     }),
     part("Models inside", null, seen.health, () => {
@@ -162,4 +162,4 @@ function drawSetup(place, seen) {
     h("details", h("summary", `All ${checks.length} checks`), h("ul.plain.checks", checks.map(checked))));
 }
 
-const checked = (check) => h("li", h("div.row", badge(check.state, { ok: "good", problem: "bad", note: "accent" }[check.state] ?? "warn"), h("strong", check.name)), h("p.break", ticked(sentence(check.found))), check.advice ? h("p.quiet.break", ticked(sentence(check.advice))) : null);
+const checked = (check) => h("li", h("div.row", badge(check.state, { ok: "good", problem: "bad", warning: "accent" }[check.state] ?? "warn"), h("strong", check.name)), h("p.break", ticked(sentence(check.message))), check.advice ? h("p.quiet.break", ticked(sentence(check.advice))) : null);

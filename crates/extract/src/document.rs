@@ -75,7 +75,7 @@ pub enum Kind {
     /// The value of a form field.
     Field,
     /// Text recognized in an image on the page.
-    Picture,
+    Image,
 }
 
 /// Cells by row. Rows may differ in length.

@@ -74,7 +74,7 @@ fn write_block(out: &mut String, block: &Block) {
         Kind::Note | Kind::Comment => {
             let _ = write!(out, "> {}", escaped(&block.text).replace('\n', "\n> "));
         }
-        Kind::Paragraph | Kind::Field | Kind::Picture | Kind::Table(_) => out.push_str(&escaped(&block.text)),
+        Kind::Paragraph | Kind::Field | Kind::Image | Kind::Table(_) => out.push_str(&escaped(&block.text)),
         Kind::Furniture => {}
     }
 }

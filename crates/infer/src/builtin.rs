@@ -34,8 +34,8 @@ pub struct Source {
     pub version: String,
     /// SHA-256 of the package.
     pub sha256: String,
-    pub model_licence: String,
-    pub package_licence: String,
+    pub model_license: String,
+    pub package_license: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

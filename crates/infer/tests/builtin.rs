@@ -43,7 +43,7 @@ fn the_cards_tell_what_each_model_does_and_its_licence() {
     assert_eq!(EMBEDDER.id().as_str(), embedding.id);
     assert_eq!(embedding.does(), "text to 384 numbers, reads 256 tokens");
     assert_eq!((reading.id.as_str(), reading.does().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
-    assert_eq!(reading.source.model_licence, "Apache-2.0");
+    assert_eq!(reading.source.model_license, "Apache-2.0");
     assert!(["de", "en", "fr"].iter().all(|language| reading.languages.iter().any(|known| known == language)));
     // Fields that do not apply are omitted.
     let told = serde_json::to_value(reading).expect("a card is data");

@@ -287,7 +287,7 @@ impl From<AskError> for ToolError {
         match error {
             // The modern era has a protocol error for this; older clients get a tool error.
             AskError::NotSupported { feature, era: Era::Modern } => ToolError::Protocol(feature.missing()),
-            other => ToolError::new("AskError", other.to_string()),
+            other => ToolError::new("ClientRequestError", other.to_string()),
         }
     }
 }
@@ -299,7 +299,7 @@ impl From<AskError> for Error {
             other => Error::Other {
                 code: crate::code::Code::Application,
                 message: other.to_string(),
-                error_type: "AskError",
+                error_type: "ClientRequestError",
                 data: None,
             },
         }

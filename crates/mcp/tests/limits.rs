@@ -349,7 +349,7 @@ async fn s09_what_would_wait_too_long_is_refused_at_once() {
     let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
     assert_eq!(refused.status, 429);
     assert!(hint(&refused.json()["error"]) >= 1000, "{refused:?}");
-    assert_eq!((shown(port, &shed("expected_wait")).await, shown(port, &shed("waited")).await), (1, 0));
+    assert_eq!((shown(port, &shed("expected_wait")).await, shown(port, &shed("wait_timeout")).await), (1, 0));
     gate.open();
     assert_eq!(held.await.expect("no panic").status, 200);
 }
@@ -363,7 +363,7 @@ async fn s09_whoever_waited_in_vain_is_told_and_leaves_no_trace() {
     let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
     assert_eq!(refused.status, 429);
     hint(&refused.json()["error"]);
-    assert_eq!((shown(port, &shed("waited")).await, shown(port, WAITING).await), (1, 0));
+    assert_eq!((shown(port, &shed("wait_timeout")).await, shown(port, WAITING).await), (1, 0));
     gate.open();
     assert_eq!(held.await.expect("no panic").status, 200);
 }

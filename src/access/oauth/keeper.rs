@@ -82,7 +82,7 @@ impl Keeper {
     pub(super) async fn others(&self, than: &Known) {
         self.task.get_or_init(|| {
             let shared = self.shared.clone();
-            AbortOnDropHandle::new(tokio::spawn(supervised(Name("issuer keys"), move || keep(shared.clone()))))
+            AbortOnDropHandle::new(tokio::spawn(supervised(Name("issuer_keys"), move || keep(shared.clone()))))
         });
         let mut news = self.shared.known.subscribe();
         self.shared.wish.fetch_max(than.turns + 1, Ordering::Relaxed);

@@ -165,7 +165,7 @@ impl By {
     pub fn as_str(self) -> &'static str {
         match self {
             By::Rules => "rules",
-            By::Words => "words",
+            By::Words => "lexical",
             By::Embedding => "embedding",
             By::Model => "model",
         }

@@ -26,7 +26,7 @@ struct Sorted {
     /// Results in the order of the texts
     results: Vec<Entry>,
     /// Number of categorized texts
-    sorted: usize,
+    categorized: usize,
     /// Number of failed texts
     failed: usize,
 }
@@ -49,10 +49,10 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
             "type": "object",
             "properties": {
                 "results": { "type": "array", "items": entry, "description": "One for each text, in their order" },
-                "sorted": { "type": "integer", "description": "How many texts were sorted" },
-                "failed": { "type": "integer", "description": "How many could not be" },
+                "categorized": { "type": "integer", "description": "Number of categorized texts" },
+                "failed": { "type": "integer", "description": "Number of failed texts" },
             },
-            "required": ["results", "sorted", "failed"],
+            "required": ["results", "categorized", "failed"],
         }))
         .dialect(dialect)
         .run(move |_, arguments: Arguments| {
@@ -81,5 +81,5 @@ async fn sort(
     });
     let results: Vec<Entry> = entries.collect();
     let failed = results.iter().filter(|entry| matches!(entry, Entry::Failed { .. })).count();
-    Ok(Sorted { sorted: results.len() - failed, failed, results })
+    Ok(Sorted { categorized: results.len() - failed, failed, results })
 }

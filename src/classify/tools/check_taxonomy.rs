@@ -13,7 +13,7 @@ use crate::classify::taxonomy::Category;
 
 // The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Checks the text of a taxonomy and tells every mistake with its line and column; it changes \
-nothing. With `try` the taxonomy is also learned, beside the one in use, and tells the categories of those texts: that \
+nothing. With `trial_texts` the taxonomy is also learned, beside the one in use, and tells the categories of those texts: that \
 may take seconds, one caller at a time.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,9 +21,9 @@ struct Input {
     /// Taxonomy as YAML, or in the format of the current taxonomy file; at most 1 MiB
     text: String,
     /// Sample texts to categorize with it
-    #[serde(rename = "try", default)]
+    #[serde(default)]
     #[schemars(length(max = 20))]
-    texts: Vec<String>,
+    trial_texts: Vec<String>,
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -45,11 +45,11 @@ struct Output {
     #[schemars(with = "Vec<Finding>")]
     #[schemars(default)]
     warnings: Option<Vec<Finding>>,
-    /// Results for the texts of `try`, in their order
+    /// Results for the texts of `trial_texts`, in their order
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Sorted>")]
     #[schemars(default)]
-    tried: Option<Vec<Sorted>>,
+    trial_results: Option<Vec<Sorted>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -82,7 +82,7 @@ struct Said {
     probabilities: BTreeMap<String, f64>,
     /// Out-of-scope score of the text, from 0 to 1
     out_of_scope: f64,
-    /// Deciding method: rules, words, embedding or model
+    /// Deciding method: rules, lexical, embedding or model
     method: &'static str,
 }
 
@@ -94,7 +94,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
 }
 
 async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
-    let Input { text, texts } = input;
+    let Input { text, trial_texts: texts } = input;
     let taxonomy = match desk.check(text).await? {
         Ok(taxonomy) => taxonomy,
         Err(problems) => return Ok(Output { problems: Some(problems), ..Output::default() }),
@@ -114,7 +114,7 @@ async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
         problems: None,
         categories: Some(categories),
         warnings: Some(warnings),
-        tried: Some(tried),
+        trial_results: Some(tried),
     })
 }
 

@@ -46,7 +46,7 @@ pub struct Output {
     pub out_of_scope: f64,
     /// The most probable categories, best first
     pub top: Vec<Scored>,
-    /// Deciding method: rules, words, embedding or model
+    /// Deciding method: rules, lexical, embedding or model
     pub method: String,
     /// Rules that chose the model and reasoning; omitted if the category did
     pub rule: Chosen,
@@ -74,7 +74,7 @@ pub struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Fired")]
     #[schemars(default)]
-    pub fired: Option<Fired>,
+    pub matched_rule: Option<Fired>,
 }
 
 /// A labelled example.
@@ -163,7 +163,7 @@ impl Output {
             entropy: with_probabilities.then(|| verdict.entropy()),
             examples: None,
             rules: None,
-            fired: None,
+            matched_rule: None,
         }
     }
 
@@ -180,7 +180,7 @@ impl Output {
             similarity: short(near.similarity),
         };
         self.examples = Some(examples.into_iter().map(near).collect());
-        self.fired = rules.first().map(|rule| Fired { category: self.category.clone(), rule: rule.clone() });
+        self.matched_rule = rules.first().map(|rule| Fired { category: self.category.clone(), rule: rule.clone() });
         self.rules = Some(rules);
     }
 }

@@ -55,16 +55,16 @@ struct Output {
     confusion: Vec<Vec<usize>>,
     per_category: Vec<Told>,
     /// Errors with the highest confidence, at most 50
-    mistakes: Vec<Mistake>,
+    wrong_predictions: Vec<Mistake>,
     /// Whether cross-validation was used, so that no text was in the training data of its fold
     held_out: bool,
     /// Number of examples in the taxonomy; `count` is smaller if some could not be held out or there are too many
-    of: usize,
+    examples_available: usize,
     /// Set if prompts are categorized by another server
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
-    elsewhere: Option<&'static str>,
+    external_server: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -107,7 +107,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
             // The caller's own texts need no check.
             let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
             let mut told = Output::of(&measured, desk.elsewhere());
-            told.mistakes.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
+            told.wrong_predictions.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
             Ok::<_, ToolError>(Json(told))
         }
     })
@@ -161,10 +161,10 @@ impl Output {
             categories: matrix.classes.iter().map(|class| names[*class].clone()).collect(),
             confusion: matrix.rows,
             per_category: per_category.collect(),
-            mistakes: mistakes(texts, judged, &names),
+            wrong_predictions: mistakes(texts, judged, &names),
             held_out: *held_out,
-            of: *of,
-            elsewhere,
+            examples_available: *of,
+            external_server: elsewhere,
         }
     }
 }
@@ -188,7 +188,7 @@ impl From<NotMeasured> for ToolError {
         let kind = match why {
             NotMeasured::Busy(_) => "busy",
             NotMeasured::Unfit { .. } => "invalid_text",
-            _ => "not_measured",
+            _ => "evaluation_failed",
         };
         ToolError::new(kind, why.to_string())
     }

@@ -37,7 +37,7 @@ struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
-    why_not: Option<String>,
+    not_writable_reason: Option<String>,
     /// Number of categories
     categories: usize,
     /// Number of examples
@@ -51,7 +51,7 @@ struct Output {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     #[schemars(default)]
-    elsewhere: Option<&'static str>,
+    external_server: Option<&'static str>,
 }
 
 /// The parts of the file that the caller may see.
@@ -59,7 +59,7 @@ struct Shown {
     text: Option<String>,
     path: Option<String>,
     version: Option<String>,
-    why_not: Option<String>,
+    not_writable_reason: Option<String>,
     problem: Option<String>,
 }
 
@@ -93,17 +93,17 @@ async fn get(desk: &Desk, caller: &Caller) -> Result<Output, ToolError> {
         }
     };
     let published = desk.classification().published();
-    let Shown { text, path, version, why_not, problem } = shown;
+    let Shown { text, path, version, not_writable_reason, problem } = shown;
     Ok(Output {
         text,
         path,
         version,
-        writable: why_not.is_none(),
-        why_not,
+        writable: not_writable_reason.is_none(),
+        not_writable_reason,
         categories: published.taxonomy.in_use().count(),
         examples: published.taxonomy.example_count(),
         problem,
-        elsewhere: desk.elsewhere(),
+        external_server: desk.elsewhere(),
     })
 }
 
@@ -114,7 +114,7 @@ impl Shown {
             text: Some(text.to_owned()),
             path: None,
             version: Some(kept::version(text)),
-            why_not: Some(super::NO_FILE.into()),
+            not_writable_reason: Some(super::NO_FILE.into()),
             problem: None,
         }
     }
@@ -122,9 +122,16 @@ impl Shown {
     fn file(file: &std::path::Path, trusted: bool) -> Shown {
         let read = kept::read(file);
         if !trusted {
-            let why_not = "only callers with trust `trusted` may see or change it; the operator can raise yours";
+            let not_writable_reason =
+                "only callers with trust `trusted` may see or change it; the operator can raise yours";
             let problem = read.is_err().then(|| "the file cannot be read".to_owned());
-            return Shown { text: None, path: None, version: None, why_not: Some(why_not.into()), problem };
+            return Shown {
+                text: None,
+                path: None,
+                version: None,
+                not_writable_reason: Some(not_writable_reason.into()),
+                problem,
+            };
         }
         let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(kept::version);
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
@@ -133,10 +140,10 @@ impl Shown {
             Err(why) => (None, Some(why)),
         };
         let too_large = || format!("it is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
-        let why_not = match (&text, &problem) {
+        let not_writable_reason = match (&text, &problem) {
             (None, None) => Some(too_large()),
             _ => check_writable(file).err(),
         };
-        Shown { text, path: Some(path.display().to_string()), version, why_not, problem }
+        Shown { text, path: Some(path.display().to_string()), version, not_writable_reason, problem }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
                 "categories": { "type": "integer", "description": "How many are in use" },
                 "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
                 "reason": {
-                    "type": "string", "enum": ["invalid", "changed", "unwritable", "no_file", "away"],
+                    "type": "string", "enum": ["invalid", "conflict", "unwritable", "no_file", "unavailable"],
                     "description": "Why nothing was saved",
                 },
                 "error": { "type": "string", "description": "The same in words, and what to do" },
@@ -87,16 +87,16 @@ async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value
     };
     let replaced = match desk.replace(file.clone(), text, version).await {
         Ok(replaced) => replaced,
-        Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("changed", why.to_string()))),
+        Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("conflict", why.to_string()))),
         Err(why @ (NotReplaced::Away(_) | NotReplaced::InDoubt(_))) => {
-            return Ok(Err(Refusal::new("away", why.to_string())));
+            return Ok(Err(Refusal::new("unavailable", why.to_string())));
         }
         Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
     };
     let mut warnings = warnings(&taxonomy, desk);
     let published = desk.take_up(server).await.map_err(|error| {
         let message = format!("the file was saved, but is not in use: {error}");
-        ToolError::new("not_taken_up", message)
+        ToolError::new("reload_failed", message)
     })?;
     warnings.extend(published.impairment().map(Finding::remark));
     Ok(Ok(told(file, replaced, published.taxonomy.in_use().count(), &warnings)))

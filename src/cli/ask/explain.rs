@@ -65,8 +65,8 @@ fn write(
     for (place, group) in groups.enumerate() {
         line(if place == 0 { "asked" } else { "then" }, &candidate(&group[0], group.len()))?;
     }
-    if !explained.unserved.is_empty() && !explained.candidates.is_empty() {
-        line("passed over", &format!("{}; nobody serves it", explained.unserved.join(", ")))?;
+    if !explained.unavailable_models.is_empty() && !explained.candidates.is_empty() {
+        line("passed over", &format!("{}; nobody serves it", explained.unavailable_models.join(", ")))?;
     }
     Ok(())
 }
@@ -76,7 +76,7 @@ fn category(explained: &Explained) -> String {
     let Some(category) = &explained.category else { return "none; the prompt was not looked at".into() };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let method = explained.method.as_deref().unwrap_or_default();
-    match explained.probabilities.first().filter(|_| explained.fell_back) {
+    match explained.probabilities.first().filter(|_| explained.used_fallback) {
         Some(first) => {
             format!(
                 "{category}, as {} at {} is not sure enough; decided by {method}",
@@ -90,7 +90,7 @@ fn category(explained: &Explained) -> String {
 
 fn candidate(candidate: &Candidate, keys: usize) -> String {
     let Candidate { provider, model, rule, .. } = candidate;
-    let mut told = vec![format!("{provider}/{model}"), why(candidate.why, rule.as_deref())];
+    let mut told = vec![format!("{provider}/{model}"), why(candidate.reason, rule.as_deref())];
     if keys > 1 {
         told.push(format!("with {keys} keys"));
     }

@@ -18,10 +18,10 @@ pub(super) enum NotAsked {
 
 /// Lines for a grounding result. `asked` is the target that gets the passages.
 pub(super) fn lines(documents: &Documents, asked: Option<&str>) -> Vec<Line> {
-    let Documents { relevance, passages, verdict, sources, instead_of } = documents;
+    let Documents { relevance, passages, verdict, sources, model_without_documents } = documents;
     let best = format!("the best passage is {:.0} % relevant", 100.0 * relevance);
     let known = match *verdict {
-        "known" => format!("they answer it: {best}"),
+        "answered" => format!("they answer it: {best}"),
         "unsure" => format!("they may answer it: {best}"),
         _ => "they say nothing about it".into(),
     };
@@ -34,7 +34,8 @@ pub(super) fn lines(documents: &Documents, asked: Option<&str>) -> Vec<Line> {
         1 => Some("it is given 1 passage".to_owned()),
         count => Some(format!("it is given {count} passages")),
     };
-    let model = instead_of.as_ref().zip(asked).map(|(other, asked)| format!("{asked} is asked and not {other}"));
+    let model =
+        model_without_documents.as_ref().zip(asked).map(|(other, asked)| format!("{asked} is asked and not {other}"));
     let changes: Vec<String> = model.into_iter().chain(given).collect();
     lines.push(("changes", if changes.is_empty() { "nothing".into() } else { changes.join("; ") }));
     lines
@@ -57,19 +58,19 @@ mod tests {
 
     #[test]
     fn what_was_known_is_told_with_what_it_changes() {
-        let documents = |verdict: &'static str, passages: usize, instead_of: Option<&str>| Documents {
+        let documents = |verdict: &'static str, passages: usize, model_without_documents: Option<&str>| Documents {
             relevance: 0.826,
             passages,
             verdict,
             sources: vec!["a.pdf, page 2".into(), "b.md".into()][..passages.min(2)].to_vec(),
-            instead_of: instead_of.map(str::to_owned),
+            model_without_documents: model_without_documents.map(str::to_owned),
         };
         let told = |documents: Documents| {
             let lines = lines(&documents, Some("acme/small"));
             lines.iter().map(|(label, text)| format!("{label}: {text}")).collect::<Vec<_>>()
         };
         assert_eq!(
-            told(documents("known", 2, Some("acme/large"))),
+            told(documents("answered", 2, Some("acme/large"))),
             [
                 "documents: they answer it: the best passage is 83 % relevant",
                 "found in: a.pdf, page 2 · b.md",
@@ -77,6 +78,9 @@ mod tests {
             ]
         );
         assert_eq!(told(documents("unsure", 1, None))[2], "changes: it is given 1 passage");
-        assert_eq!(told(documents("unknown", 0, None)), ["documents: they say nothing about it", "changes: nothing"]);
+        assert_eq!(
+            told(documents("unanswered", 0, None)),
+            ["documents: they say nothing about it", "changes: nothing"]
+        );
     }
 }

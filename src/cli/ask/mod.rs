@@ -213,7 +213,7 @@ fn summary(record: &Record, stop: &Stop) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let mut told = vec![format!("→ {}/{}", name(&record.provider), name(&record.model))];
     told.extend(record.classified.as_ref().map(|classified| classified.category.clone()));
-    told.push(why(&record.why, record.rule.as_deref()));
+    told.push(why(&record.reason, record.rule.as_deref()));
     if let Some(usage) = record.usage.filter(|usage| usage.prompt + usage.completion > 0) {
         told.push(format!("{} + {} tokens", usage.prompt, usage.completion));
     }
@@ -223,7 +223,7 @@ fn summary(record: &Record, stop: &Stop) -> String {
         long => format!("{:.1} s", long / 1e3),
     });
     match stop {
-        Stop::Finished | Stop::StopWord | Stop::Tools => {}
+        Stop::Finished | Stop::StopSequence | Stop::Tools => {}
         Stop::Length => told.push("cut off at its length".into()),
         Stop::Refused => told.push("refused".into()),
         Stop::Other(word) => told.push(format!("stopped by {word}")),
@@ -253,7 +253,7 @@ mod tests {
             provider: Some("local".into()),
             model: Some("llama3".into()),
             classified: Some(Classified { category: "math".into(), ..Classified::default() }),
-            why: "rule".into(),
+            reason: "rule".into(),
             rule: Some("hard".into()),
             usage: Some(Tokens { prompt: 12, completion: 34, ..Tokens::default() }),
             cost: Some(0.000_46),
@@ -265,8 +265,9 @@ mod tests {
             told,
             "→ local/llama3 · math · rule hard · 12 + 34 tokens · costs 0.00046 · 1.2 s · cut off at its length"
         );
-        let asked = Record { provider: record.provider, model: record.model, why: "asked".into(), ..Record::default() };
-        assert_eq!(summary(&asked, &Stop::Finished), "→ local/llama3 · asked · 0 ms");
+        let asked =
+            Record { provider: record.provider, model: record.model, reason: "requested".into(), ..Record::default() };
+        assert_eq!(summary(&asked, &Stop::Finished), "→ local/llama3 · requested · 0 ms");
     }
 
     #[test]

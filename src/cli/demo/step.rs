@@ -116,7 +116,7 @@ fn explained(result: &Value) -> Vec<String> {
     let mut lines = classified(result);
     let reasons = if result["use_reasoning"] == true { "it should think first" } else { "it need not think first" };
     for (place, candidate) in result["candidates"].as_array().into_iter().flatten().enumerate() {
-        let (provider, model, why) = (text(candidate, "provider"), text(candidate, "model"), text(candidate, "why"));
+        let (provider, model, why) = (text(candidate, "provider"), text(candidate, "model"), text(candidate, "reason"));
         lines.push(match place {
             0 => format!("asked: {provider}/{model} ({why}); {reasons}"),
             _ => format!("then: {provider}/{model} ({why})"),

@@ -112,13 +112,13 @@ impl Failure {
     fn code(&self) -> &str {
         match self {
             Failure::Tool(reply) => text(reply, "error"),
-            Failure::Refused(_) => "refused",
-            Failure::Gone => "server_gone",
+            Failure::Refused(_) => "rejected",
+            Failure::Gone => "server_disconnected",
             Failure::Off => "knowledge_disabled",
             Failure::NoStorage | Failure::NothingYet(_) => "storage_not_found",
             Failure::NoBackup(_) => "file_not_found",
             Failure::NoRoom { .. } => "storage_full",
-            Failure::Unreadable(_) => "unreadable_reply",
+            Failure::Unreadable(_) => "invalid_reply",
             Failure::NoSuchBase { .. } => "knowledge_base_not_found",
             Failure::NoDocument(_) => "document_not_found",
             Failure::SeveralDocuments { .. } => "ambiguous_document",

@@ -21,6 +21,17 @@ pub(super) struct Tally {
     kinds: BTreeMap<String, u64>,
 }
 
+/// Text for a kind of `skipped_by_kind`.
+fn describe(kind: &str) -> &str {
+    match kind {
+        LEAVING => "links that leave the folder",
+        NAMED_LINKS => "symbolic links",
+        "no_extension" => "without an extension",
+        "other" => "of other kinds",
+        kind => kind,
+    }
+}
+
 /// Maximum number of kinds in the summary; `--json` has all.
 const MOST_KINDS: usize = 5;
 
@@ -66,7 +77,7 @@ impl Tally {
         kinds.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         let others: u64 = kinds.iter().skip(MOST_KINDS).map(|(_, count)| count).sum();
         let mut named: Vec<String> =
-            kinds.iter().take(MOST_KINDS).map(|(kind, count)| format!("{count} {kind}")).collect();
+            kinds.iter().take(MOST_KINDS).map(|(kind, count)| format!("{count} {}", describe(kind))).collect();
         if others > 0 {
             named.push(format!("{others} others"));
         }
@@ -92,7 +103,7 @@ mod tests {
     #[test]
     fn files_that_were_passed_over_are_told_by_their_kind() {
         let mut tally = Tally::default();
-        tally.add(&json!({ "skipped": 12, "skipped_by_kind": { "without an extension": 2, ".py": 10 } }));
+        tally.add(&json!({ "skipped": 12, "skipped_by_kind": { "no_extension": 2, ".py": 10 } }));
         let skipped = "; 12 skipped: 10 .py, 2 without an extension";
         assert_eq!(tally.summary(), format!("no files: nothing there has a format that can be read{skipped}"));
         tally.add(&json!({

@@ -50,7 +50,7 @@ pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
                 "error": "invalid_taxonomy",
                 "message": error.to_string(),
                 "file": file.to_string(),
-                "mistakes": mistakes,
+                "errors": mistakes,
             });
             writeln!(out, "{told:#}")?;
             return Ok(ExitCode::FAILURE);
@@ -69,7 +69,7 @@ fn described(taxonomy: &Taxonomy, file: &str) -> Value {
         "file": file,
         "categories": taxonomy.categories.iter().map(category).collect::<Vec<_>>(),
         "examples": taxonomy.example_count(),
-        "remarks": remarks(taxonomy),
+        "warnings": remarks(taxonomy),
     })
 }
 

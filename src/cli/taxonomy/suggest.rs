@@ -114,22 +114,22 @@ fn write_json(
         examples: usize,
         held_out: usize,
         accuracy: Option<f64>,
-        found: Value,
+        counts: Value,
         mislabelled: &'a [Suspect],
-        alone: &'a [Suspect],
-        weak: &'a [Weak],
+        outliers: &'a [Suspect],
+        weak_categories: &'a [Weak],
     }
-    let Suggestions { held_out, accuracy, mislabelled, alone, weak } = found;
+    let Suggestions { held_out, accuracy, mislabelled, outliers: alone, weak_categories: weak } = found;
     let told = Told {
         file,
         categories: taxonomy.categories.len(),
         examples: taxonomy.example_count(),
         held_out: *held_out,
         accuracy: *accuracy,
-        found: json!({ "mislabelled": mislabelled.len(), "alone": alone.len(), "weak": weak.len() }),
+        counts: json!({ "mislabelled": mislabelled.len(), "outliers": alone.len(), "weak_categories": weak.len() }),
         mislabelled: first(mislabelled, most),
-        alone: first(alone, most),
-        weak: first(weak, most),
+        outliers: first(alone, most),
+        weak_categories: first(weak, most),
     };
     writeln!(out, "{}", serde_json::to_string_pretty(&told)?)
 }
@@ -141,7 +141,7 @@ fn write_text(
     most: usize,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let Suggestions { held_out, accuracy, mislabelled, alone, weak } = found;
+    let Suggestions { held_out, accuracy, mislabelled, outliers: alone, weak_categories: weak } = found;
     let examples = counted(taxonomy.example_count(), "example", "examples");
     let categories = counted(taxonomy.categories.len(), "category", "categories");
     match accuracy {

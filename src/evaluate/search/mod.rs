@@ -40,9 +40,9 @@ pub struct Measured {
     pub passages: usize,
     pub chunks: usize,
     pub queries: usize,
-    pub found: Modes,
+    pub scores: Modes,
     /// How often the result was empty, for queries with and without an answer.
-    pub nothing: Vec<Nothing>,
+    pub empty_results: Vec<Nothing>,
     /// Relevance of each hybrid result, and whether it was an answer.
     #[serde(skip)]
     pub judged: Vec<(f32, bool)>,
@@ -50,7 +50,7 @@ pub struct Measured {
 
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Modes {
-    pub words: Option<Found>,
+    pub lexical: Option<Found>,
     pub vectors: Option<Found>,
     pub hybrid: Option<Found>,
 }
@@ -60,7 +60,7 @@ pub struct Modes {
 pub struct Nothing {
     pub kind: Kind,
     pub queries: usize,
-    pub nothing: usize,
+    pub empty_results: usize,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -71,7 +71,7 @@ pub enum Kind {
     /// The documents with the answers were removed.
     AnswersRemoved,
     /// The queries belong to another set.
-    OfOtherSets,
+    OtherDatasets,
     SmallTalk,
 }
 
@@ -85,11 +85,11 @@ pub struct Asked<'a> {
 impl Report {
     pub fn of(sets: Vec<Measured>, top: usize) -> Report {
         let over = |pick: fn(&Modes) -> Option<Found>| {
-            let all: Option<Vec<Found>> = sets.iter().map(|set| pick(&set.found)).collect();
+            let all: Option<Vec<Found>> = sets.iter().map(|set| pick(&set.scores)).collect();
             mean(&all.unwrap_or_default())
         };
         let mean = Modes {
-            words: over(|found| found.words),
+            lexical: over(|found| found.lexical),
             vectors: over(|found| found.vectors),
             hybrid: over(|found| found.hybrid),
         };
@@ -102,7 +102,7 @@ impl Report {
 impl Modes {
     pub fn set(&mut self, mode: Mode, found: Option<Found>) {
         match mode {
-            Mode::Words => self.words = found,
+            Mode::Words => self.lexical = found,
             Mode::Vectors => self.vectors = found,
             Mode::Hybrid => self.hybrid = found,
         }
@@ -110,7 +110,7 @@ impl Modes {
 
     /// Relative nDCG gain of hybrid search over the better single mode.
     pub fn gain(&self) -> Option<f64> {
-        let alone = self.words?.ndcg.max(self.vectors?.ndcg);
+        let alone = self.lexical?.ndcg.max(self.vectors?.ndcg);
         (alone > 0.0).then_some(self.hybrid?.ndcg / alone - 1.0)
     }
 }
@@ -122,8 +122,8 @@ pub fn measure(set: &Set, base: &Base, vectors: &[Vec<f32>], modes: &[Mode], top
         passages: set.passages.len(),
         chunks: base.chunks(),
         queries: set.queries.len(),
-        found: Modes::default(),
-        nothing: Vec::new(),
+        scores: Modes::default(),
+        empty_results: Vec::new(),
         judged: Vec::new(),
     };
     for mode in modes {
@@ -139,9 +139,13 @@ pub fn measure(set: &Set, base: &Base, vectors: &[Vec<f32>], modes: &[Mode], top
                 measured.judged.extend(judged);
             }
         }
-        measured.found.set(*mode, mean(&all));
+        measured.scores.set(*mode, mean(&all));
         if *mode == Mode::Hybrid {
-            measured.nothing.push(Nothing { kind: Kind::Answered, queries: set.queries.len(), nothing });
+            measured.empty_results.push(Nothing {
+                kind: Kind::Answered,
+                queries: set.queries.len(),
+                empty_results: nothing,
+            });
         }
     }
     measured
@@ -155,15 +159,15 @@ pub fn without_answers(set: &Set, base: &Base, vectors: &[Vec<f32>]) -> Nothing 
         let hits = base.without(&documents, |base| base.search(&query.text, vector, Mode::Hybrid, 1));
         nothing += usize::from(hits.is_empty());
     }
-    Nothing { kind: Kind::AnswersRemoved, queries: set.queries.len(), nothing }
+    Nothing { kind: Kind::AnswersRemoved, queries: set.queries.len(), empty_results: nothing }
 }
 
 /// Runs queries that are unrelated to the passages.
 pub fn strangers<'a>(kind: Kind, base: &Base, asked: impl Iterator<Item = Asked<'a>>) -> Nothing {
-    let mut counted = Nothing { kind, queries: 0, nothing: 0 };
+    let mut counted = Nothing { kind, queries: 0, empty_results: 0 };
     for Asked { text, vector } in asked {
         counted.queries += 1;
-        counted.nothing += usize::from(base.search(text, vector, Mode::Hybrid, 1).is_empty());
+        counted.empty_results += usize::from(base.search(text, vector, Mode::Hybrid, 1).is_empty());
     }
     counted
 }

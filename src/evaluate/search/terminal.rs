@@ -22,9 +22,9 @@ fn quality(report: &Report) -> Vec<String> {
         format!("{:<16} {:>8} {:>8} {:>7}   {WAYS}  gain   {WAYS}", "", "", "", ""),
     ];
     for set in &report.sets {
-        let Measured { name, passages, chunks, queries, found, .. } = set;
+        let Measured { name, passages, chunks, queries, scores, .. } = set;
         let counts = format!("{:<16} {passages:>8} {chunks:>8} {queries:>7}", printable(name));
-        lines.push(format!("{counts}   {}", figures(found)));
+        lines.push(format!("{counts}   {}", figures(scores)));
     }
     if report.sets.len() > 1 {
         lines.push(format!("{:<16} {:>8} {:>8} {:>7}   {}", "mean", "", "", "", figures(&report.mean)));
@@ -32,10 +32,10 @@ fn quality(report: &Report) -> Vec<String> {
     lines
 }
 
-const WAYS: &str = "  words vectors  hybrid";
+const WAYS: &str = "lexical vectors  hybrid";
 
 fn figures(modes: &Modes) -> String {
-    let ways = [modes.words, modes.vectors, modes.hybrid];
+    let ways = [modes.lexical, modes.vectors, modes.hybrid];
     let shown = |figure: fn(Found) -> f64| {
         let cell =
             |way: Option<Found>| format!("{:>7}", way.map_or("-".to_owned(), |way| format!("{:.4}", figure(way))));
@@ -61,12 +61,12 @@ fn reliability(calibration: &Calibration) -> Vec<String> {
 
 fn nothing(sets: &[Measured]) -> Vec<String> {
     // The share of empty results for answerable queries means little without the unanswerable ones for comparison.
-    if sets.iter().all(|set| set.nothing.len() < 2) {
+    if sets.iter().all(|set| set.empty_results.len() < 2) {
         return Vec::new();
     }
     let mut lines = vec!["Questions that find nothing".to_owned()];
     for set in sets {
-        for Nothing { kind, queries, nothing } in &set.nothing {
+        for Nothing { kind, queries, empty_results: nothing } in &set.empty_results {
             let share =
                 if *queries > 0 { format!("{:.1} %", 100.0 * *nothing as f64 / *queries as f64) } else { "-".into() };
             let name = printable(&set.name);
@@ -80,7 +80,7 @@ fn describe(kind: Kind) -> &'static str {
     match kind {
         Kind::Answered => "with an answer",
         Kind::AnswersRemoved => "whose answers were taken out",
-        Kind::OfOtherSets => "of other sets",
+        Kind::OtherDatasets => "of other sets",
         Kind::SmallTalk => "of small talk and nonsense",
     }
 }
@@ -97,19 +97,19 @@ mod tests {
     #[test]
     fn a_report_reads_like_this() {
         let found = |ndcg| Some(Found { ndcg, recall: ndcg / 2.0 });
-        let modes = Modes { words: found(0.5), vectors: found(0.4), hybrid: found(0.55) };
-        let nothing = vec![
-            Nothing { kind: Kind::Answered, queries: 40, nothing: 1 },
-            Nothing { kind: Kind::SmallTalk, queries: 32, nothing: 32 },
+        let modes = Modes { lexical: found(0.5), vectors: found(0.4), hybrid: found(0.55) };
+        let empty_results = vec![
+            Nothing { kind: Kind::Answered, queries: 40, empty_results: 1 },
+            Nothing { kind: Kind::SmallTalk, queries: 32, empty_results: 32 },
         ];
         let judged = vec![(0.95, true), (0.95, false)];
-        let (name, found) = ("owls\u{1b}".to_owned(), modes);
-        let set = Measured { name, passages: 100, chunks: 120, queries: 40, found, nothing, judged };
+        let (name, scores) = ("owls\u{1b}".to_owned(), modes);
+        let set = Measured { name, passages: 100, chunks: 120, queries: 40, scores, empty_results, judged };
         assert_eq!(render(&Report::of(vec![set], 10)), EXPECTED);
     }
 
     const EXPECTED: &str = "                 passages   chunks queries   nDCG@10                            recall@10
-                                               words vectors  hybrid  gain     words vectors  hybrid
+                                             lexical vectors  hybrid  gain   lexical vectors  hybrid
 owls\u{fffd}                 100      120      40    0.5000  0.4000  0.5500 +10.0 %  0.2500  0.2000  0.2750
 
 Relevance: expected calibration error 0.450
@@ -123,9 +123,10 @@ Questions that find nothing
 
     #[test]
     fn what_was_not_measured_is_not_made_up() {
-        let modes = Modes { words: Some(Found::default()), ..Modes::default() };
+        let modes = Modes { lexical: Some(Found::default()), ..Modes::default() };
         let name = "a".to_owned();
-        let set = Measured { name, passages: 1, chunks: 1, queries: 1, found: modes, nothing: vec![], judged: vec![] };
+        let set =
+            Measured { name, passages: 1, chunks: 1, queries: 1, scores: modes, empty_results: vec![], judged: vec![] };
         let report = Report::of(vec![set], 5);
         assert_eq!(report.reliability, None);
         let text = render(&report);

@@ -14,7 +14,7 @@ const DESCRIPTION: &str = "Get status of an async processing task that you began
 result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
 
 /// Step of a task that no process runs.
-const INTERRUPTED: &str = "Interrupted; goes on when a server starts";
+const INTERRUPTED: &str = "Interrupted; resumes when a server starts";
 
 #[derive(Debug, Deserialize)]
 struct Input {

@@ -103,7 +103,7 @@ impl Drop for Promise {
 pub(super) fn unwritten(error: &io::Error) -> Error {
     let code = match error.kind() {
         io::ErrorKind::StorageFull => "storage_full",
-        _ => "storage_unavailable",
+        _ => "upload_storage_failed",
     };
     Error::Storage { code, message: format!("the file cannot be kept: {error}") }
 }

@@ -82,7 +82,7 @@ impl Work {
         let Request::Import { paths, recursive, follow_links, .. } = &job.request else { return After::Nothing };
         let options = folder::Options { recursive: *recursive, follow_links: *follow_links };
         let (paths, rules) = (paths.clone(), self.0.reader.folders.clone());
-        job.far.send_modify(|far| far.step = "Looking for files".to_owned());
+        job.far.send_modify(|far| far.step = "Discovering files".to_owned());
         let cancel = job.cancel.clone();
         let found = blocking(move || folder::files_of(&paths, options, &rules, &cancel));
         let found = match found.await {

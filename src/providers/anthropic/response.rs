@@ -29,7 +29,7 @@ pub(super) fn completion(body: &[u8]) -> Result<Completion, Error> {
 pub(super) fn stop(reason: &Value) -> Option<Stop> {
     Some(match reason.as_str()? {
         "end_turn" => Stop::Finished,
-        "stop_sequence" => Stop::StopWord,
+        "stop_sequence" => Stop::StopSequence,
         "max_tokens" | "model_context_window_exceeded" => Stop::Length,
         "tool_use" => Stop::Tools,
         "refusal" => Stop::Refused,

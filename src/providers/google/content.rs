@@ -18,7 +18,7 @@ pub(super) const PROVIDER: &str = "google";
 pub(super) const PROOF: &str = "thought_signature";
 
 /// The field of a proof that marks the signature as belonging to the preceding part, which cannot hold it.
-pub(super) const OF_PART_BEFORE: &str = "of_part_before";
+pub(super) const OF_PART_BEFORE: &str = "of_preceding_part";
 
 /// All parts of a message that corbie supports. `call_id` generates an ID for the n-th function call without one.
 pub(super) fn read(content: &Object, mut call_id: impl FnMut(usize) -> String) -> Vec<Part> {

@@ -108,8 +108,8 @@ fn failure(model: &str) -> Error {
         Some("bad-request") => Error::BadRequest { kind: "mock_error".into() },
         Some("network") => Error::Network(NetworkFault::Refused),
         Some("timeout") => Error::Timeout,
-        Some("unreadable") => Error::Unreadable("it is no JSON"),
-        Some("broken-off") => Error::BrokenOff,
+        Some("invalid-response") => Error::Unreadable("it is no JSON"),
+        Some("truncated") => Error::BrokenOff,
         // `mock-error-model-not-found`, and every unknown model.
         _ => Error::ModelNotFound,
     }
@@ -291,8 +291,8 @@ mod tests {
             "bad_request",
             "network",
             "timeout",
-            "unreadable",
-            "broken_off",
+            "invalid_response",
+            "truncated",
         ];
         for kind in kinds {
             let chat = chat(&format!("mock-error-{}", kind.replace('_', "-")), "Hello");

@@ -47,7 +47,7 @@ fn choice(completion: &Completion) -> Value {
 pub(super) fn finish_reason(stop: &Stop) -> &'static str {
     match stop {
         // Clients accept only these values.
-        Stop::Finished | Stop::StopWord | Stop::Other(_) => "stop",
+        Stop::Finished | Stop::StopSequence | Stop::Other(_) => "stop",
         Stop::Length => "length",
         Stop::Tools => "tool_calls",
         Stop::Refused => "content_filter",

@@ -50,7 +50,7 @@ pub(super) fn stop(choice: &Value, refused: bool, has_calls: bool) -> Stop {
         Some("tool_calls" | "function_call") => Stop::Tools,
         None | Some("stop") if has_calls => Stop::Tools,
         // vLLM reports the matched stop sequence here; OpenAI does not.
-        None | Some("stop") if choice["stop_reason"].is_string() => Stop::StopWord,
+        None | Some("stop") if choice["stop_reason"].is_string() => Stop::StopSequence,
         None | Some("stop") => Stop::Finished,
         Some(other) => Stop::Other(other.to_owned()),
     }

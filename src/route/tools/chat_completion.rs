@@ -57,7 +57,7 @@ struct Output {
     model: String,
     /// Provider of the model
     provider: String,
-    /// Finish reason: finished, stop_word, length, tools, refused, or another word of the provider
+    /// Finish reason: finished, stop_sequence, length, tools, refused, or another word of the provider
     stop: String,
     /// ID of the routing decision
     decision: u64,

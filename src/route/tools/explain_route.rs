@@ -39,13 +39,13 @@ pub struct Explained {
     /// Entropy of the probabilities in bits
     #[serde(skip_serializing_if = "Option::is_none")]
     pub entropy: Option<f64>,
-    /// Deciding method: rules, words, embedding, model or external
+    /// Deciding method: rules, lexical, embedding, model or external
     #[serde(skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
     /// The most probable categories, best first
     pub probabilities: Vec<Probability>,
     /// Whether the confidence is too low, so that the fallback category is applied
-    pub fell_back: bool,
+    pub used_fallback: bool,
     /// Whether the category requests reasoning; models without reasoning ignore it
     pub use_reasoning: bool,
     /// System prompt that would be sent
@@ -57,7 +57,7 @@ pub struct Explained {
     /// Providers and models that would be tried, in order
     pub candidates: Vec<Candidate>,
     /// Requested models that no provider lists
-    pub unserved: Vec<String>,
+    pub unavailable_models: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,13 +66,13 @@ pub struct Documents {
     pub relevance: f64,
     /// Number of passages that would be passed to the model
     pub passages: usize,
-    /// known: they answer the prompt; unsure: they may answer it; unknown: they do not cover it
+    /// answered: they answer the prompt; unsure: they may answer it; unanswered: they do not cover it
     pub verdict: &'static str,
     /// Files of the passages with page numbers, best first
     pub sources: Vec<String>,
     /// Model that would be tried first without the documents, if different
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub instead_of: Option<String>,
+    pub model_without_documents: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -85,12 +85,12 @@ pub struct Probability {
 pub struct Candidate {
     pub provider: String,
     pub model: String,
-    /// Reason: `asked`, documents, rule, category, fallback or default
-    pub why: &'static str,
+    /// Reason: requested, documents, rule, category, fallback or default
+    pub reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rule: Option<String>,
     /// Whether the circuit of its provider is open
-    pub resting: bool,
+    pub circuit_open: bool,
     /// Price of a million tokens
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -128,12 +128,12 @@ impl Explained {
             entropy: looked.and_then(|looked| looked.entropy),
             method: looked.map(|looked| looked.method.to_owned()),
             probabilities: looked.iter().flat_map(|looked| looked.top.iter().map(probability)).collect(),
-            fell_back: decision.fell_back,
+            used_fallback: decision.fell_back,
             use_reasoning: decision.use_reasoning,
             system_prompt: decision.system_prompt,
             documents,
             candidates: candidates.into_iter().map(candidate).collect(),
-            unserved,
+            unavailable_models: unserved,
         }
     }
 }
@@ -147,7 +147,7 @@ fn documents(grounds: &Grounds, say: Say, decision: &Decision) -> Documents {
         passages: grounds.passages.len(),
         verdict: say.verdict.as_str(),
         sources,
-        instead_of: say.otherwise.filter(|otherwise| first != Some(otherwise)),
+        model_without_documents: say.otherwise.filter(|otherwise| first != Some(otherwise)),
     }
 }
 
@@ -156,12 +156,12 @@ fn candidate(contender: Contender) -> Candidate {
     Candidate {
         provider: provider.name.clone(),
         model: candidate.model,
-        why: candidate.why.as_str(),
+        reason: candidate.why.as_str(),
         rule: match candidate.why {
             Why::Rule(rule) => Some(rule),
             _ => None,
         },
-        resting: provider.is_resting(),
+        circuit_open: provider.is_resting(),
         price,
     }
 }

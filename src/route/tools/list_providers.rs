@@ -34,7 +34,7 @@ pub struct Listed {
     pub url: Option<String>,
     /// Whether it was detected on this machine and not configured
     pub detected: bool,
-    /// up, failing, resting (circuit open), or unknown before the first request
+    /// up, failing, circuit_open, or unknown before the first request
     pub status: &'static str,
     /// Error of a failing provider
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -167,7 +167,7 @@ impl Sender {
 /// A panic loses at most one batch; the thread continues with the next one.
 async fn contained(delivery: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     AssertUnwindSafe(delivery).catch_unwind().await.unwrap_or_else(|_| {
-        supervised::note(Name("export over OTLP"));
+        supervised::note(Name("otlp_export"));
         Err(Failure::OwnFault)
     })
 }
@@ -180,7 +180,7 @@ mod tests {
     async fn a_panic_loses_one_batch_and_health_tells_of_it() {
         let failed = contained(async { panic!("on purpose") }).await;
         assert!(matches!(failed, Err(Failure::OwnFault)), "{failed:?}");
-        assert!(supervised::impaired().is_some_and(|why| why.contains("`export over OTLP` failed")));
+        assert!(supervised::impaired().is_some_and(|why| why.contains("`otlp_export` failed")));
         assert!(contained(async { Ok(()) }).await.is_ok());
     }
 }

@@ -70,7 +70,7 @@ fn insert(page: &mut Page, place: usize, words: &Words) {
     let place = place.min(page.blocks.len());
     let before = place.checked_sub(1).and_then(|before| page.blocks.get(before));
     let path = before.map(Block::path_behind).unwrap_or_default();
-    page.blocks.insert(place, Block { path, ..Block::new(Kind::Picture, words.text()) });
+    page.blocks.insert(place, Block { path, ..Block::new(Kind::Image, words.text()) });
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
         let origin = merge(&mut page, read, Ocr::Auto);
         let texts: Vec<&str> = page.blocks.iter().map(|block| block.text.as_str()).collect();
         assert_eq!(texts, ["first", "Chapter", "second", "third", "below", "last"]);
-        assert_eq!(page.blocks[2].kind, Kind::Picture);
+        assert_eq!(page.blocks[2].kind, Kind::Image);
         assert_eq!(page.blocks[2].path, ["Book", "Chapter"]);
         assert_eq!(origin.method(), Method::Hybrid);
     }

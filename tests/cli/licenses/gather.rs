@@ -31,9 +31,9 @@ pub(super) fn everything(packages: &[Package]) -> (Vec<Value>, Texts) {
     ];
     for card in builtin_models() {
         let source = &card.source;
-        let license = match source.model_licence == source.package_licence {
-            true => source.model_licence.clone(),
-            false => format!("{} AND {}", source.model_licence, source.package_licence),
+        let license = match source.model_license == source.package_license {
+            true => source.model_license.clone(),
+            false => format!("{} AND {}", source.model_license, source.package_license),
         };
         let folder = root().join("crates/infer/models").join(card.id.trim_end_matches("-int8"));
         let of: Vec<String> = found(&folder).iter().map(|path| keep(&read(path), &mut texts)).collect();

@@ -27,7 +27,7 @@ fn k32_k35_words_in_a_picture_are_its_text() {
 fn k35_pictures_in_a_letter_are_read_where_they_stand() {
     let read = json("a.docx", &docx(&png(&drawn(SAYS))));
     let blocks = blocks(&read);
-    let [(_, "Above the picture."), ("picture", words), (_, "Below the picture.")] = blocks[..] else {
+    let [(_, "Above the picture."), ("image", words), (_, "Below the picture.")] = blocks[..] else {
         panic!("{blocks:?}")
     };
     assert!(word_f1(SAYS, words) > 0.9, "{words}");
@@ -116,7 +116,7 @@ fn white_letters_on_nothing_are_read() {
 #[test]
 fn the_same_picture_stored_twice_is_read_once() {
     let read = json("a.pdf", &pdf(&[On::Both(&TYPED, SAYS), On::Both(&TYPED, SAYS)]));
-    assert_eq!(read.to_string().matches("\"kind\":\"picture\"").count(), 1, "{read}");
+    assert_eq!(read.to_string().matches("\"kind\":\"image\"").count(), 1, "{read}");
 }
 
 #[test]

@@ -28,11 +28,11 @@ export function tryBefore({ text, refused }) {
     result.setAttribute("aria-busy", "true");
     fill(result, h("p.quiet.small", "Learning the changed taxonomy beside the one in use…"));
     try {
-      const [now, then] = await Promise.all([call("batch_categorize", { texts }, { signal }), call("check_taxonomy", { text: text(), try: texts }, { signal })]);
+      const [now, then] = await Promise.all([call("batch_categorize", { texts }, { signal }), call("check_taxonomy", { text: text(), trial_texts: texts }, { signal })]);
       if (!then.valid) {
         refused(then);
         fill(result, h("p.quiet.small", "The text has mistakes; mend them first."));
-      } else fill(result, table(texts, now.results, then.tried));
+      } else fill(result, table(texts, now.results, then.trial_results));
     } catch (error) {
       if (error.kind !== "cancelled") fill(result, problem(error, run));
     } finally {

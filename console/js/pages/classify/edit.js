@@ -26,7 +26,7 @@ export async function show(place) {
   if (!has("check_taxonomy")) return void place.append(missing("read and change the taxonomy"));
   let server = await call("get_taxonomy");
   if (server.text === null || server.text === undefined) {
-    const reasons = [server.problem, server.why_not].filter(Boolean);
+    const reasons = [server.problem, server.not_writable_reason].filter(Boolean);
     place.append(empty("The text of the taxonomy is not shown here", reasons.map((why) => h("p", ticked(sentence(why)))), h("p", "The other tabs tell what the categories are and how they do.")));
     return;
   }
@@ -106,7 +106,7 @@ export async function show(place) {
 
   async function agreeAndSave() {
     if (!isChanged()) return toast("Nothing has changed since it was saved.");
-    if (unsaved || !server.writable) return unwritable(unsaved ?? server.why_not);
+    if (unsaved || !server.writable) return unwritable(unsaved ?? server.not_writable_reason);
     const text = draft.text;
     // A question of its own: the one about what was typed is given up as soon as more is typed.
     let checked;
@@ -139,7 +139,7 @@ export async function show(place) {
       toast(`Saved and in use: ${plural(saved.categories, "category", "categories")}.${saved.backup ? ` The former text is in ${saved.backup}.` : ""}`);
     } catch (error) {
       const reason = error.structured?.reason;
-      if (reason === "changed") changedMeanwhile(error);
+      if (reason === "conflict") changedMeanwhile(error);
       else if (reason === "no_file" || reason === "unwritable") unwritable(error.message);
       else if (error.structured?.problems) tell({ valid: false, problems: error.structured.problems });
       else if (error.kind === "offline") fill(notes, h("p.problem.warn", "It was not saved, or the server went away before it said so. Your text stays here; save it again when the server is there."));
@@ -190,7 +190,7 @@ export async function show(place) {
 
   function introduce() {
     if (server.problem) fill(notes, h("p.problem.warn", ticked(`The file is not in use as it is: ${sentence(server.problem)}`)));
-    else if (unsaved || !server.writable) unwritable(unsaved ?? server.why_not);
+    else if (unsaved || !server.writable) unwritable(unsaved ?? server.not_writable_reason);
     standing();
   }
 
@@ -205,7 +205,7 @@ export async function show(place) {
 
   append(place, [
     h("div.row.editing", h("code.break", { title: server.path }, server.path ? fileName(server.path) : "the taxonomy inside corbie"), state, h("div.row.push", copy, again, unsaved ? null : save)),
-    server.elsewhere ? h("p.quiet", ticked(sentence(server.elsewhere))) : null,
+    server.external_server ? h("p.quiet", ticked(sentence(server.external_server))) : null,
     notes,
     h("div.edit", writing.element, h("div.stack", h("section.card", { "aria-label": "Check" }, findings), trying.element))]);
   introduce();

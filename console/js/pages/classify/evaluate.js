@@ -115,7 +115,7 @@ async function unknown(error, examples, lacks) {
   if (name === undefined) return error.message;
   const told = `“${name.replaceAll("`", "'")}”, the category of text ${Number(at) + 1}, is none of this taxonomy.`;
   // Who may not add a category here is told what there is, and what stands in the way of another one.
-  const { writable, why_not: why } = await call("get_taxonomy", {}, { quiet: true }).catch(() => ({}));
+  const { writable, not_writable_reason: why } = await call("get_taxonomy", {}, { quiet: true }).catch(() => ({}));
   const hindrance = writable === false && why ? `No category can be added here: ${why}` : lacks("save_taxonomy", "Adding a category");
   if (!hindrance) return `${told} Mend the name, or add the category on the tab Edit.`;
   const { categories = [] } = await call("list_categories", {}, { quiet: true }).catch(() => ({}));
@@ -137,17 +137,17 @@ function drawn(reply) {
       figure("Calibration error", percent(reply.calibration_error), "The mean distance between how sure it was and how often it was right"),
       figure("Mean confidence", percent(reply.mean_confidence), "How sure it was on the whole"),
       figure("Texts", number(reply.count))),
-    reply.held_out ? h("p.quiet.small.flat", `Each example was judged by what was learned without it, so the figures are a low guess${reply.of > reply.count ? `; ${number(reply.count)} of ${number(reply.of)} examples were taken` : ""}.`) : null,
-    reply.elsewhere ? h("p.quiet.small.flat", ticked(sentence(reply.elsewhere))) : null,
+    reply.held_out ? h("p.quiet.small.flat", `Each example was judged by what was learned without it, so the figures are a low guess${reply.examples_available > reply.count ? `; ${number(reply.count)} of ${number(reply.examples_available)} examples were taken` : ""}.`) : null,
+    reply.external_server ? h("p.quiet.small.flat", ticked(sentence(reply.external_server))) : null,
     h("div.grid.two",
       h("section.card", h("h2", "Can the confidence be believed?"), reliability(reply.bins, reply.calibration_error)),
       h("section.card", h("h2", "What is taken for what"), h("p.quiet.small", { id: "matrix-key" }, "Rows: what the texts are. Columns: what they got."), confusion(reply.categories, reply.confusion))),
     h("section.card", h("h2", "Each category"), h("div.table.tall", { tabindex: "0", role: "region", "aria-label": "Each category" }, h("table", head("Category", "Texts", "Precision", "Recall"),
       h("tbody", reply.per_category.map((one) => h("tr", h("th.break", { scope: "row" }, one.name), h("td.n", number(one.count)), h("td.n", share(one.precision)), h("td.n", share(one.recall)))))))),
-    h("section.card", h("header", h("h2", "Mistakes"), wrong > reply.mistakes.length ? h("span.quiet.small", `the ${reply.mistakes.length} surest of ${number(wrong)}`) : null), reply.mistakes.length
+    h("section.card", h("header", h("h2", "Mistakes"), wrong > reply.wrong_predictions.length ? h("span.quiet.small", `the ${reply.wrong_predictions.length} surest of ${number(wrong)}`) : null), reply.wrong_predictions.length
       ? h("div.table.tall", { tabindex: "0", role: "region", "aria-label": "Mistakes" }, h("table",
         h("thead", h("tr", ["Text", "Is", "Got"].map((name) => h("th", { scope: "col" }, name)), h("th.n", { scope: "col" }, "Sure"))),
-        h("tbody", reply.mistakes.map(({ text, expected, got, confidence }) => h("tr", h("td.break", text), h("td", badge(expected, "good")), h("td", badge(got, "bad")), h("td.n", percent(confidence)))))))
+        h("tbody", reply.wrong_predictions.map(({ text, expected, got, confidence }) => h("tr", h("td.break", text), h("td", badge(expected, "good")), h("td", badge(got, "bad")), h("td.n", percent(confidence)))))))
       : h("p.quiet.flat", "None: every text got its category.")),
   ];
 }

@@ -145,7 +145,7 @@ function strangeness(share) {
 }
 
 function factsOf(reply) {
-  const rules = reply?.rules?.length ? reply.rules : reply?.fired ? [reply.fired.rule] : [];
+  const rules = reply?.rules?.length ? reply.rules : reply?.matched_rule ? [reply.matched_rule.rule] : [];
   const by = (rule) => h("div.quiet.small", rule ? ["by the rule ", h("code", rule)] : "as the category says");
   const rows = [
     ["Decided by", reply && (METHODS[reply.method] ?? reply.method)],

@@ -12,7 +12,7 @@ const EVERY = 2_000;
 
 /** What the router says of why a model was asked, in words. */
 const WHY = {
-  asked: "named by the caller", category: "the category's own model", documents: "the documents had a say", fallback: "a fallback", default: "the default",
+  requested: "named by the caller", category: "the category's own model", documents: "the documents had a say", fallback: "a fallback", default: "the default",
 };
 
 export function decisions(place) {
@@ -57,7 +57,7 @@ function rows(record, open) {
   return [
     h("tr.opens", { onclick: turn }, h("td", button),
       h("td", classified ? [classified.category, h("div.quiet.small.once", `${percent(classified.confidence)} · ${classified.method}`)] : h("span.quiet", "not looked at")),
-      h("td.whole", record.model ? `${record.provider}/${record.model}` : "–", h("div.quiet.small", record.rule ? `rule ${record.rule}` : WHY[record.why] ?? record.why)),
+      h("td.whole", record.model ? `${record.provider}/${record.model}` : "–", h("div.quiet.small", record.rule ? `rule ${record.rule}` : WHY[record.reason] ?? record.reason)),
       h("td", badge(record.outcome ?? "running", good ? "good" : record.outcome ? "bad" : "accent"), attempts.length > 1 ? h("div.quiet.small", `${attempts.length} asked`) : null),
       h("td.n", milliseconds(record.latency_ms)),
       h("td.n", usage ? number(usage.prompt + usage.completion) : "–"),
@@ -70,14 +70,14 @@ function detail(record) {
   const { classified, attempts = [], usage } = record;
   return h("div.stack",
     h("dl.facts",
-      fact("Sorted", classified ? `as ${classified.category}, ${percent(classified.confidence)} sure, in ${milliseconds(classified.took_ms)}, by ${classified.method}${classified.fell_back ? "; unsure, so it fell back" : ""}` : "the caller named the model"),
+      fact("Sorted", classified ? `as ${classified.category}, ${percent(classified.confidence)} sure, in ${milliseconds(classified.duration_ms)}, by ${classified.method}${classified.used_fallback ? "; unsure, so it fell back" : ""}` : "the caller named the model"),
       fact("Reasoning", record.use_reasoning ? "yes" : "no"),
       record.error ? fact("Failed", record.error) : null,
       record.caller ? fact("Caller", record.caller) : null,
       fact("Candidates", (record.candidates ?? []).join(", ") || "none"),
       fact("Tokens", usage ? `${number(usage.prompt)} in, ${number(usage.completion)} out${usage.cached ? `, ${number(usage.cached)} cached` : ""}${usage.reasoning ? `, ${number(usage.reasoning)} for reasoning` : ""}` : "not told")),
     attempts.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Attempts" }, h("table", h("thead", h("tr", ["Attempt", "Tries", "Time", "Result"].map((name) => h("th", { scope: "col" }, name)))),
-      h("tbody", attempts.map((attempt) => h("tr", h("td.whole", `${attempt.provider}/${attempt.model}`), h("td", attempt.requests), h("td", milliseconds(attempt.took_ms)), h("td", badge(attempt.result, attempt.result === "ok" ? "good" : "bad"))))))) : null,
+      h("tbody", attempts.map((attempt) => h("tr", h("td.whole", `${attempt.provider}/${attempt.model}`), h("td", attempt.requests), h("td", milliseconds(attempt.duration_ms)), h("td", badge(attempt.result, attempt.result === "ok" ? "good" : "bad"))))))) : null,
     h("details", h("summary", "As the server keeps it"), json(record)));
 }
 

@@ -34,27 +34,27 @@ export function explain(place) {
 }
 
 /** What is said where nobody would be asked: one who has providers needs another model, and who has none a provider. */
-async function nobody({ candidates = [], unserved = [] }) {
+async function nobody({ candidates = [], unavailable_models: missing = [] }) {
   if (candidates.length) return undefined;
   const { providers = [] } = await call("list_providers", {}, { quiet: true }).catch(() => ({}));
   const there = (text) => h("a", { href: "#/routing/providers" }, text);
   if (!providers.length) return h("p", "Nobody: there is no provider yet. ", there("How to add one"), ".");
-  return h("p.break", "Nobody: no provider serves ", unserved.length ? unserved.map((name, at) => [at ? ", " : "", h("code", name)]) : "such a model", ". The models there are stand under ", there("Providers"), "; the name has to be one of theirs.");
+  return h("p.break", "Nobody: no provider serves ", missing.length ? missing.map((name, at) => [at ? ", " : "", h("code", name)]) : "such a model", ". The models there are stand under ", there("Providers"), "; the name has to be one of theirs.");
 }
 
 function said(told, instead) {
   const candidates = told.candidates ?? [];
   return [
-    h("section.card", h("header", h("h2", told.category ?? "Not sorted"), told.confidence === undefined ? null : badge(`${percent(told.confidence)} sure`, "accent"), told.method ? badge(told.method) : null, told.use_reasoning ? badge("reasons first", "warn") : null, told.fell_back ? badge("unsure, fell back", "warn") : null),
+    h("section.card", h("header", h("h2", told.category ?? "Not sorted"), told.confidence === undefined ? null : badge(`${percent(told.confidence)} sure`, "accent"), told.method ? badge(told.method) : null, told.use_reasoning ? badge("reasons first", "warn") : null, told.used_fallback ? badge("unsure, fell back", "warn") : null),
       told.probabilities ? bars(told.probabilities.slice(0, 6).map(({ category, score }) => ({ name: category, value: score }))) : null,
-      told.category === undefined && told.unserved?.length ? h("p.quiet.small", "The model was named, so the prompt was not looked at.") : null,
+      told.category === undefined && told.unavailable_models?.length ? h("p.quiet.small", "The model was named, so the prompt was not looked at.") : null,
       told.entropy === undefined ? null : h("p.quiet.small", `Undecided by ${told.entropy.toFixed(2)} bits.`)),
     told.documents ? documents(told.documents) : null,
     h("section.card", h("h2", "Who would be asked"),
       candidates.length
-        ? h("ol.candidates", candidates.map((candidate) => h("li", h("strong.break", `${candidate.provider}/${candidate.model}`), " ", badge(candidate.rule ? `rule ${candidate.rule}` : candidate.why), candidate.resting ? badge("resting after failures", "warn") : null, price(candidate))))
+        ? h("ol.candidates", candidates.map((candidate) => h("li", h("strong.break", `${candidate.provider}/${candidate.model}`), " ", badge(candidate.rule ? `rule ${candidate.rule}` : candidate.reason), candidate.circuit_open ? badge("circuit open", "warn") : null, price(candidate))))
         : instead,
-      told.unserved?.length && candidates.length ? h("p.quiet.small.break", `Nobody serves: ${told.unserved.join(", ")}`) : null),
+      told.unavailable_models?.length && candidates.length ? h("p.quiet.small.break", `Nobody serves: ${told.unavailable_models.join(", ")}`) : null),
     told.system_prompt ? h("section.card", h("h2", "What it would be told first"), h("pre", { tabindex: "0" }, told.system_prompt)) : null,
   ];
 }
@@ -62,7 +62,7 @@ function said(told, instead) {
 /** What a million tokens cost, where that is known. */
 const price = ({ price: told }) => (told ? h("div.quiet.small", `a million tokens: ${dollars(told.input ?? told.prompt)} in, ${dollars(told.output ?? told.completion)} out`) : null);
 
-const VERDICTS = { known: "The documents answer it.", unsure: "The documents may answer it.", unknown: "The documents say nothing about it." };
+const VERDICTS = { answered: "The documents answer it.", unsure: "The documents may answer it.", unanswered: "The documents say nothing about it." };
 
 function documents(told) {
   return h("section.card", h("h2", "What the documents know"), h("p", VERDICTS[told.verdict] ?? told.verdict, ` The best passage is ${percent(told.relevance)} relevant.`),

@@ -22,7 +22,7 @@ export function providers(place) {
 }
 
 function card(provider, standard) {
-  const kind = { up: "good", failing: "bad", resting: "warn" }[provider.status] ?? "";
+  const kind = { up: "good", failing: "bad", circuit_open: "warn" }[provider.status] ?? "";
   return h("article.card", h("header", h("h2.break", provider.name), badge(provider.status, kind), provider.detected ? badge("found by itself", "accent") : null),
     h("dl.facts",
       fact("Kind", provider.type), fact("At", provider.url), fact("Keys", provider.keys), fact("Models", provider.models),

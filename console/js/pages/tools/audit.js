@@ -45,8 +45,8 @@ function drawStanding(place, seen) {
   const only = (what) => (what === "all" ? "all" : (what ?? []).join(", ") || "none");
   fill(place, h("header", h("h2", "This page"), badge(seen.trust?.toLowerCase(), seen.trust === "TRUSTED" ? "good" : "")),
     h("dl.facts",
-      fact("Name", seen.caller), fact("Trust", MEANS[seen.trust]), fact("Tools", only(seen.may_use?.tools)), fact("Knowledge bases", only(seen.may_use?.collections)),
-      fact("Audit log", `${plural(seen.audit.recorded, "call")} recorded${seen.audit.kept ? ", kept in a file" : ", in memory only (audit.file keeps them)"}${seen.audit.failing ? "; it cannot be written at the moment" : ""}`)));
+      fact("Name", seen.caller), fact("Trust", MEANS[seen.trust]), fact("Tools", only(seen.permissions?.tools)), fact("Knowledge bases", only(seen.permissions?.collections)),
+      fact("Audit log", `${plural(seen.audit.recorded, "call")} recorded${seen.audit.has_sink ? ", kept in a file" : ", in memory only (audit.file keeps them)"}${seen.audit.sink_failing ? "; it cannot be written at the moment" : ""}`)));
 }
 
 function drawCalls(place, told, audited, every) {

@@ -43,10 +43,10 @@ impl Default for Counts {
 
 impl Counts {
     pub(super) fn register(&self, registry: &mut Registry) {
-        registry.register("admission_running", "Requests that have a place", self.running.clone());
-        registry.register("admission_waiting", "Requests that wait for a place", self.waiting.clone());
-        registry.register("admission_wait_seconds", "Waits of those that found no place", self.waits.clone());
-        registry.register("admission_shed", "Requests refused because the server is busy", self.shed.clone());
+        registry.register("admission_running", "Requests currently executing", self.running.clone());
+        registry.register("admission_waiting", "Requests queued for admission", self.waiting.clone());
+        registry.register("admission_wait_seconds", "Queue time of admitted requests", self.waits.clone());
+        registry.register("admission_shed", "Requests rejected by load shedding", self.shed.clone());
     }
 
     pub(super) fn show(&self, running: usize, waiting: usize) {
@@ -68,7 +68,7 @@ impl Why {
         match self {
             Why::QueueFull => "queue_full",
             Why::ExpectedWait => "expected_wait",
-            Why::Waited => "waited",
+            Why::Waited => "wait_timeout",
             Why::BodyMemory => "body_memory",
         }
     }

@@ -110,7 +110,7 @@ fn inspect(context: &Context, entries: usize) -> Value {
         "trust": caller.trust,
         "caller": caller.identity,
         "via": caller.via,
-        "may_use": may_use(context),
+        "permissions": may_use(context),
         "request_id": context.request_id(),
         "started": humantime::format_rfc3339_seconds(server.started_at()).to_string(),
         "uptime_seconds": server.uptime().as_secs_f64(),
@@ -172,9 +172,9 @@ fn audit(server: &Server, entries: usize) -> Value {
     let mut told = json!({
         "recorded": audit.recorded(),
         "entries": audit.len(),
-        "kept": audit.is_kept(),
-        "lost": audit.lost(),
-        "failing": audit.failing().is_some(),
+        "has_sink": audit.is_kept(),
+        "lost_entries": audit.lost(),
+        "sink_failing": audit.failing().is_some(),
     });
     if entries > 0 {
         told["latest"] = json!(audit.latest(entries));

@@ -16,7 +16,7 @@ use crate::tool::{Arguments, Tool};
 use crate::trust::{Effect, TrustLevel};
 
 /// Key of this client request within a call; tools do not use this prefix.
-const KEY: &str = "corbie/permission";
+const KEY: &str = "corbie/confirm_destructive";
 
 #[derive(Deserialize)]
 struct Permission {

@@ -110,7 +110,7 @@ pub(crate) async fn call(call: Call) -> Result<Reply, Error> {
         Ok(Stopped::Asks(open)) => {
             // A call that waits for confirmation may never be repeated.
             match asks_permission {
-                true => measure.blocked("PermissionAsked"),
+                true => measure.blocked("ConfirmationRequired"),
                 false => measure.goes_on(),
             }
             // The handler owns the arguments to avoid a copy, so parse them again; few calls get here.

@@ -74,24 +74,20 @@ impl Metrics {
         };
         prometheus.register("requests", "Requests by method", served.clone());
         prometheus.register("errors", "JSON-RPC errors by type", metrics.errors.clone());
-        prometheus.register("refused", "HTTP requests turned away at the door", metrics.refused.clone());
+        prometheus.register("rejected", "HTTP requests rejected before parsing", metrics.refused.clone());
         prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
         prometheus.register(
             "connections_rejected",
-            "Connections refused because too many were open, or of another user",
+            "Connections rejected: too many open, or opened by another user",
             metrics.rejected_connections.clone(),
         );
         prometheus.register(
             "connections_evicted",
-            "Connections closed to make room for others: silent, stalled in a head, or idle",
+            "Connections evicted at the connection limit: silent, stalled in a request head, or idle",
             metrics.evicted_connections.clone(),
         );
-        prometheus.register(
-            "tls_handshakes_failed",
-            "Connections that did not get as far as HTTP over TLS",
-            metrics.failed_handshakes.clone(),
-        );
-        prometheus.register("requests_in_flight", "Requests being worked on", metrics.in_flight.clone());
+        prometheus.register("tls_handshakes_failed", "Failed TLS handshakes", metrics.failed_handshakes.clone());
+        prometheus.register("requests_in_flight", "Requests in progress", metrics.in_flight.clone());
         Metrics { prometheus: Mutex::new(prometheus), ..metrics }
     }
 
@@ -139,8 +135,8 @@ impl Metrics {
         self.requests.encode(&mut text);
         let audit = server.audit();
         for (name, help, value) in [
-            ("corbie_audit_recorded", "Calls and events recorded", audit.recorded()),
-            ("corbie_audit_lost", "Calls and events that could not be kept where they should be", audit.lost()),
+            ("corbie_audit_recorded", "Calls and events recorded in the audit log", audit.recorded()),
+            ("corbie_audit_lost", "Calls and events that the audit sink lost", audit.lost()),
         ] {
             text::head(&mut text, name, "counter", help);
             let _ = writeln!(text, "{name}_total {value}");

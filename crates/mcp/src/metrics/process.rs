@@ -8,7 +8,7 @@ use crate::server::Server;
 pub(super) fn encode(text: &mut String, server: &Server) {
     use std::fmt::Write;
     let version = super::text::escaped(server.version());
-    head(text, "corbie_build", "info", "What is running");
+    head(text, "corbie_build", "info", "Build information");
     // Writing to a String cannot fail.
     let _ = writeln!(text, "corbie_build_info{{version=\"{version}\"}} 1");
     let mut gauge = |name: &str, help: &str, value: f64| {
@@ -17,12 +17,16 @@ pub(super) fn encode(text: &mut String, server: &Server) {
     };
     gauge("corbie_uptime_seconds", "Time since the server started", server.uptime().as_secs_f64());
     let started = server.started_at().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    gauge("process_start_time_seconds", "When the server started, since 1970", started.as_secs_f64());
+    gauge(
+        "process_start_time_seconds",
+        "Start time of the process in seconds since the Unix epoch",
+        started.as_secs_f64(),
+    );
     if let Some(bytes) = resident() {
-        gauge("process_resident_memory_bytes", "Memory held by the process", bytes as f64);
+        gauge("process_resident_memory_bytes", "Resident memory of the process", bytes as f64);
     }
     if let Some(open) = open_descriptors() {
-        gauge("process_open_fds", "File descriptors the process has open", open as f64);
+        gauge("process_open_fds", "Open file descriptors", open as f64);
     }
 }
 

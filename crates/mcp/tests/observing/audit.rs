@@ -112,8 +112,8 @@ async fn m98_a_sink_is_handed_every_call_and_event() {
 
     let text = peer::http(port, "GET", "/metrics", &[told], "").await.body;
     for line in [
-        r#"corbie_refused_total{reason="authentication"} 1"#,
-        r#"corbie_refused_total{reason="origin"} 1"#,
+        r#"corbie_rejected_total{reason="authentication"} 1"#,
+        r#"corbie_rejected_total{reason="origin"} 1"#,
         r#"corbie_request_seconds_count{method="/more/{name}",via="http"} 1"#,
     ] {
         assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");

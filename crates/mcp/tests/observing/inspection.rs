@@ -23,11 +23,14 @@ async fn m88_an_inspection_tells_who_is_calling_and_what_is_in_force() {
         (&told["caller"], &told["trust"], &told["via"]),
         (&json!("token:agent"), &json!("VERIFIED"), &json!("http"))
     );
-    assert_eq!(told["may_use"], json!({ "tools": ["inspect_server", "echo*"], "collections": "all" }));
+    assert_eq!(told["permissions"], json!({ "tools": ["inspect_server", "echo*"], "collections": "all" }));
     assert_eq!(told["request_id"], reply.headers["x-request-id"].as_str());
     assert_eq!(told["limits"]["tool_timeout_seconds"], 5.0);
     assert_eq!(told["queues"]["requests_in_flight"], 1);
-    assert_eq!(told["audit"], json!({ "recorded": 0, "entries": 0, "kept": false, "lost": 0, "failing": false }));
+    assert_eq!(
+        told["audit"],
+        json!({ "recorded": 0, "entries": 0, "has_sink": false, "lost_entries": 0, "sink_failing": false })
+    );
     assert!(told["started"].as_str().is_some_and(|time| time.ends_with('Z')), "{told}");
 }
 

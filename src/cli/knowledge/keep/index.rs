@@ -57,7 +57,7 @@ impl Compared {
             Compared::Same => "same",
             Compared::Different(_) => "different",
             Compared::Busy => "busy",
-            Compared::NotLookedAt => "not_looked_at",
+            Compared::NotLookedAt => "not_compared",
         }
     }
 
@@ -66,7 +66,7 @@ impl Compared {
             Compared::Same => "the index agrees",
             Compared::Different(_) => "the index does not agree",
             Compared::Busy => "the index was not compared, as documents are being added",
-            Compared::NotLookedAt => "the index was not looked at",
+            Compared::NotLookedAt => "the index was not compared",
         }
     }
 }

@@ -34,7 +34,7 @@ impl Error {
     pub fn kind(&self) -> &'static str {
         match self {
             Error::Same => "same_storage",
-            Error::Unfinished { .. } => "tasks_unfinished",
+            Error::Unfinished { .. } => "unfinished_tasks",
             Error::InUse { .. } => "storage_in_use",
             Error::Damaged(_) => "storage_corrupt",
             Error::NotEmpty(_) => "storage_not_empty",

@@ -131,10 +131,10 @@ impl Store {
             doubt: Doubt::default(),
         });
         let store = Arc::downgrade(&shared);
-        tokio::spawn(supervised(Name("joining lists"), move || care::run(store.clone())));
+        tokio::spawn(supervised(Name("posting_compaction"), move || care::run(store.clone())));
         if !shared.replicas.is_empty() {
             let store = Arc::downgrade(&shared);
-            tokio::spawn(supervised(Name("looking at replicas"), move || replicas::look_after(store.clone())));
+            tokio::spawn(supervised(Name("replica_checks"), move || replicas::look_after(store.clone())));
         }
         Ok(Store(shared))
     }

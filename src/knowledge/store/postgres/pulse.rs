@@ -94,7 +94,7 @@ impl Pulse {
         });
         let beats = shared.clone();
         let beat = move || beats.clone().beat(address.clone(), instance.clone());
-        let beating = tokio::spawn(supervised(Name("heartbeats"), beat));
+        let beating = tokio::spawn(supervised(Name("heartbeat"), beat));
         Pulse { shared, beating }
     }
 

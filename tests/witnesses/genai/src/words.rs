@@ -98,7 +98,7 @@ fn push_reasoning(part: &Value, parts: &mut Vec<ContentPart>) {
         // Google's signature belongs to a part, and genai expects it before that part. Thoughts themselves are not sent
         // back.
         if part["text"] == "" {
-            if proof["of_part_before"] != true {
+            if proof["of_preceding_part"] != true {
                 parts.push(ContentPart::Text(String::new()));
             }
             parts.insert(parts.len().saturating_sub(1), ContentPart::ThoughtSignature(signature.into()));
