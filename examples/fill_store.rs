@@ -8,15 +8,17 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Lines, Read};
 use std::path::Path;
 
-use corbie::knowledge::document::{BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status};
+use corbie::knowledge::document::{
+    BaseName, DocumentId, DocumentPage, NewChunk, NewDocument, Origin, PutOutcome, Status,
+};
 use corbie::knowledge::store::Options;
 use corbie::knowledge::store::sqlite::Store;
-use corbie::knowledge::task::Work;
+use corbie::knowledge::task::TaskLink;
 use serde_json::{Map, Value, json};
 
-const CHUNKS_OF_A_DOCUMENT: usize = 10;
+const CHUNKS_PER_DOCUMENT: usize = 10;
 
-struct Chunks {
+struct ChunkFiles {
     texts: Lines<BufReader<File>>,
     vectors: BufReader<File>,
     dimension: usize,
@@ -28,39 +30,39 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let [storage, folder, count] = &words[..] else { return Err("use `fill_store STORAGE CHUNKS COUNT`".into()) };
     let (folder, count) = (Path::new(folder), count.parse::<usize>()?);
     let model = &corbie_infer::builtin_models()[0];
-    let mut chunks = Chunks {
+    let mut chunks = ChunkFiles {
         texts: BufReader::new(File::open(folder.join("chunks.jsonl"))?).lines(),
         vectors: BufReader::new(File::open(folder.join("vectors.f32"))?),
         dimension: model.dimension,
     };
     let store = Store::open(Path::new(storage), Options::default())?;
-    for first in (0..count).step_by(CHUNKS_OF_A_DOCUMENT) {
-        let number = first / CHUNKS_OF_A_DOCUMENT;
-        let last = (first + CHUNKS_OF_A_DOCUMENT).min(count);
+    for first in (0..count).step_by(CHUNKS_PER_DOCUMENT) {
+        let number = first / CHUNKS_PER_DOCUMENT;
+        let last = (first + CHUNKS_PER_DOCUMENT).min(count);
         let document = chunks.document(number, last - first, model.id.as_str())?;
-        let put = store.put_document(document, Work::Alone).await?;
-        if !matches!(put, Put::Written(_)) {
+        let put = store.put_document(document, TaskLink::Standalone).await?;
+        if !matches!(put, PutOutcome::Written(_)) {
             return Err(format!("document {number} was not written; is {storage} an empty folder?").into());
         }
     }
     Ok(())
 }
 
-impl Chunks {
+impl ChunkFiles {
     fn document(&mut self, number: usize, count: usize, model: &str) -> Result<NewDocument, Box<dyn Error>> {
         let (mut chunks, mut pages, mut tag) = (Vec::new(), Vec::new(), Value::Null);
         for place in 1..=u32::try_from(count)? {
             let line: Value = serde_json::from_str(&self.texts.next().ok_or("there are fewer chunks")??)?;
             let text = line["text"].as_str().ok_or("a chunk has no text")?.to_owned();
             tag = line["tag"].clone();
-            pages.push(Page { number: place, label: None, text: text.clone() });
+            pages.push(DocumentPage { number: place, label: None, text: text.clone() });
             let tokens = u32::try_from(text.split_whitespace().count())?;
             let vectors = vec![self.vector()?];
             chunks.push(NewChunk {
                 text,
                 pages: (place, place),
-                stretches: Vec::new(),
-                path: Vec::new(),
+                spans: Vec::new(),
+                headings: Vec::new(),
                 tokens,
                 vectors,
             });

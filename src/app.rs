@@ -12,25 +12,25 @@ use corbie_mcp::{AuditSink, Health, Limits, RegistrationError, Server};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
-use crate::audit_file::AuditFile;
+use crate::audit_log::AuditFile;
 use crate::classify::{self, Classification};
-use crate::config::{self, Config, ConfigError, Loaded, Sources};
+use crate::config::{self, Config, ConfigError, LoadedConfig, Sources};
 use crate::console;
-use crate::describe::Describer;
-use crate::destinations::Destinations;
 use crate::doctor;
-use crate::harmless::without_folders;
+use crate::external_classifier::{ExternalClassifier, State};
+use crate::file_sync::FileSync;
 use crate::inference::Inference;
-use crate::knowledge::tasks_view::Tasks;
+use crate::knowledge::image_description::ImageDescriber;
+use crate::knowledge::mcp_tasks::McpTaskStore;
 use crate::knowledge::{self, Knowledge};
+use crate::net::egress_policy::EgressPolicy;
 use crate::openai_api;
-use crate::providers::client::Client;
-use crate::providers::pool::Pool;
-use crate::route::classifier::Classifier;
+use crate::providers::http_client::HttpClient;
+use crate::providers::registry::ProviderRegistry;
+use crate::route::classifier::PromptClassifier;
 use crate::route::{self, Router};
-use crate::shared_files::SharedFiles;
-use crate::supervised;
-use crate::upstream::{RemoteClassifier, State};
+use crate::supervisor;
+use crate::util::sanitize::without_folders;
 
 /// Instructions for models, sent to clients in `initialize`.
 const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
@@ -42,7 +42,7 @@ reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` t
 `get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
 
 /// Maximum number of retained tasks of tools without their own store.
-const MOST_TASKS: usize = 1000;
+const MAX_TASKS: usize = 1000;
 
 /// A server with its components.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub struct App {
     /// `None` if disabled.
     pub knowledge: Option<Knowledge>,
     /// `None` if instances share no database.
-    pub shared_files: Option<SharedFiles>,
+    pub file_sync: Option<FileSync>,
     /// `None` if no audit file is configured.
     pub audit: Option<Arc<AuditFile>>,
 }
@@ -86,31 +86,31 @@ pub fn build(config: &Config) -> Result<App, Error> {
 }
 
 /// The same for loaded settings, whose sources allow checking them again.
-pub fn build_loaded(loaded: &Loaded) -> Result<App, Error> {
+pub fn build_loaded(loaded: &LoadedConfig) -> Result<App, Error> {
     assemble(&loaded.config, Some(&loaded.sources))
 }
 
 fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     // The semantic cache and then the classifier may embed the same query, and users repeat searches.
     let inference = match config.router.cache.semantic || config.knowledge.enabled {
-        true => Inference::remembering(config.inference.clone()),
+        true => Inference::with_query_cache(config.inference.clone()),
         false => Inference::new(config.inference.clone()),
     };
     let classification = Classification::new(config.classification.clone(), inference.clone())?;
     let router = router(config, &classification)?;
     let knowledge = match config.knowledge.enabled {
         true => {
-            let describer = Describer::new(&config.ocr, || Ok(router.clone()))?;
+            let describer = ImageDescriber::new(&config.ocr, || Ok(router.clone()))?;
             let settings = config.knowledge.clone();
             Some(Knowledge::new(settings, &config.documents, &config.ocr, inference.clone(), describer))
         }
         false => None,
     };
-    let shared_files = SharedFiles::of(config, knowledge.as_ref());
+    let shared_files = FileSync::from_config(config, knowledge.as_ref());
     if let Some(shared) = &shared_files {
-        classification.number(shared.places());
+        classification.apply_category_ids(shared.category_ids());
     }
-    let audit = audit(config)?;
+    let audit = open_audit_file(config)?;
     let health = {
         let (shared_files, audit) = (shared_files.clone(), audit.clone());
         let (classification, router, knowledge) = (classification.clone(), router.clone(), knowledge.clone());
@@ -122,18 +122,18 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
                 State::Down(error) => Some(("external_classifier".to_owned(), error.to_string())),
                 State::Starting | State::Ready { .. } => None,
             });
-            let providers = router.pool().all_failing().map(|why| ("providers".to_owned(), why));
-            let knowledge = knowledge.as_ref().map(Knowledge::part);
+            let providers = router.providers().all_failing().map(|why| ("providers".to_owned(), why));
+            let knowledge = knowledge.as_ref().map(Knowledge::health_summary);
             if let Some(part) = &knowledge {
-                members.insert("knowledge".into(), part.member());
+                members.insert("knowledge".into(), part.to_json());
             }
-            let broken = knowledge.and_then(|part| part.impaired).map(|why| ("knowledge".to_owned(), why));
-            let stuck = embedding.impaired().map(|why| ("embedding".to_owned(), why));
-            let unaudited = audit.as_ref().and_then(|audit| audit.failing());
+            let broken = knowledge.and_then(|part| part.impairment).map(|why| ("knowledge".to_owned(), why));
+            let stuck = embedding.impairment().map(|why| ("embedding".to_owned(), why));
+            let unaudited = audit.as_ref().and_then(|audit| audit.error());
             let unaudited =
                 unaudited.map(|why| ("audit".to_owned(), format!("the audit log cannot be written: {why}")));
-            let begun_anew = supervised::impaired().map(|why| ("background".to_owned(), why));
-            let unshared = shared_files.as_ref().and_then(SharedFiles::impaired);
+            let begun_anew = supervisor::impairment().map(|why| ("background".to_owned(), why));
+            let unshared = shared_files.as_ref().and_then(FileSync::impairment);
             let unshared = unshared.map(|why| ("shared_files".to_owned(), why));
             let impaired = impaired
                 .into_iter()
@@ -156,18 +156,18 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .instructions(INSTRUCTIONS)
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
-        .quiet_flags()
-        .ask_person(config.trust.confirm_destructive)
+        .suppress_change_flags()
+        .confirm_destructive(config.trust.confirm_destructive)
         .health(health)
         .builtins();
-    let around = classify::Around {
-        elsewhere: router.external_classifier().is_some(),
-        stay: config.router.restricted_categories.clone(),
-        shared: shared_files.clone(),
+    let around = classify::EditorContext {
+        external_classifier: router.external_classifier().is_some(),
+        pinned_local: config.router.restricted_categories.clone(),
+        file_sync: shared_files.clone(),
     };
     let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
-    builder = builder.tool(doctor::tool::tool(doctor::tool::Server {
+    builder = builder.tool(doctor::tool::tool(doctor::tool::ServerContext {
         config: config.clone(),
         sources: sources.cloned(),
         inference: inference.clone(),
@@ -176,41 +176,41 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     if let Some(knowledge) = &knowledge {
         builder = knowledge::tools::register(builder, knowledge, &router);
         builder = knowledge::resources::register(builder, knowledge);
-        builder = builder.task_store(Arc::new(Tasks::new(knowledge.clone(), MOST_TASKS)));
+        builder = builder.task_store(Arc::new(McpTaskStore::new(knowledge.clone(), MAX_TASKS)));
     }
     if let Some(audit) = &audit {
         builder = builder.audit_sink(audit.clone());
     }
     let (waiting, reading) = (inference.clone(), knowledge.clone());
-    builder = builder.inspection(move || queues(&waiting, reading.as_ref()));
+    builder = builder.inspection(move || queue_lengths(&waiting, reading.as_ref()));
     let server = builder.build()?;
     if let Some(knowledge) = &knowledge {
-        router.ground(knowledge.clone());
-        knowledge.tell(server.clone());
+        router.set_knowledge(knowledge.clone());
+        knowledge.set_server(server.clone());
     }
     server.metrics().register(|registry| {
         inference.register(registry);
         classification.register(registry);
         router.register(registry);
-        supervised::register(registry);
+        supervisor::register(registry);
         if let Some(knowledge) = &knowledge {
             knowledge.register(registry);
         }
     });
-    let access = Access::new(config, router.pool().client())?;
-    Ok(App { server, classification, inference, router, access, knowledge, shared_files, audit })
+    let access = Access::new(config, router.providers().client())?;
+    Ok(App { server, classification, inference, router, access, knowledge, file_sync: shared_files, audit })
 }
 
 /// Opens the audit file, if configured.
-fn audit(config: &Config) -> Result<Option<Arc<AuditFile>>, Error> {
+fn open_audit_file(config: &Config) -> Result<Option<Arc<AuditFile>>, Error> {
     let Some(path) = &config.audit.file else { return Ok(None) };
     let opened = AuditFile::open(path, &config.audit);
     opened.map(|file| Some(Arc::new(file))).map_err(|error| Error::Audit { path: path.clone(), error })
 }
 
 /// Queue lengths for `inspect_server`.
-fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, Value> {
-    let (waiting, running) = knowledge.map_or((0, 0), Knowledge::tasks_open);
+fn queue_lengths(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, Value> {
+    let (waiting, running) = knowledge.map_or((0, 0), Knowledge::task_counts);
     let queues = json!({
         "texts_waiting": inference.texts_waiting(),
         "tasks_waiting": waiting,
@@ -221,17 +221,17 @@ fn queues(inference: &Inference, knowledge: Option<&Knowledge>) -> Map<String, V
 
 /// The router over the configured providers. It exists without providers too, because most of corbie needs none (X-18).
 fn router(config: &Config, classification: &Classification) -> Result<Router, Error> {
-    let client = Client::within(Destinations::new(&config.network));
-    let pool = Pool::new(&config.providers, &config.defaults, client);
+    let client = HttpClient::with_egress_policy(EgressPolicy::new(&config.network));
+    let pool = ProviderRegistry::new(&config.providers, &config.defaults, client);
     if config.providers.required && pool.providers().is_empty() {
         return Err(Error::NoProvider(route::Error::NoProvider));
     }
     let policy = config.classification_policy();
     check_categories(config, classification)?;
     let external = config.external_classifier().ok().flatten();
-    let external = external.map(|settings| RemoteClassifier::new(settings, pool.client().clone()));
+    let external = external.map(|settings| ExternalClassifier::new(settings, pool.client().clone()));
     let own = policy.builtin.then(|| classification.clone());
-    let classifier = Classifier::new(external, own, policy.fallback);
+    let classifier = PromptClassifier::new(external, own, policy.fallback);
     Ok(Router::new(config.router.clone(), policy.threshold, classifier, pool))
 }
 
@@ -248,7 +248,7 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     if config.external_classifier().is_ok_and(|external| external.is_some()) {
         return Ok(());
     }
-    let published = classification.published();
+    let published = classification.snapshot();
     let unknown = |name: &&String| !published.taxonomy.names().any(|known| known == name.as_str());
     if let Some(name) = config.router.restricted_categories.iter().find(unknown) {
         return Err(Error::UnknownCategory(name.clone()));
@@ -264,13 +264,13 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
 pub fn http_options(config: &Config, app: &App) -> Options {
     Options {
         routes: routes(app),
-        refusals: Some(openai_api::refuse),
-        pages: config.server.console.then_some(console::page as _),
+        error_formatter: Some(openai_api::render_rejection),
+        pages: config.server.console.then_some(console::respond as _),
         allowed_hosts: config.server.allowed_hosts.iter().map(|host| host.as_str().to_owned()).collect(),
         allowed_origins: config.server.allowed_origins.iter().map(|origin| origin.as_str().to_owned()).collect(),
         trust_loopback: app.access.loopback.clone(),
         trust_remote: app.access.remote.clone(),
-        global_rate_limit: config.server.global_rate_limit.and_then(in_force),
+        global_rate_limit: config.server.global_rate_limit.and_then(enabled_rate_limit),
         trusted_proxies: trusted_proxies(config),
         forwarded_rate_limit: rate_limit(config, false),
         ..Options::default()
@@ -296,11 +296,11 @@ fn trusted_proxies(config: &Config) -> TrustedProxies {
 
 /// Rate limit per caller of a listener.
 pub fn rate_limit(config: &Config, loopback: bool) -> Option<RateLimit> {
-    config.server.rate_limit(loopback).and_then(in_force)
+    config.server.rate_limit(loopback).and_then(enabled_rate_limit)
 }
 
 /// The limit, unless it is disabled.
-fn in_force(limit: config::server::RateLimit) -> Option<RateLimit> {
+fn enabled_rate_limit(limit: config::server::RateLimit) -> Option<RateLimit> {
     (limit.per_second > 0).then_some(RateLimit { per_second: limit.per_second, burst: limit.burst() })
 }
 

@@ -15,29 +15,29 @@ pub enum Colour {
 }
 
 /// Set once, before any output.
-static CHOSEN: OnceLock<Colour> = OnceLock::new();
+static CHOICE: OnceLock<Colour> = OnceLock::new();
 
 /// Sets the choice; later calls have no effect.
-pub fn choose(colour: Colour) {
-    let _ = CHOSEN.set(colour);
+pub fn set_choice(colour: Colour) {
+    let _ = CHOICE.set(colour);
 }
 
 /// Whether output to a stream is coloured.
-pub fn suits(is_terminal: bool) -> bool {
-    match CHOSEN.get().copied().unwrap_or_default() {
+pub fn is_enabled(is_terminal: bool) -> bool {
+    match CHOICE.get().copied().unwrap_or_default() {
         Colour::Always => true,
         Colour::Never => false,
-        Colour::Auto => is_terminal && !is_unwanted() && !is_dumb(),
+        Colour::Auto => is_terminal && !no_color_is_set() && !is_dumb_terminal(),
     }
 }
 
 /// A terminal without escape sequences: it supports neither colours nor returning to the start of a line.
-pub fn is_dumb() -> bool {
+pub fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
 /// Whether `NO_COLOR` is set to a non-empty value; see no-color.org.
-fn is_unwanted() -> bool {
+fn no_color_is_set() -> bool {
     std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
 }
 

@@ -23,45 +23,45 @@ use include_dir::{Dir, include_dir};
 use sha2::{Digest, Sha256};
 
 /// URL path of the files, except for the index page.
-const FOLDER: &str = "/console/";
+const ASSET_PATH: &str = "/console/";
 /// The index page.
 const INDEX: &str = "index.html";
 
 /// Content Security Policy: scripts and styles only from our own files, no frames, no forms, no script from strings,
 /// and no connections to other hosts.
-const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+const CSP: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
                       trusted-types 'none'";
 
 /// Headers of the page: other pages get no reference to its window, and it has no access to devices.
-const OF_THE_PAGE: [(HeaderName, &str); 3] = [
-    (CONTENT_SECURITY_POLICY, POLICY),
+const PAGE_HEADERS: [(HeaderName, &str); 3] = [
+    (CONTENT_SECURITY_POLICY, CSP),
     (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
     (HeaderName::from_static("permissions-policy"), "camera=(), geolocation=(), microphone=(), payment=(), usb=()"),
 ];
 /// Other sites cannot load the files.
-const OWN_PAGES: (HeaderName, &str) = (HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+const RESOURCE_POLICY: (HeaderName, &str) = (HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
 
 static FILES: Dir<'_> = include_dir!("$CARGO_MANIFEST_DIR/console");
 
 /// One file, ready to be sent.
 #[derive(Clone)]
-struct File {
-    kind: &'static str,
+struct Asset {
+    content_type: &'static str,
     /// Hash of its bytes, so that browsers can revalidate and get a reply without a body.
-    tag: HeaderValue,
-    plain: Bytes,
+    etag: HeaderValue,
+    bytes: Bytes,
     /// `None` if compression saves nothing.
     gzip: Option<Bytes>,
 }
 
 /// The response for a console path; `None` for other paths.
-pub fn page(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
+pub fn respond(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let name = match path {
         "/" => INDEX,
-        path => path.strip_prefix(FOLDER)?,
+        path => path.strip_prefix(ASSET_PATH)?,
     };
-    let file = find(name)?;
+    let file = find_asset(name)?;
     if !matches!(*method, Method::GET | Method::HEAD) {
         let response = Response::builder().status(StatusCode::METHOD_NOT_ALLOWED).header(ALLOW, "GET, HEAD");
         return Some(response.body(Body::empty()).expect("the head is well formed"));
@@ -71,29 +71,29 @@ pub fn page(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response
 
 /// Compressed size of the whole console, for a browser without a cached copy.
 pub fn transfer_bytes() -> usize {
-    all().values().map(|file| file.gzip.as_ref().unwrap_or(&file.plain).len()).sum()
+    assets().values().map(|file| file.gzip.as_ref().unwrap_or(&file.bytes).len()).sum()
 }
 
-impl File {
+impl Asset {
     fn reply(self, method: &Method, headers: &HeaderMap) -> Response {
         let mut response = Response::builder()
-            .header(CONTENT_TYPE, self.kind)
+            .header(CONTENT_TYPE, self.content_type)
             // Cached, but revalidated every time: a newer corbie has different files under the same names.
             .header(CACHE_CONTROL, "no-cache")
             .header(VARY, "accept-encoding")
-            .header(ETAG, &self.tag)
-            .header(OWN_PAGES.0, OWN_PAGES.1);
-        for (name, value) in OF_THE_PAGE.into_iter().filter(|_| self.kind.starts_with("text/html")) {
+            .header(ETAG, &self.etag)
+            .header(RESOURCE_POLICY.0, RESOURCE_POLICY.1);
+        for (name, value) in PAGE_HEADERS.into_iter().filter(|_| self.content_type.starts_with("text/html")) {
             response = response.header(name, value);
         }
-        let known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| names(tags, &self.tag));
-        let (status, body) = match self.gzip.filter(|_| takes_gzip(headers)) {
+        let known = headers.get_all(IF_NONE_MATCH).iter().any(|tags| etag_matches(tags, &self.etag));
+        let (status, body) = match self.gzip.filter(|_| accepts_gzip(headers)) {
             _ if known => (StatusCode::NOT_MODIFIED, Bytes::new()),
             Some(gzip) => {
                 response = response.header(CONTENT_ENCODING, "gzip");
                 (StatusCode::OK, gzip)
             }
-            None => (StatusCode::OK, self.plain),
+            None => (StatusCode::OK, self.bytes),
         };
         if !known {
             response = response.header(CONTENT_LENGTH, body.len());
@@ -103,31 +103,31 @@ impl File {
     }
 }
 
-fn find(name: &str) -> Option<File> {
+fn find_asset(name: &str) -> Option<Asset> {
     if cfg!(debug_assertions)
-        && let Some(file) = in_folder(name)
+        && let Some(file) = load_from_disk(name)
     {
         return Some(file);
     }
-    all().get(name).cloned()
+    assets().get(name).cloned()
 }
 
 /// Debug builds read the source folder, so that changes show after a page reload.
-fn in_folder(name: &str) -> Option<File> {
+fn load_from_disk(name: &str) -> Option<Asset> {
     let name = Path::new(name);
     let inside = name.components().all(|part| matches!(part, Component::Normal(_)));
     let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("console").join(name)).ok();
-    bytes.filter(|_| inside).and_then(|bytes| ready(name, bytes.into()))
+    bytes.filter(|_| inside).and_then(|bytes| build_asset(name, bytes.into()))
 }
 
-fn all() -> &'static HashMap<&'static str, File> {
-    static ALL: LazyLock<HashMap<&'static str, File>> = LazyLock::new(|| {
+fn assets() -> &'static HashMap<&'static str, Asset> {
+    static ALL: LazyLock<HashMap<&'static str, Asset>> = LazyLock::new(|| {
         let (mut files, mut folders) = (HashMap::new(), vec![&FILES]);
         while let Some(folder) = folders.pop() {
             folders.extend(folder.dirs());
             files.extend(folder.files().filter_map(|file| {
                 let bytes = Cow::Borrowed(file.contents());
-                Some((file.path().to_str()?, ready(file.path(), bytes)?))
+                Some((file.path().to_str()?, build_asset(file.path(), bytes)?))
             }));
         }
         files
@@ -135,18 +135,18 @@ fn all() -> &'static HashMap<&'static str, File> {
     &ALL
 }
 
-fn ready(name: &Path, bytes: Cow<'static, [u8]>) -> Option<File> {
-    let kind = kind_of(name)?;
+fn build_asset(name: &Path, bytes: Cow<'static, [u8]>) -> Option<Asset> {
+    let kind = content_type_of(name)?;
     let tag: String = Sha256::digest(&bytes)[..12].iter().map(|byte| format!("{byte:02x}")).collect();
     let plain = match bytes {
         Cow::Borrowed(bytes) => Bytes::from_static(bytes),
         Cow::Owned(bytes) => Bytes::from(bytes),
     };
     let gzip = compress(&plain).filter(|gzip| gzip.len() < plain.len());
-    Some(File { kind, tag: HeaderValue::from_str(&format!("\"{tag}\"")).ok()?, plain, gzip })
+    Some(Asset { content_type: kind, etag: HeaderValue::from_str(&format!("\"{tag}\"")).ok()?, bytes: plain, gzip })
 }
 
-fn kind_of(name: &Path) -> Option<&'static str> {
+fn content_type_of(name: &Path) -> Option<&'static str> {
     Some(match name.extension()?.to_str()? {
         "html" => "text/html; charset=utf-8",
         "css" => "text/css; charset=utf-8",
@@ -163,12 +163,12 @@ fn compress(bytes: &[u8]) -> Option<Bytes> {
 }
 
 /// Whether an `If-None-Match` list contains this tag. Proxies that compress mark a tag as weak.
-fn names(tags: &HeaderValue, tag: &HeaderValue) -> bool {
+fn etag_matches(tags: &HeaderValue, tag: &HeaderValue) -> bool {
     let (Ok(tags), Ok(tag)) = (tags.to_str(), tag.to_str()) else { return false };
     tags.split(',').map(str::trim).any(|one| one == "*" || one.trim_start_matches("W/") == tag)
 }
 
-fn takes_gzip(headers: &HeaderMap) -> bool {
+fn accepts_gzip(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|list| list.split(',')).any(|one| {
         let (name, weight) = one.split_once(';').unwrap_or((one, "q=1"));

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use corbie::{audit_file, cli};
+use corbie::{audit_log, cli};
 
 /// Retains the memory of large messages instead of returning it to the system after each one: with the system
 /// allocator, half the time of a 1 MB call over HTTP was spent in page faults. Small calls are faster too.
@@ -11,6 +11,6 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     let code = cli::main();
-    audit_file::finish_all();
+    audit_log::finish_all();
     code
 }

@@ -11,77 +11,85 @@ use corbie_mcp::{AuditEvent, Server};
 use tokio::sync::Notify;
 
 use crate::access::Access;
-use crate::changes::{Changes, Stamp};
 use crate::config::trust::Via;
 use crate::config::{
-    Approval, ApprovalFile, Config, ConfigError, Layer, Loaded, Scope, Sources, State, approved_place,
+    Approval, ApprovalFile, Config, ConfigError, Layer, LoadedConfig, Scope, Sources, State, approved_place,
 };
-use crate::locked::locked;
-use crate::providers::pool::Pool;
+use crate::providers::registry::ProviderRegistry;
+use crate::util::file_watch::{FileFingerprint, FileWatcher};
+use crate::util::lock::lock;
 
 /// Sections that are reloaded. The taxonomy has a separate reload mechanism.
-const TAKEN_OVER: [&str; 3] = ["trust", "providers", "defaults"];
+const RELOADABLE_SECTIONS: [&str; 3] = ["trust", "providers", "defaults"];
 
 /// Reloads settings into the components that use them. Clones share the state.
 #[derive(Debug, Clone)]
-pub struct Followed {
+pub struct ConfigReloader {
     /// The settings in effect, shared by clones. New settings are compared with them.
-    loaded: Arc<Mutex<Loaded>>,
+    loaded: Arc<Mutex<LoadedConfig>>,
     access: Access,
-    pool: Pool,
+    providers: ProviderRegistry,
     server: Server,
     /// Whether listeners are open, so that a weak token is refused, and whether one of them requires a token.
     is_listening: bool,
     requires_token: bool,
     /// Notified when a file has changed.
-    again: Arc<Notify>,
+    reload_requested: Arc<Notify>,
 }
 
 /// State of the watched files.
-type Seen = Vec<(PathBuf, Option<Stamp>)>;
+type FileFingerprints = Vec<(PathBuf, Option<FileFingerprint>)>;
 
-impl Followed {
-    pub fn new(loaded: Loaded, access: Access, pool: Pool, server: Server) -> Followed {
+impl ConfigReloader {
+    pub fn new(loaded: LoadedConfig, access: Access, pool: ProviderRegistry, server: Server) -> ConfigReloader {
         let loaded = Arc::new(Mutex::new(loaded));
         let (is_listening, requires_token) = (false, false);
-        Followed { loaded, access, pool, server, is_listening, requires_token, again: Arc::default() }
+        ConfigReloader {
+            loaded,
+            access,
+            providers: pool,
+            server,
+            is_listening,
+            requires_token,
+            reload_requested: Arc::default(),
+        }
     }
 
     /// Sets that listeners are open, and whether one of them requires a token. A weak token is refused from then on.
-    pub fn listening(self, requires_token: bool) -> Followed {
-        Followed { is_listening: true, requires_token, ..self }
+    pub fn listening(self, requires_token: bool) -> ConfigReloader {
+        ConfigReloader { is_listening: true, requires_token, ..self }
     }
 
     /// Reloads immediately, without waiting for the next check.
-    pub fn look_again(&self) {
-        self.again.notify_one();
+    pub fn request_reload(&self) {
+        self.reload_requested.notify_one();
     }
 
     /// Registers for the signal immediately; the returned future watches the signal and the files until it is dropped.
-    pub fn follow(self) -> impl Future<Output = ()> + Send {
-        let mut changes = Changes::follow();
+    pub fn watch(self) -> impl Future<Output = ()> + Send {
+        let mut changes = FileWatcher::new();
         async move {
             // Initially empty: a file may have changed since startup, so the first check reloads all of them.
-            let mut seen = Seen::new();
+            let mut seen = FileFingerprints::new();
             loop {
                 tokio::select! {
-                    () = changes.next(|| stamps(&locked(&self.loaded)), &seen) => {}
-                    () = self.again.notified() => {}
+                    () = changes.changed(|| file_fingerprints(&lock(&self.loaded)), &seen) => {}
+                    () = self.reload_requested.notified() => {}
                     () = self.server.stopped() => return,
                 }
                 // Taken before reading, so that a concurrent change of a file triggers another reload.
-                seen = stamps(&locked(&self.loaded));
-                self.read_again().await;
+                seen = file_fingerprints(&lock(&self.loaded));
+                self.reload().await;
             }
         }
     }
 
-    async fn read_again(&self) {
-        let loaded = locked(&self.loaded).clone();
+    async fn reload(&self) {
+        let loaded = lock(&self.loaded).clone();
         let (before, is_listening, requires_token) = (loaded.clone(), self.is_listening, self.requires_token);
         // Reading files blocks.
         let read = tokio::task::spawn_blocking(move || {
-            let next = before.load_again()?;
+            let next = before.reload()?;
             if is_listening {
                 next.check_token(requires_token)?;
             }
@@ -92,20 +100,23 @@ impl Followed {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
                 tracing::error!("the new settings are refused and the old ones stay:\n{error}");
-                self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
+                self.server.audit().record_event(AuditEvent::new("reload_refused").detail("settings"));
                 // Revoked tokens are removed even if other settings are invalid.
-                return self.take_over_tokens(&loaded.config);
+                return self.apply_tokens(&loaded.config);
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
         for warning in next.warnings.iter().filter(|warning| !loaded.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }
-        let is_outdated = |loaded: &Loaded| loaded.layers.iter().any(|layer| layer.approval == Approval::Outdated);
+        let is_outdated =
+            |loaded: &LoadedConfig| loaded.layers.iter().any(|layer| layer.approval == Approval::Outdated);
         if is_outdated(&next) && !is_outdated(&loaded) {
-            self.server.audit().event(AuditEvent::new("reload_refused").detail("settings that are not approved"));
+            self.server
+                .audit()
+                .record_event(AuditEvent::new("reload_refused").detail("settings that are not approved"));
         }
-        let (before, after) = (loaded.digests(), next.digests());
+        let (before, after) = (loaded.fingerprints(), next.fingerprints());
         // A missing file, or a file that is empty while it is being rewritten, is not treated as one without settings,
         // unless it had none before. Settings whose approval the user has withdrawn do not stay in effect.
         let differs = before.differing(after).next().is_some();
@@ -115,16 +126,16 @@ impl Followed {
         if let Some(gone) = loaded.layers.iter().filter(was_read).find(stays) {
             let path = gone.path.display();
             tracing::error!(%path, "a file of settings is gone or empty; the old settings stay");
-            self.server.audit().event(AuditEvent::new("reload_refused").detail("settings"));
-            return self.take_over_tokens(&loaded.config);
+            self.server.audit().record_event(AuditEvent::new("reload_refused").detail("settings"));
+            return self.apply_tokens(&loaded.config);
         }
-        self.take_over_tokens(&next.config);
-        self.server.ask_person(next.config.trust.confirm_destructive);
+        self.apply_tokens(&next.config);
+        self.server.set_confirm_destructive(next.config.trust.confirm_destructive);
         if !before.same(after, "providers") || !before.same(after, "defaults") {
             let is_same = |name: &str| before.same(after, &format!("providers.{name}"));
-            self.pool.replace(&next.config.providers, &next.config.defaults, is_same).await;
-            tracing::info!(providers = self.pool.providers().len(), "providers were read again");
-            self.server.audit().event(AuditEvent::new("reload").detail("providers"));
+            self.providers.replace(&next.config.providers, &next.config.defaults, is_same).await;
+            tracing::info!(providers = self.providers.providers().len(), "providers were read again");
+            self.server.audit().record_event(AuditEvent::new("reload").detail("providers"));
         }
         if !before.same(after, "trust") {
             let trust = &next.config.trust;
@@ -132,16 +143,16 @@ impl Followed {
             let (stdio, loopback, remote) = (level(Via::Stdio), level(Via::Loopback), level(Via::Remote));
             tracing::info!(stdio, loopback, remote, "trust was read again");
             let detail = format!("trust: stdio {stdio}, loopback {loopback}, remote {remote}");
-            self.server.audit().event(AuditEvent::new("reload").detail(detail));
+            self.server.audit().record_event(AuditEvent::new("reload").detail(detail));
         }
-        for section in before.differing(after).filter(|section| !TAKEN_OVER.contains(section)) {
+        for section in before.differing(after).filter(|section| !RELOADABLE_SECTIONS.contains(section)) {
             tracing::warn!(section, "settings of this section have changed and count from the next start");
         }
-        *locked(&self.loaded) = next;
+        *lock(&self.loaded) = next;
     }
 
     /// Applies trust levels and tokens from these settings and the token file.
-    fn take_over_tokens(&self, config: &Config) {
+    fn apply_tokens(&self, config: &Config) {
         match self.access.apply(config) {
             Ok(changed) => {
                 for (names, event) in [
@@ -151,7 +162,7 @@ impl Followed {
                 ] {
                     for name in names {
                         tracing::info!(token = name, "{event}");
-                        self.server.audit().event(AuditEvent::new(event).detail(format!("token `{name}`")));
+                        self.server.audit().record_event(AuditEvent::new(event).detail(format!("token `{name}`")));
                     }
                 }
             }
@@ -173,10 +184,10 @@ fn is_withdrawn(layer: &Layer, sources: &Sources) -> bool {
 }
 
 /// All possible configuration files, the approvals and the token file.
-fn stamps(loaded: &Loaded) -> Seen {
+fn file_fingerprints(loaded: &LoadedConfig) -> FileFingerprints {
     let files = loaded.layers.iter().map(|layer| layer.path.clone());
     let stamp = |path: PathBuf| {
-        let stamp = Stamp::of(Some(&path));
+        let stamp = FileFingerprint::of(Some(&path));
         (path, stamp)
     };
     let approvals = ApprovalFile::of(&loaded.sources.variables).map(|file| file.path().to_owned());

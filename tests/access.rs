@@ -17,14 +17,14 @@ mod signer;
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod websocket;
 
+#[path = "access/confirm_destructive.rs"]
+mod confirm_destructive;
 #[path = "access/fixture.rs"]
 mod fixture;
-#[path = "access/grants.rs"]
-mod grants;
 #[path = "access/matrix.rs"]
 mod matrix;
-#[path = "access/permission.rs"]
-mod permission;
+#[path = "access/permissions.rs"]
+mod permissions;
 #[path = "access/reload.rs"]
 mod reload;
 #[path = "access/reload_under_load.rs"]

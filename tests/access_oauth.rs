@@ -9,17 +9,17 @@ mod fixture;
 mod http;
 #[path = "access_oauth/issuer.rs"]
 mod issuer;
-#[path = "access_oauth/keys.rs"]
-mod keys;
-#[path = "access_oauth/metadata.rs"]
-mod metadata;
+#[path = "access_oauth/jwks.rs"]
+mod jwks;
+#[path = "access_oauth/jwt.rs"]
+mod jwt;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
+#[path = "access_oauth/resource_metadata.rs"]
+mod resource_metadata;
 #[path = "access_oauth/signer.rs"]
 mod signer;
-#[path = "access_oauth/tokens.rs"]
-mod tokens;
 #[path = "cli/websocket.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod websocket;

@@ -19,8 +19,8 @@ mod commands;
 mod completions;
 #[path = "cli/connect.rs"]
 mod connect;
-#[path = "cli/connect_told.rs"]
-mod connect_told;
+#[path = "cli/connect_output.rs"]
+mod connect_output;
 #[path = "cli/console.rs"]
 mod console;
 #[cfg(unix)]
@@ -33,8 +33,6 @@ mod demo_documents;
 mod docs;
 #[path = "cli/doctor.rs"]
 mod doctor;
-#[path = "cli/documents.rs"]
-mod documents;
 #[path = "cli/errors.rs"]
 mod errors;
 #[path = "cli/eval_search.rs"]
@@ -48,9 +46,6 @@ mod help;
 #[cfg(unix)]
 #[path = "cli/hostile_folder.rs"]
 mod hostile_folder;
-#[cfg(unix)]
-#[path = "cli/hostile_text.rs"]
-mod hostile_text;
 #[path = "cli/http.rs"]
 mod http;
 #[cfg(unix)]
@@ -62,12 +57,12 @@ mod knowledge;
 mod knowledge_add;
 #[path = "cli/knowledge_drill.rs"]
 mod knowledge_drill;
-#[path = "cli/knowledge_failures.rs"]
-mod knowledge_failures;
+#[path = "cli/knowledge_errors.rs"]
+mod knowledge_errors;
 #[path = "cli/knowledge_health.rs"]
 mod knowledge_health;
-#[path = "cli/knowledge_keep.rs"]
-mod knowledge_keep;
+#[path = "cli/knowledge_maintenance.rs"]
+mod knowledge_maintenance;
 #[path = "cli/knowledge_search.rs"]
 mod knowledge_search;
 #[path = "cli/knowledge_show.rs"]
@@ -77,8 +72,8 @@ mod licenses;
 #[cfg(unix)]
 #[path = "cli/lifecycle.rs"]
 mod lifecycle;
-#[path = "cli/listening.rs"]
-mod listening;
+#[path = "cli/listen_ports.rs"]
+mod listen_ports;
 #[path = "cli/logging.rs"]
 mod logging;
 #[path = "cli/models.rs"]
@@ -96,8 +91,12 @@ mod pdf_builder;
 mod process;
 #[path = "cli/providers.rs"]
 mod providers;
+#[path = "cli/readme_and_agents.rs"]
+mod readme_and_agents;
 #[path = "cli/reference/mod.rs"]
 mod reference;
+#[path = "cli/requirement_ids.rs"]
+mod requirement_ids;
 #[path = "cli/settings.rs"]
 mod settings;
 #[path = "../crates/infer/tests/support/mod.rs"]
@@ -106,8 +105,6 @@ mod small_model;
 mod snapshots;
 #[path = "cli/spec_examples.rs"]
 mod spec_examples;
-#[path = "cli/spec_rows.rs"]
-mod spec_rows;
 #[cfg(unix)]
 #[path = "cli/storage_access.rs"]
 mod storage_access;
@@ -116,6 +113,9 @@ mod taxonomy;
 #[cfg(unix)]
 #[path = "cli/terminal.rs"]
 mod terminal;
+#[cfg(unix)]
+#[path = "cli/terminal_escapes.rs"]
+mod terminal_escapes;
 #[path = "cli/upstream.rs"]
 mod upstream;
 #[path = "cli/websocket.rs"]

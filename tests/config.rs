@@ -1,22 +1,22 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! Configuration loading: files, variables and flags in, settings or diagnostics out.
 
+#[path = "config/adversarial.rs"]
+mod adversarial;
 #[path = "config/approval.rs"]
 mod approval;
 #[path = "config/commands.rs"]
 mod commands;
+#[path = "config/diagnostics.rs"]
+mod diagnostics;
 #[path = "config/environment.rs"]
 mod environment;
 #[path = "config/expansion.rs"]
 mod expansion;
-#[path = "config/external.rs"]
-mod external;
+#[path = "config/external_classifier.rs"]
+mod external_classifier;
 #[path = "config/formats.rs"]
 mod formats;
-#[path = "config/hostile.rs"]
-mod hostile;
-#[path = "config/mistakes.rs"]
-mod mistakes;
 #[path = "config/precedence.rs"]
 mod precedence;
 #[path = "config/providers.rs"]
@@ -30,16 +30,16 @@ mod settings;
 
 use std::path::PathBuf;
 
-use corbie::config::{ApprovalFile, Config, ConfigError, Loaded, Sources, approved_place, content_hash};
+use corbie::config::{ApprovalFile, Config, ConfigError, LoadedConfig, Sources, approved_place, content_hash};
 use serde_json::Value;
 
 /// A machine with empty project, user and system configuration folders.
-struct Machine {
+struct ConfigMachine {
     root: tempfile::TempDir,
     sources: Sources,
 }
 
-impl Machine {
+impl ConfigMachine {
     fn new() -> Self {
         let root = tempfile::tempdir().expect("a temporary folder");
         let path = |name: &str| root.path().join(name);
@@ -92,7 +92,7 @@ impl Machine {
         self
     }
 
-    fn try_load(&self) -> Result<Loaded, ConfigError> {
+    fn try_load(&self) -> Result<LoadedConfig, ConfigError> {
         Config::load(self.sources.clone())
     }
 
@@ -109,7 +109,7 @@ impl Machine {
 
     /// Every diagnostic, one line each, with paths relative to the root of the machine.
     #[track_caller]
-    fn mistakes(&self) -> Vec<String> {
+    fn diagnostics(&self) -> Vec<String> {
         let error = self.try_load().expect_err("a bad configuration");
         self.relative(&error.to_string()).lines().map(String::from).collect()
     }

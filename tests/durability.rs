@@ -8,16 +8,16 @@
 //! `CORBIE_DURABILITY_ROUNDS=300 cargo nextest run -p corbie --test durability` runs more rounds than the default;
 //! `CORBIE_DURABILITY_SEED` repeats a run.
 
-#[path = "durability/bookkeeping.rs"]
-mod bookkeeping;
-#[path = "durability/chance.rs"]
-mod chance;
-#[path = "durability/crowd.rs"]
-mod crowd;
+#[path = "durability/concurrent_clients.rs"]
+mod concurrent_clients;
 #[cfg(target_os = "linux")]
-#[path = "durability/disk.rs"]
-mod disk;
-#[path = "durability/peer.rs"]
-mod peer;
+#[path = "durability/disk_faults.rs"]
+mod disk_faults;
+#[path = "durability/ledger.rs"]
+mod ledger;
+#[path = "durability/rng.rs"]
+mod rng;
 #[path = "durability/sigkill.rs"]
 mod sigkill;
+#[path = "durability/stdio_process.rs"]
+mod stdio_process;

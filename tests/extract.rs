@@ -14,8 +14,6 @@ mod errors;
 mod formats;
 #[path = "extract/limits.rs"]
 mod limits;
-#[path = "extract/made.rs"]
-mod made;
 #[path = "extract/ocr/mod.rs"]
 mod ocr;
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
@@ -24,3 +22,5 @@ mod page;
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/extract/tests/pdf_builder/mod.rs"]
 mod pdf_builder;
+#[path = "extract/sample_files.rs"]
+mod sample_files;

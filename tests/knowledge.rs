@@ -12,9 +12,6 @@ mod database;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
-#[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
-#[path = "extract/made.rs"]
-mod made;
 #[allow(dead_code, reason = "the tests of the crate use more of it")]
 #[path = "../crates/infer/tests/ocr/page.rs"]
 mod page;
@@ -22,11 +19,14 @@ mod page;
 #[path = "../crates/extract/tests/pdf_builder/mod.rs"]
 mod pdf_builder;
 #[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
-#[path = "extract/ocr/made.rs"]
+#[path = "extract/ocr/sample_images.rs"]
 mod pictures;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
+#[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
+#[path = "extract/sample_files.rs"]
+mod sample_files;
 #[path = "cli/websocket.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod websocket;
@@ -35,20 +35,22 @@ mod websocket;
 mod add;
 #[path = "knowledge/ask.rs"]
 mod ask;
-#[path = "knowledge/away.rs"]
-mod away;
-#[path = "knowledge/busy.rs"]
-mod busy;
 #[path = "knowledge/cancel.rs"]
 mod cancel;
 #[path = "knowledge/clear.rs"]
 mod clear;
-#[path = "knowledge/decisions.rs"]
-mod decisions;
+#[path = "knowledge/concurrent_processes.rs"]
+mod concurrent_processes;
+#[path = "knowledge/database_outage.rs"]
+mod database_outage;
+#[path = "knowledge/decision_log.rs"]
+mod decision_log;
 #[path = "knowledge/doctor.rs"]
 mod doctor;
 #[path = "knowledge/every_tool.rs"]
 mod every_tool;
+#[path = "knowledge/file_sync.rs"]
+mod file_sync;
 #[path = "knowledge/fixture.rs"]
 mod fixture;
 #[path = "knowledge/formats.rs"]
@@ -61,14 +63,12 @@ mod grounding;
 mod import;
 #[path = "knowledge/limits.rs"]
 mod limits;
-#[path = "knowledge/models.rs"]
-mod models;
+#[path = "knowledge/model_sync.rs"]
+mod model_sync;
 #[path = "knowledge/processing.rs"]
 mod processing;
 #[path = "knowledge/progress.rs"]
 mod progress;
-#[path = "knowledge/rates.rs"]
-mod rates;
 #[path = "knowledge/remove.rs"]
 mod remove;
 #[path = "knowledge/resources.rs"]
@@ -77,16 +77,16 @@ mod resources;
 mod restart;
 #[path = "knowledge/search.rs"]
 mod search;
-#[path = "knowledge/shared_answers.rs"]
-mod shared_answers;
-#[path = "knowledge/shared_files.rs"]
-mod shared_files;
-#[path = "knowledge/sharing.rs"]
-mod sharing;
+#[path = "knowledge/shared_cache_invalidation.rs"]
+mod shared_cache_invalidation;
+#[path = "knowledge/shared_rate_limit.rs"]
+mod shared_rate_limit;
 #[path = "knowledge/show.rs"]
 mod show;
 #[path = "knowledge/status.rs"]
 mod status;
+#[path = "knowledge/store_busy.rs"]
+mod store_busy;
 #[path = "knowledge/task_status.rs"]
 mod task_status;
 #[path = "knowledge/tasks.rs"]
@@ -99,7 +99,7 @@ mod upload;
 #[path = "cli/upstream.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod upstream;
-#[path = "knowledge/watched.rs"]
-mod watched;
-#[path = "knowledge/watched_memory.rs"]
-mod watched_memory;
+#[path = "knowledge/watcher.rs"]
+mod watcher;
+#[path = "knowledge/watcher_state.rs"]
+mod watcher_state;

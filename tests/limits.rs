@@ -17,15 +17,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{Client, Reply, Stream};
-use crate::process::{Running, call, corbie, request, wait_for};
-use crate::upstream::Peer;
+use crate::http::{HttpClient, HttpResponse, StreamingResponse};
+use crate::process::{TestProcess, call, corbie, request, wait_for};
+use crate::upstream::ScriptedServer;
 
 const CHAT: &str = "/v1/chat/completions";
 
 /// A provider that streams one word and then stalls until the client disconnects or the test ends.
-fn endless() -> Peer {
-    Peer::start(|request, connection| {
+fn endless_provider() -> ScriptedServer {
+    ScriptedServer::start(|request, connection| {
         if request.head.starts_with("GET") {
             return;
         }
@@ -45,7 +45,7 @@ fn endless() -> Peer {
 }
 
 /// The program with such a provider and these limits.
-fn serving(provider: &Peer, limits: &Value) -> (Running, Client) {
+fn server_with_limits(provider: &ScriptedServer, limits: &Value) -> (TestProcess, HttpClient) {
     let house = json!({
         "type": "openai-compatible",
         "base_url": format!("http://127.0.0.1:{}/v1", provider.port),
@@ -57,12 +57,12 @@ fn serving(provider: &Peer, limits: &Value) -> (Running, Client) {
     (server, client)
 }
 
-fn question(text: &str) -> Value {
+fn chat_request(text: &str) -> Value {
     json!({ "model": "house/any", "stream": true, "messages": [{ "role": "user", "content": text }] })
 }
 
 /// A stream that has started.
-fn begun(client: &Client, body: &Value) -> Stream {
+fn open_stream(client: &HttpClient, body: &Value) -> StreamingResponse {
     let mut stream = client.open("POST", CHAT, &[], &body.to_string()).unwrap();
     assert_eq!(stream.head.status, 200, "{:?}", stream.head);
     assert!(stream.read_chunk().unwrap().is_some());
@@ -70,7 +70,7 @@ fn begun(client: &Client, body: &Value) -> Stream {
 }
 
 #[track_caller]
-fn assert_refused(reply: &Reply, status: u16, kind: &str, told: &str) {
+fn assert_refused(reply: &HttpResponse, status: u16, kind: &str, told: &str) {
     assert_eq!(reply.status, status, "{reply:?}");
     let error = &reply.json()["error"];
     assert_eq!(error["type"], kind);
@@ -82,11 +82,11 @@ fn assert_refused(reply: &Reply, status: u16, kind: &str, told: &str) {
 
 #[test]
 fn s09_a_stream_keeps_its_place_until_its_end() {
-    let provider = endless();
+    let provider = endless_provider();
     let limits = json!({ "max_concurrent": 1, "max_concurrent_per_caller": 1, "max_queued": 0 });
-    let (_server, client) = serving(&provider, &limits);
-    let stream = begun(&client, &question("go on"));
-    assert_refused(&client.post(CHAT, &question("me too")), 429, "rate_limit_error", "the server is busy");
+    let (_server, client) = server_with_limits(&provider, &limits);
+    let stream = open_stream(&client, &chat_request("go on"));
+    assert_refused(&client.post(CHAT, &chat_request("me too")), 429, "rate_limit_error", "the server is busy");
     let embeddings = json!({ "model": "auto", "input": "a text" });
     assert_refused(&client.post("/v1/embeddings", &embeddings), 429, "rate_limit_error", "the server is busy");
     let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
@@ -100,15 +100,15 @@ fn s09_a_stream_keeps_its_place_until_its_end() {
         let tool = client.post("/mcp", &call(1, "inspect_server", json!({})));
         (tool.status == 200).then_some(())
     });
-    drop(begun(&client, &question("go on")));
+    drop(open_stream(&client, &chat_request("go on")));
 }
 
 #[test]
 fn s10_bodies_in_flight_share_the_memory_of_the_settings() {
-    let provider = endless();
-    let (_server, client) = serving(&provider, &json!({ "max_body_memory": "64KiB" }));
-    let large = question(&"words ".repeat(8000));
-    let stream = begun(&client, &large);
+    let provider = endless_provider();
+    let (_server, client) = server_with_limits(&provider, &json!({ "max_body_memory": "64KiB" }));
+    let large = chat_request(&"words ".repeat(8000));
+    let stream = open_stream(&client, &large);
     assert_refused(&client.post(CHAT, &large), 503, "server_error", "server.limits.max_body_memory");
     assert_eq!(client.post("/mcp", &request(1, "ping", json!({}))).status, 200, "what fits is served");
     let shown = client.get("/metrics").body;
@@ -128,7 +128,7 @@ fn s09_x20_a_limit_for_all_callers_is_a_setting() {
         .start();
     let client = server.client();
     let ping = request(1, "ping", json!({}));
-    let replies: Vec<Reply> = (0..20).map(|_| client.post("/mcp", &ping)).collect();
+    let replies: Vec<HttpResponse> = (0..20).map(|_| client.post("/mcp", &ping)).collect();
     assert_eq!(replies[0].status, 200);
     let refused = replies.iter().find(|reply| reply.status == 429).expect("twenty are too many");
     let error = &refused.json()["error"];
@@ -146,19 +146,20 @@ fn k41_a_caller_may_let_so_much_wait_also_after_a_restart() {
             .variable("CORBIE_KNOWLEDGE__MAX_UPLOADS_MB_PER_CALLER", 1)
             .start()
     };
-    let upload = |client: &Client, bytes: usize| client.call_bytes("POST", "/files?filename=a.txt", &vec![b'a'; bytes]);
+    let upload =
+        |client: &HttpClient, bytes: usize| client.call_bytes("POST", "/files?filename=a.txt", &vec![b'a'; bytes]);
     let mut first = start();
     let client = first.client();
     assert_eq!(upload(&client, 900_000).status, 201);
-    let check = |client: &Client| {
+    let check = |client: &HttpClient| {
         let refused = upload(client, 300_000);
         assert_eq!((refused.status, &refused.json()["error"]), (429, &json!("too_many_uploads")));
         let told = refused.json()["message"].to_string();
         assert!(told.contains("1 of the 1 MB that one caller may have") && told.contains("knowledge-add"), "{told}");
     };
     check(&client);
-    first.signal_to_end();
-    first.end_within(Duration::from_secs(20));
+    first.terminate();
+    first.wait_timeout(Duration::from_secs(20));
     let mut second = start();
     let client = second.client();
     check(&client);

@@ -3,36 +3,36 @@
 
 #[path = "openai_api/access.rs"]
 mod access;
-#[path = "openai_api/answers.rs"]
-mod answers;
-#[path = "openai_api/broken_streams.rs"]
-mod broken_streams;
 #[path = "openai_api/budgets.rs"]
 mod budgets;
 #[path = "openai_api/cache.rs"]
 mod cache;
-#[path = "openai_api/careless.rs"]
-mod careless;
+#[path = "openai_api/chat_completions.rs"]
+mod chat_completions;
+#[path = "openai_api/disconnect.rs"]
+mod disconnect;
 #[path = "openai_api/embeddings.rs"]
 mod embeddings;
-#[path = "openai_api/failures.rs"]
-mod failures;
+#[path = "openai_api/errors.rs"]
+mod errors;
 #[path = "openai_api/fixture.rs"]
 mod fixture;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
-#[path = "openai_api/leaving.rs"]
-mod leaving;
+#[path = "openai_api/interrupted_streams.rs"]
+mod interrupted_streams;
+#[path = "openai_api/lenient_clients.rs"]
+mod lenient_clients;
+#[path = "openai_api/malformed_streams.rs"]
+mod malformed_streams;
 #[cfg(target_os = "linux")]
 #[path = "openai_api/memory.rs"]
 mod memory;
 #[path = "openai_api/models.rs"]
 mod models;
-#[path = "openai_api/odd_streams.rs"]
-mod odd_streams;
-#[path = "openai_api/passing_on.rs"]
-mod passing_on;
+#[path = "openai_api/passthrough.rs"]
+mod passthrough;
 #[path = "openai_api/policies.rs"]
 mod policies;
 #[path = "cli/process.rs"]

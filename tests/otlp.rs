@@ -5,6 +5,8 @@
 
 #[path = "otlp/collector.rs"]
 mod collector;
+#[path = "otlp/collector_errors.rs"]
+mod collector_errors;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
@@ -13,8 +15,6 @@ mod http;
 mod process;
 #[path = "otlp/spans.rs"]
 mod spans;
-#[path = "otlp/trouble.rs"]
-mod trouble;
 #[path = "cli/upstream.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod upstream;

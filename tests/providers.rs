@@ -9,10 +9,6 @@
 
 #[path = "providers/anthropic/mod.rs"]
 mod anthropic;
-#[path = "providers/chunks.rs"]
-mod chunks;
-#[path = "providers/crossing.rs"]
-mod crossing;
 #[path = "providers/embeddings.rs"]
 mod embeddings;
 #[path = "providers/golden.rs"]
@@ -23,7 +19,11 @@ mod google;
 mod known_models;
 #[path = "providers/openai/mod.rs"]
 mod openai;
-#[path = "providers/player.rs"]
-mod player;
+#[path = "providers/protocol_fixture.rs"]
+mod protocol_fixture;
 #[path = "providers/round_trip.rs"]
 mod round_trip;
+#[path = "providers/stream_chunks.rs"]
+mod stream_chunks;
+#[path = "providers/translation.rs"]
+mod translation;

@@ -6,19 +6,19 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use corbie::config::providers as config;
-use corbie::destinations::Destinations;
-use corbie::providers::call::{Call, Hope};
-use corbie::providers::client::Client;
+use corbie::net::egress_policy::EgressPolicy;
+use corbie::providers::call::{FailoverOptions, ProviderCall};
+use corbie::providers::http_client::HttpClient;
 use corbie::providers::provider::Provider;
-use corbie::providers::{Chat, Error, NetworkFault, Request};
+use corbie::providers::{Chat, Error, HttpRequest, NetworkError};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::Instant;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const TEST_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A peer that reads a request and then runs a function; returns its port.
-async fn peer<Then: Future<Output = ()> + Send>(then: impl Fn(TcpStream) -> Then + Send + 'static) -> u16 {
+async fn raw_server<Then: Future<Output = ()> + Send>(then: impl Fn(TcpStream) -> Then + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
@@ -32,27 +32,27 @@ async fn peer<Then: Future<Output = ()> + Send>(then: impl Fn(TcpStream) -> Then
 }
 
 /// A peer that responds with these bytes and closes.
-async fn answering(answer: &'static str) -> u16 {
-    peer(move |mut stream| async move {
+async fn server_answering(answer: &'static str) -> u16 {
+    raw_server(move |mut stream| async move {
         let _ = stream.write_all(answer.as_bytes()).await;
         let _ = stream.shutdown().await;
     })
     .await
 }
 
-fn get(url: &str) -> Request {
+fn get(url: &str) -> HttpRequest {
     http::Request::get(url).body(Bytes::new()).unwrap()
 }
 
-async fn failure(url: &str, most: Duration) -> Error {
-    Client::new().send(get(url), Instant::now() + most).await.unwrap_err()
+async fn send_error(url: &str, most: Duration) -> Error {
+    HttpClient::new().send(get(url), Instant::now() + most).await.unwrap_err()
 }
 
 #[tokio::test]
 async fn an_answer_comes_whole_with_its_status_and_headers() {
-    let port = answering("HTTP/1.1 429 Too Many\r\nRetry-After: 2\r\nContent-Length: 5\r\n\r\nhello").await;
+    let port = server_answering("HTTP/1.1 429 Too Many\r\nRetry-After: 2\r\nContent-Length: 5\r\n\r\nhello").await;
     let answer =
-        Client::new().send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + PATIENCE).await.unwrap();
+        HttpClient::new().send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["retry-after"], &*answer.body),
         (429, &"2".parse().unwrap(), &b"hello"[..])
@@ -62,66 +62,81 @@ async fn an_answer_comes_whole_with_its_status_and_headers() {
 #[tokio::test]
 async fn p16_what_goes_wrong_on_the_way_is_told_apart() {
     let closed = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap().port();
-    assert_eq!(failure(&format!("http://127.0.0.1:{closed}/"), PATIENCE).await, Error::Network(NetworkFault::Refused));
-    assert_eq!(failure("http://no-such-host.invalid/", PATIENCE).await, Error::Network(NetworkFault::Name));
-    let plain = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
-    assert_eq!(failure(&format!("https://127.0.0.1:{plain}/"), PATIENCE).await, Error::Network(NetworkFault::Tls));
-    let reset = peer(|stream| async move { drop(stream) }).await;
-    assert_eq!(failure(&format!("http://127.0.0.1:{reset}/"), PATIENCE).await, Error::Network(NetworkFault::Closed));
-    let lying = answering("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort").await;
-    assert_eq!(failure(&format!("http://127.0.0.1:{lying}/"), PATIENCE).await, Error::Network(NetworkFault::Closed));
+    assert_eq!(
+        send_error(&format!("http://127.0.0.1:{closed}/"), TEST_TIMEOUT).await,
+        Error::Network(NetworkError::Refused)
+    );
+    assert_eq!(
+        send_error("http://no-such-host.invalid/", TEST_TIMEOUT).await,
+        Error::Network(NetworkError::DnsFailure)
+    );
+    let plain = server_answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    assert_eq!(
+        send_error(&format!("https://127.0.0.1:{plain}/"), TEST_TIMEOUT).await,
+        Error::Network(NetworkError::Tls)
+    );
+    let reset = raw_server(|stream| async move { drop(stream) }).await;
+    assert_eq!(
+        send_error(&format!("http://127.0.0.1:{reset}/"), TEST_TIMEOUT).await,
+        Error::Network(NetworkError::Closed)
+    );
+    let lying = server_answering("HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort").await;
+    assert_eq!(
+        send_error(&format!("http://127.0.0.1:{lying}/"), TEST_TIMEOUT).await,
+        Error::Network(NetworkError::Closed)
+    );
 }
 
 /// Host names that the resolver turns into addresses without DNS, as it would for a name controlled by an attacker.
 #[tokio::test]
 async fn p21_what_is_connected_to_is_judged_and_not_what_the_url_says() {
-    let port = answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
+    let port = server_answering("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n").await;
     // Linux maps the first of these to the local machine, so the listener would respond.
     let plain = ["0", "0x0", "169.254.43518", "0xa9fea9fe"].map(|host| ("http", host));
     let both = ["0.0.0.0", "[::]", "[::ffff:0.0.0.0]", "[fe80::1]"].map(|host| [("http", host), ("https", host)]);
     for (scheme, host) in plain.into_iter().chain(both.into_iter().flatten()) {
-        let error = failure(&format!("{scheme}://{host}:{port}/"), PATIENCE).await;
-        assert_eq!(error, Error::Network(NetworkFault::Forbidden), "{scheme} {host}");
+        let error = send_error(&format!("{scheme}://{host}:{port}/"), TEST_TIMEOUT).await;
+        assert_eq!(error, Error::Network(NetworkError::EgressDenied), "{scheme} {host}");
         assert!(error.to_string().contains("`network.allowed_addresses`"), "{error}");
-        assert!(!error.retryable());
+        assert!(!error.is_retryable());
     }
     let network = serde_json::from_value(serde_json::json!({ "allowed_addresses": ["0.0.0.0"] })).unwrap();
-    let client = Client::within(Destinations::new(&network));
+    let client = HttpClient::with_egress_policy(EgressPolicy::new(&network));
     for host in ["0", "0.0.0.0", "localhost"] {
-        let answer = client.send(get(&format!("http://{host}:{port}/")), Instant::now() + PATIENCE).await;
+        let answer = client.send(get(&format!("http://{host}:{port}/")), Instant::now() + TEST_TIMEOUT).await;
         assert_eq!(answer.unwrap().status.as_u16(), 200, "{host}");
     }
 }
 
 #[tokio::test]
 async fn p18_silence_and_answers_without_end_meet_the_deadline() {
-    let silent = peer(|stream| async move {
-        tokio::time::sleep(PATIENCE).await;
+    let silent = raw_server(|stream| async move {
+        tokio::time::sleep(TEST_TIMEOUT).await;
         drop(stream);
     })
     .await;
-    assert_eq!(failure(&format!("http://127.0.0.1:{silent}/"), Duration::from_millis(300)).await, Error::Timeout);
-    let endless = peer(|mut stream| async move {
+    assert_eq!(send_error(&format!("http://127.0.0.1:{silent}/"), Duration::from_millis(300)).await, Error::Timeout);
+    let endless = raw_server(|mut stream| async move {
         let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await;
         while stream.write_all(b"more ").await.is_ok() {
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
     })
     .await;
-    assert_eq!(failure(&format!("http://127.0.0.1:{endless}/"), Duration::from_millis(300)).await, Error::Timeout);
+    assert_eq!(send_error(&format!("http://127.0.0.1:{endless}/"), Duration::from_millis(300)).await, Error::Timeout);
 }
 
 #[tokio::test]
 async fn a_stream_comes_piece_by_piece_and_its_silence_has_a_bound() {
-    let port = peer(|mut stream| async move {
+    let port = raw_server(|mut stream| async move {
         let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
         let _ = stream.write_all(format!("{head}3\r\none\r\n").as_bytes()).await;
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(TEST_TIMEOUT).await;
     })
     .await;
     let request = get(&format!("http://127.0.0.1:{port}/"));
-    let mut opened = Client::new().open(request, Instant::now() + PATIENCE).await.unwrap();
-    assert_eq!(opened.next(Instant::now() + PATIENCE).await, Ok(Some(Bytes::from_static(b"one"))));
+    let mut opened = HttpClient::new().open(request, Instant::now() + TEST_TIMEOUT).await.unwrap();
+    assert_eq!(opened.next(Instant::now() + TEST_TIMEOUT).await, Ok(Some(Bytes::from_static(b"one"))));
     assert_eq!(opened.next(Instant::now() + Duration::from_millis(200)).await, Err(Error::Timeout));
 }
 
@@ -137,9 +152,10 @@ async fn connections_are_used_again() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
         }
     });
-    let client = Client::new();
+    let client = HttpClient::new();
     for _ in 0..3 {
-        let answer = client.send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + PATIENCE).await.unwrap();
+        let answer =
+            client.send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
         assert_eq!(&*answer.body, b"ok");
     }
     accepted.await.unwrap();
@@ -148,22 +164,28 @@ async fn connections_are_used_again() {
 /// The caller receives keep-alives meanwhile, so the wait for the next event restarts repeatedly.
 #[tokio::test]
 async fn silence_counts_from_the_last_word_however_often_somebody_looks() {
-    let port = peer(|mut stream| async move {
+    let port = raw_server(|mut stream| async move {
         let event = "data: {\"id\":\"1\",\"choices\":[{\"index\":0,\"delta\":{\"content\":\"a\"}}]}\n\n";
         let head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
         let _ = stream.write_all(format!("{head}{event}").as_bytes()).await;
-        tokio::time::sleep(PATIENCE).await;
+        tokio::time::sleep(TEST_TIMEOUT).await;
     })
     .await;
     let settings = serde_json::json!({
         "type": "openai-compatible", "base_url": format!("http://127.0.0.1:{port}/v1"), "timeout": "500ms",
     });
     let settings: config::Provider = serde_json::from_value(settings).unwrap();
-    let provider = Arc::new(Provider::new("house", &settings, &Client::new()).unwrap());
+    let provider = Arc::new(Provider::new("house", &settings, &HttpClient::new()).unwrap());
     let asked = Chat { model: "any".into(), stream: true, ..Chat::default() };
-    let deadline = Instant::now() + PATIENCE;
-    let call = Call { provider: &provider, key: 0, question: &asked.into(), deadline, hope: Hope::default() };
-    let opened = call.open().await;
+    let deadline = Instant::now() + TEST_TIMEOUT;
+    let call = ProviderCall {
+        provider: &provider,
+        key: 0,
+        request: &asked.into(),
+        deadline,
+        failover: FailoverOptions::default(),
+    };
+    let opened = call.open_stream().await;
     let mut stream = opened.result.unwrap();
     stream.next_piece().await.unwrap().unwrap();
     let next = loop {

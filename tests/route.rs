@@ -4,14 +4,14 @@
 
 #[path = "route/bad_input.rs"]
 mod bad_input;
-#[path = "route/cancelling.rs"]
-mod cancelling;
-#[path = "route/connecting.rs"]
-mod connecting;
-#[path = "route/destinations.rs"]
-mod destinations;
-#[path = "route/every_face.rs"]
-mod every_face;
+#[path = "route/cancellation.rs"]
+mod cancellation;
+#[path = "route/completion_examples.rs"]
+mod completion_examples;
+#[path = "route/connections.rs"]
+mod connections;
+#[path = "route/egress_policy.rs"]
+mod egress_policy;
 #[path = "route/failover.rs"]
 mod failover;
 #[path = "route/fault_matrix.rs"]
@@ -21,10 +21,10 @@ mod fixture;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
-#[path = "route/listing.rs"]
-mod listing;
-#[path = "route/no_keys.rs"]
-mod no_keys;
+#[path = "route/list_models.rs"]
+mod list_models;
+#[path = "route/malformed_responses.rs"]
+mod malformed_responses;
 #[path = "cli/process.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod process;
@@ -32,9 +32,9 @@ mod process;
 mod routing;
 #[path = "route/secrets.rs"]
 mod secrets;
-#[path = "route/spec_002.rs"]
-mod spec_002;
-#[path = "route/strange_answers.rs"]
-mod strange_answers;
+#[path = "route/secrets_on_every_endpoint.rs"]
+mod secrets_on_every_endpoint;
 #[path = "route/upstream.rs"]
 mod upstream;
+#[path = "route/without_api_keys.rs"]
+mod without_api_keys;

@@ -5,13 +5,13 @@ use std::fs;
 use std::path::Path;
 
 /// The last column of tables in which each row is a mitigation.
-const PROOF: &str = "proved by";
+const PROOF_COLUMN: &str = "proved by";
 
 /// Problems of a page, one line each. `read` returns the text of a file of the project, if it exists.
 fn problems(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
     let (mut problems, mut rows, mut proves, mut in_table) = (Vec::new(), 0, false, false);
     for (number, line) in (1..).zip(page.lines()) {
-        let named = named(line);
+        let named = cited_tests(line);
         for (path, test) in &named {
             match read(path) {
                 None => problems.push(format!("line {number}: there is no file {path}")),
@@ -23,7 +23,7 @@ fn problems(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
         }
         let is_row = line.starts_with('|');
         if is_row && !in_table {
-            proves = line.trim_end_matches('|').rsplit('|').next().is_some_and(|last| last.trim() == PROOF);
+            proves = line.trim_end_matches('|').rsplit('|').next().is_some_and(|last| last.trim() == PROOF_COLUMN);
         } else if is_row && proves && !line.starts_with("|---") {
             rows += 1;
             if named.is_empty() {
@@ -33,13 +33,13 @@ fn problems(page: &str, read: impl Fn(&str) -> Option<String>) -> Vec<String> {
         in_table = is_row;
     }
     if rows == 0 {
-        problems.push(format!("no table has mitigations: none ends with a column `{PROOF}`"));
+        problems.push(format!("no table has mitigations: none ends with a column `{PROOF_COLUMN}`"));
     }
     problems
 }
 
 /// The tests that a line names, as `path/of/file.rs::name_of_test` in backticks.
-fn named(line: &str) -> Vec<(&str, &str)> {
+fn cited_tests(line: &str) -> Vec<(&str, &str)> {
     let quoted = line.split('`').skip(1).step_by(2);
     quoted.filter_map(|quoted| quoted.split_once("::")).filter(|(path, _)| path.ends_with(".rs")).collect()
 }

@@ -13,14 +13,14 @@ use serde_json::{Value, json};
 
 use crate::Args;
 use crate::machine::Machine;
-use crate::process::{OneCore, Process};
+use crate::process::{PinnedCore, Process};
 use crate::protocol::median;
-use crate::report::{self, Report, Table, short};
-use crate::verdict::{self, Verdict, at_least, at_most};
+use crate::report::{self, BenchReport, ResultTable, three_digits};
+use crate::targets::{self, TargetResult, at_least, at_most};
 
 /// A measured program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Contestant {
+enum EmbedContestant {
     Corbie,
     /// The same model through rten, as on processors without an optimized implementation.
     CorbiePortable,
@@ -29,12 +29,12 @@ enum Contestant {
     OnnxruntimeInt8,
 }
 
-const CONTESTANTS: [Contestant; 5] = [
-    Contestant::Corbie,
-    Contestant::CorbiePortable,
-    Contestant::SentenceTransformers,
-    Contestant::OnnxruntimeF32,
-    Contestant::OnnxruntimeInt8,
+const CONTESTANTS: [EmbedContestant; 5] = [
+    EmbedContestant::Corbie,
+    EmbedContestant::CorbiePortable,
+    EmbedContestant::SentenceTransformers,
+    EmbedContestant::OnnxruntimeF32,
+    EmbedContestant::OnnxruntimeInt8,
 ];
 
 const PROGRAM: &str = ".tools/bench/target/release/corbie_embed";
@@ -42,10 +42,10 @@ const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
 const ONNX: &str = ".tools/bench/onnx";
 
 /// Token counts and batch sizes. The better of two batch sizes counts for every contestant.
-const MEASURED: [(&str, &[u32]); 4] = [("15", &[1]), ("16", &[1, 32]), ("128", &[1, 32]), ("256", &[1, 32])];
+const MEASUREMENTS: [(&str, &[u32]); 4] = [("15", &[1]), ("16", &[1, 32]), ("128", &[1, 32]), ("256", &[1, 32])];
 
 #[derive(Debug, Deserialize)]
-struct Done {
+struct EmbedBatchResult {
     embeds: f64,
     cpu_s: f64,
     p50_ms: f64,
@@ -53,8 +53,8 @@ struct Done {
 }
 
 /// A running contestant.
-struct Running {
-    contestant: Contestant,
+struct ContestantProcess {
+    contestant: EmbedContestant,
     process: Process,
     orders: ChildStdin,
     results: BufReader<ChildStdout>,
@@ -63,8 +63,8 @@ struct Running {
 
 /// Results of one contestant with texts of one length.
 #[derive(Debug, Serialize)]
-struct Cell {
-    contestant: Contestant,
+struct EmbedMeasurement {
+    contestant: EmbedContestant,
     tokens: &'static str,
     batch: u32,
     /// Embeddings per second of CPU time, one value per round.
@@ -73,8 +73,8 @@ struct Cell {
 }
 
 #[derive(Debug, Serialize)]
-struct Held {
-    contestant: Contestant,
+struct MemoryUsage {
+    contestant: EmbedContestant,
     load_ms: f64,
     resident_mb: f64,
 }
@@ -84,24 +84,31 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
     let (rounds, seconds) = if args.quick { (1, 0.3) } else { (5, 2.0) };
     let rounds = args.rounds.unwrap_or(rounds);
-    let mut machine = Machine::look();
+    let mut machine = Machine::detect();
     let texts = Command::new(PROGRAM).arg("--texts").output().context(PROGRAM)?;
     let texts: Value = serde_json::from_slice(&texts.stdout).context("the texts to embed")?;
 
-    let one_core = OneCore::keep()?;
-    let mut running: Vec<Running> = CONTESTANTS.into_iter().map(Running::start).collect::<Result<_>>()?;
-    let mut cells: Vec<Cell> = Vec::new();
-    let mut vectors: Vec<(Contestant, Vec<f32>)> = Vec::new();
+    let one_core = PinnedCore::pin()?;
+    let mut running: Vec<ContestantProcess> =
+        CONTESTANTS.into_iter().map(ContestantProcess::start).collect::<Result<_>>()?;
+    let mut cells: Vec<EmbedMeasurement> = Vec::new();
+    let mut vectors: Vec<(EmbedContestant, Vec<f32>)> = Vec::new();
     for round in 0..rounds {
-        for (tokens, batches) in MEASURED {
+        for (tokens, batches) in MEASUREMENTS {
             for &batch in batches {
                 eprintln!(" round {} of {rounds}, {tokens} tokens, {batch} at a time", round + 1);
                 for contestant in &mut running {
-                    let done = contestant.order(&texts[tokens], seconds, batch)?;
+                    let done = contestant.run_batch(&texts[tokens], seconds, batch)?;
                     let who = contestant.contestant;
-                    let at = cells.iter().position(|cell| cell.is(who, tokens) && cell.batch == batch);
+                    let at = cells.iter().position(|cell| cell.matches(who, tokens) && cell.batch == batch);
                     let cell = at.unwrap_or_else(|| {
-                        cells.push(Cell { contestant: who, tokens, batch, per_cpu_second: vec![], p50_ms: vec![] });
+                        cells.push(EmbedMeasurement {
+                            contestant: who,
+                            tokens,
+                            batch,
+                            per_cpu_second: vec![],
+                            p50_ms: vec![],
+                        });
                         cells.len() - 1
                     });
                     cells[cell].per_cpu_second.push(done.embeds / done.cpu_s);
@@ -113,56 +120,56 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    let held: Vec<Held> = running.iter().map(Running::held).collect::<Result<_>>()?;
+    let held: Vec<MemoryUsage> = running.iter().map(ContestantProcess::memory_usage).collect::<Result<_>>()?;
     drop((running, one_core));
-    machine.look_again();
+    machine.update_load();
     let like_original = similarities(&vectors)?;
 
-    let verdicts = judge(&cells, &held);
+    let verdicts = evaluate_targets(&cells, &held);
     let last_line = format!(
         "embed {:.1}x sentence-transformers, {:.2}x onnxruntime int8 per CPU-second, short query {:.2}x its time, {:.0} MB",
-        ratio(&cells, "128", Contestant::SentenceTransformers),
-        ratio(&cells, "128", Contestant::OnnxruntimeInt8),
-        query(&cells, Contestant::Corbie) / query(&cells, Contestant::OnnxruntimeInt8),
+        ratio(&cells, "128", EmbedContestant::SentenceTransformers),
+        ratio(&cells, "128", EmbedContestant::OnnxruntimeInt8),
+        query_ms(&cells, EmbedContestant::Corbie) / query_ms(&cells, EmbedContestant::OnnxruntimeInt8),
         held[0].resident_mb,
     );
-    let report = Report {
+    let report = BenchReport {
         name: "embed",
         machine,
         about: format!(
             "medians of {rounds} interleaved rounds of {seconds} s, everybody on one thread of one core, the better of 1 \
              and 32 texts at a time"
         ),
-        tables: vec![speed(&cells), holdings(&held, &like_original), verdict::table(&verdicts)],
+        tables: vec![speed_table(&cells), memory_table(&held, &like_original), targets::table(&verdicts)],
         json: json!({ "cells": cells, "held": held, "verdicts": verdicts }),
-        last_line,
+        summary: last_line,
     };
     report::publish(&report, args.keep)?;
     Ok(ExitCode::SUCCESS)
 }
 
-impl Contestant {
+impl EmbedContestant {
     fn name(self) -> &'static str {
         match self {
-            Contestant::Corbie => "corbie",
-            Contestant::CorbiePortable => "corbie, portable",
-            Contestant::SentenceTransformers => "sentence-transformers",
-            Contestant::OnnxruntimeF32 => "onnxruntime f32",
-            Contestant::OnnxruntimeInt8 => "onnxruntime int8",
+            EmbedContestant::Corbie => "corbie",
+            EmbedContestant::CorbiePortable => "corbie, portable",
+            EmbedContestant::SentenceTransformers => "sentence-transformers",
+            EmbedContestant::OnnxruntimeF32 => "onnxruntime f32",
+            EmbedContestant::OnnxruntimeInt8 => "onnxruntime int8",
         }
     }
 
     fn command(self) -> Command {
         let word = match self {
-            Contestant::Corbie => return Command::new(PROGRAM),
-            Contestant::CorbiePortable => {
+            EmbedContestant::Corbie => return Command::new(PROGRAM),
+            EmbedContestant::CorbiePortable => {
                 let mut command = Command::new(PROGRAM);
                 command.arg("--portable");
                 return command;
             }
-            Contestant::SentenceTransformers => "sentence-transformers",
-            Contestant::OnnxruntimeF32 => "onnxruntime-f32",
-            Contestant::OnnxruntimeInt8 => "onnxruntime-int8",
+            EmbedContestant::SentenceTransformers => "sentence-transformers",
+            EmbedContestant::OnnxruntimeF32 => "onnxruntime-f32",
+            EmbedContestant::OnnxruntimeInt8 => "onnxruntime-int8",
         };
         let mut command = Command::new(PYTHON);
         command.args(["bench/peers/embed.py", word, ONNX]);
@@ -170,62 +177,64 @@ impl Contestant {
     }
 }
 
-impl Running {
-    fn start(contestant: Contestant) -> Result<Running> {
+impl ContestantProcess {
+    fn start(contestant: EmbedContestant) -> Result<ContestantProcess> {
         let log = format!(".tools/bench/logs/embed-{}.log", contestant.name().replace([',', ' '], "-"));
         let (process, orders, results) = Process::with_pipes(contestant.command(), &log)?;
-        let mut running = Running { contestant, process, orders, results: BufReader::new(results), load_ms: 0.0 };
-        let _: Value = running.result().with_context(|| format!("{} did not start; see {log}", contestant.name()))?;
+        let mut running =
+            ContestantProcess { contestant, process, orders, results: BufReader::new(results), load_ms: 0.0 };
+        let _: Value =
+            running.read_result().with_context(|| format!("{} did not start; see {log}", contestant.name()))?;
         running.load_ms = running.process.started.elapsed().as_secs_f64() * 1e3;
         Ok(running)
     }
 
-    fn order(&mut self, texts: &Value, seconds: f64, batch: u32) -> Result<Done> {
+    fn run_batch(&mut self, texts: &Value, seconds: f64, batch: u32) -> Result<EmbedBatchResult> {
         writeln!(self.orders, "{}", json!({ "texts": texts, "seconds": seconds, "batch": batch }))?;
         self.orders.flush()?;
-        self.result()
+        self.read_result()
     }
 
-    fn result<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
+    fn read_result<T: serde::de::DeserializeOwned>(&mut self) -> Result<T> {
         let mut line = String::new();
         self.results.read_line(&mut line)?;
         serde_json::from_str(&line).with_context(|| format!("{} said {line:?}", self.contestant.name()))
     }
 
-    fn held(&self) -> Result<Held> {
-        let resident_mb = self.process.resident()? as f64 / 1e6;
-        Ok(Held { contestant: self.contestant, load_ms: self.load_ms, resident_mb })
+    fn memory_usage(&self) -> Result<MemoryUsage> {
+        let resident_mb = self.process.resident_bytes()? as f64 / 1e6;
+        Ok(MemoryUsage { contestant: self.contestant, load_ms: self.load_ms, resident_mb })
     }
 }
 
-impl Cell {
-    fn is(&self, contestant: Contestant, tokens: &str) -> bool {
+impl EmbedMeasurement {
+    fn matches(&self, contestant: EmbedContestant, tokens: &str) -> bool {
         self.contestant == contestant && self.tokens == tokens
     }
 }
 
 /// The best of the batch sizes.
-fn rate(cells: &[Cell], tokens: &str, contestant: Contestant) -> f64 {
-    let rates = cells.iter().filter(|cell| cell.is(contestant, tokens));
+fn rate(cells: &[EmbedMeasurement], tokens: &str, contestant: EmbedContestant) -> f64 {
+    let rates = cells.iter().filter(|cell| cell.matches(contestant, tokens));
     rates.map(|cell| median(cell.per_cpu_second.iter().copied())).fold(f64::NAN, f64::max)
 }
 
-fn query(cells: &[Cell], contestant: Contestant) -> f64 {
-    let cell = cells.iter().find(|cell| cell.is(contestant, "15"));
+fn query_ms(cells: &[EmbedMeasurement], contestant: EmbedContestant) -> f64 {
+    let cell = cells.iter().find(|cell| cell.matches(contestant, "15"));
     cell.map_or(f64::NAN, |cell| median(cell.p50_ms.iter().copied()))
 }
 
 /// Embeddings per CPU second of corbie, relative to another contestant.
-fn ratio(cells: &[Cell], tokens: &str, than: Contestant) -> f64 {
-    rate(cells, tokens, Contestant::Corbie) / rate(cells, tokens, than)
+fn ratio(cells: &[EmbedMeasurement], tokens: &str, than: EmbedContestant) -> f64 {
+    rate(cells, tokens, EmbedContestant::Corbie) / rate(cells, tokens, than)
 }
 
-fn judge(cells: &[Cell], held: &[Held]) -> Vec<Verdict> {
-    let quicker = query(cells, Contestant::Corbie) / query(cells, Contestant::OnnxruntimeInt8);
+fn evaluate_targets(cells: &[EmbedMeasurement], held: &[MemoryUsage]) -> Vec<TargetResult> {
+    let quicker = query_ms(cells, EmbedContestant::Corbie) / query_ms(cells, EmbedContestant::OnnxruntimeInt8);
     vec![
         at_least(
             "embeds per CPU-second, 128 tokens",
-            ratio(cells, "128", Contestant::SentenceTransformers),
+            ratio(cells, "128", EmbedContestant::SentenceTransformers),
             "x sentence-transformers",
             2.0,
             2.3,
@@ -235,32 +244,32 @@ fn judge(cells: &[Cell], held: &[Held]) -> Vec<Verdict> {
     ]
 }
 
-fn speed(cells: &[Cell]) -> Table {
+fn speed_table(cells: &[EmbedMeasurement]) -> ResultTable {
     let header = ["contestant", "16 tokens", "128 tokens", "256 tokens", "short query ms", "128 tokens: corbie is"];
-    let mut table = Table::new("Embeddings per CPU-second", &header);
+    let mut table = ResultTable::new("Embeddings per CPU-second", &header);
     for contestant in CONTESTANTS {
-        let rate = |tokens| short(rate(cells, tokens, contestant));
+        let rate = |tokens| three_digits(rate(cells, tokens, contestant));
         table.rows.push(vec![
             contestant.name().into(),
             rate("16"),
             rate("128"),
             rate("256"),
-            short(query(cells, contestant)),
+            three_digits(query_ms(cells, contestant)),
             format!("{:.2}x", ratio(cells, "128", contestant)),
         ]);
     }
     table
 }
 
-fn holdings(held: &[Held], like_original: &[(Contestant, f32)]) -> Table {
+fn memory_table(held: &[MemoryUsage], like_original: &[(EmbedContestant, f32)]) -> ResultTable {
     let mut table =
-        Table::new("Loaded and used", &["contestant", "RSS MB", "start to first vector ms", "cosine to f32"]);
+        ResultTable::new("Loaded and used", &["contestant", "RSS MB", "start to first vector ms", "cosine to f32"]);
     for held in held {
         let cosine = like_original.iter().find(|(contestant, _)| *contestant == held.contestant);
         table.rows.push(vec![
             held.contestant.name().into(),
-            short(held.resident_mb),
-            short(held.load_ms),
+            three_digits(held.resident_mb),
+            three_digits(held.load_ms),
             cosine.map_or_else(String::new, |(_, cosine)| format!("{cosine:.4}")),
         ]);
     }
@@ -268,9 +277,9 @@ fn holdings(held: &[Held], like_original: &[(Contestant, f32)]) -> Table {
 }
 
 /// All contestants must compute the same vectors: the similarity of one vector of each to the original's.
-fn similarities(vectors: &[(Contestant, Vec<f32>)]) -> Result<Vec<(Contestant, f32)>> {
+fn similarities(vectors: &[(EmbedContestant, Vec<f32>)]) -> Result<Vec<(EmbedContestant, f32)>> {
     let of = |wanted| vectors.iter().find(|(contestant, _)| *contestant == wanted).map(|(_, vector)| vector);
-    let original = of(Contestant::SentenceTransformers).context("the original was measured")?;
+    let original = of(EmbedContestant::SentenceTransformers).context("the original was measured")?;
     let mut found = Vec::new();
     for contestant in CONTESTANTS {
         let vector = of(contestant).context("everybody was measured")?;

@@ -19,7 +19,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn look() -> Machine {
+    pub(crate) fn detect() -> Machine {
         let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
         let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
         let date = Command::new("date").args(["-u", "+%F %H:%M UTC"]).output();
@@ -27,16 +27,16 @@ impl Machine {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
         Machine {
             date: date.map(|date| String::from_utf8_lossy(&date.stdout).trim().to_owned()).unwrap_or_default(),
-            cores: cores(),
+            cores: core_count(),
             cpu: cpu.map(|(_, name)| name.trim().to_owned()).unwrap_or_else(|| "unknown".into()),
             kernel: kernel.split('-').next().unwrap_or_default().trim().to_owned(),
-            load_before: load(),
-            load_after: load(),
+            load_before: load_average(),
+            load_after: load_average(),
         }
     }
 
-    pub(crate) fn look_again(&mut self) {
-        self.load_after = load();
+    pub(crate) fn update_load(&mut self) {
+        self.load_after = load_average();
     }
 
     pub(crate) fn describe(&self) -> String {
@@ -47,7 +47,7 @@ impl Machine {
     }
 }
 
-pub(crate) fn cores() -> usize {
+pub(crate) fn core_count() -> usize {
     std::thread::available_parallelism().map_or(1, |cores| cores.get())
 }
 
@@ -65,7 +65,7 @@ pub(crate) fn seconds_per_megabyte_copied() -> f64 {
     copies.fold(f64::INFINITY, f64::min)
 }
 
-fn load() -> f64 {
+fn load_average() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_ascii_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(f64::NAN)
 }

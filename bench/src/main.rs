@@ -8,21 +8,21 @@ mod embed;
 mod extract;
 mod gateway;
 mod http;
-mod http_reply;
+mod http_response;
 mod knowledge;
 mod machine;
-mod many;
+mod mcp_servers;
+mod multi_instance;
 mod ocr;
 mod process;
+mod process_tree;
 mod protocol;
 mod report;
 mod request;
 mod round;
-mod servers;
 mod slo;
 mod stdio;
-mod tree;
-mod verdict;
+mod targets;
 mod window;
 mod workload;
 
@@ -32,7 +32,7 @@ use std::time::Duration;
 
 use clap::{Parser, ValueEnum};
 
-use crate::servers::Server;
+use crate::mcp_servers::McpServer;
 
 /// Command line arguments.
 #[derive(Debug, Parser)]
@@ -40,7 +40,7 @@ use crate::servers::Server;
 pub(crate) struct Args {
     /// Benchmark to run
     #[arg(value_enum)]
-    name: Name,
+    name: BenchName,
     /// Run short rounds to check the harness; the results are not meaningful
     #[arg(long)]
     quick: bool,
@@ -69,7 +69,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Name {
+enum BenchName {
     /// Calls per second, latency, CPU and memory of the protocol layer, compared with the official SDKs
     Protocol,
     /// Chunking, compared with text-splitter
@@ -106,20 +106,22 @@ fn main() -> ExitCode {
         name if args.data.is_some() && !name.takes_data() => {
             Err(anyhow::anyhow!("`--data` is for `classify`, `chunk`, `knowledge`, `many` and `ocr`"))
         }
-        name if args.large && !matches!(name, Name::Knowledge | Name::Many) => {
+        name if args.large && !matches!(name, BenchName::Knowledge | BenchName::Many) => {
             Err(anyhow::anyhow!("`--large` is for `knowledge` and `many`"))
         }
-        name if args.folder.is_some() && name != Name::Extract => Err(anyhow::anyhow!("a folder is for `extract`")),
-        Name::Chunk => chunk::run(&args),
-        Name::Classify => classify::run(&args),
-        Name::Protocol => protocol::run(&args),
-        Name::Embed => embed::run(&args),
-        Name::Extract => extract::run(&args),
-        Name::Gateway => gateway::run(&args),
-        Name::Knowledge => knowledge::run(&args),
-        Name::Many => many::run(&args),
-        Name::Ocr => ocr::run(&args),
-        Name::Slo => slo::run(&args),
+        name if args.folder.is_some() && name != BenchName::Extract => {
+            Err(anyhow::anyhow!("a folder is for `extract`"))
+        }
+        BenchName::Chunk => chunk::run(&args),
+        BenchName::Classify => classify::run(&args),
+        BenchName::Protocol => protocol::run(&args),
+        BenchName::Embed => embed::run(&args),
+        BenchName::Extract => extract::run(&args),
+        BenchName::Gateway => gateway::run(&args),
+        BenchName::Knowledge => knowledge::run(&args),
+        BenchName::Many => multi_instance::run(&args),
+        BenchName::Ocr => ocr::run(&args),
+        BenchName::Slo => slo::run(&args),
     };
     match measured {
         Ok(code) => code,
@@ -131,13 +133,13 @@ fn main() -> ExitCode {
 }
 
 /// The user's working directory: `bench/run` changes to the project's root.
-pub(crate) fn started_in() -> PathBuf {
+pub(crate) fn caller_folder() -> PathBuf {
     std::env::var_os("BENCH_STARTED_IN").map(PathBuf::from).unwrap_or_default()
 }
 
-impl Name {
+impl BenchName {
     fn takes_data(self) -> bool {
-        matches!(self, Name::Classify | Name::Chunk | Name::Knowledge | Name::Many | Name::Ocr)
+        matches!(self, BenchName::Classify | BenchName::Chunk | BenchName::Knowledge | BenchName::Many | BenchName::Ocr)
     }
 }
 
@@ -154,7 +156,7 @@ impl Args {
 
 impl Effort {
     /// A server with a JIT compiler needs a longer warm-up.
-    fn for_server(self, server: Server) -> Effort {
+    fn for_server(self, server: McpServer) -> Effort {
         if server.is_slow() { Effort { warm_up: self.warm_up * 4, ..self } } else { self }
     }
 

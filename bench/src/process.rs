@@ -18,7 +18,7 @@ pub(crate) struct Process {
 
 /// CPU time of all threads, including ended ones.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Usage {
+pub(crate) struct CpuUsage {
     pub(crate) user: Duration,
     pub(crate) system: Duration,
 }
@@ -57,7 +57,7 @@ impl Process {
         self.child.id()
     }
 
-    pub(crate) fn usage(&self) -> Result<Usage> {
+    pub(crate) fn usage(&self) -> Result<CpuUsage> {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).context("the server has ended")?;
         // The name in parentheses may contain any character; after it come state (3rd) .. utime (14th), stime (15th).
         let (_, after_name) = stat.rsplit_once(')').context("/proc/PID/stat has a name")?;
@@ -67,18 +67,18 @@ impl Process {
         };
         let per_second = rustix::param::clock_ticks_per_second();
         let duration = |ticks: u64| Duration::from_secs_f64(ticks as f64 / per_second as f64);
-        Ok(Usage { user: duration(user), system: duration(system) })
+        Ok(CpuUsage { user: duration(user), system: duration(system) })
     }
 
     /// Resident memory in bytes (VmRSS).
-    pub(crate) fn resident(&self) -> Result<u64> {
+    pub(crate) fn resident_bytes(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id())).context("the server has ended")?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a live process has VmRSS")?;
         let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse()?;
         Ok(kilobytes * 1024)
     }
 
-    pub(crate) fn has_ended(&mut self) -> Result<Option<ExitStatus>> {
+    pub(crate) fn exit_status(&mut self) -> Result<Option<ExitStatus>> {
         Ok(self.child.try_wait()?)
     }
 
@@ -94,7 +94,7 @@ impl Process {
             if asked.elapsed() > at_most {
                 bail!("the server has not ended {at_most:?} after SIGTERM");
             }
-            pause(Duration::from_micros(200));
+            sleep(Duration::from_micros(200));
         }
     }
 }
@@ -108,34 +108,34 @@ impl Drop for Process {
 
 /// Pins this thread and its child processes to one core until dropped.
 #[derive(Debug)]
-pub(crate) struct OneCore {
+pub(crate) struct PinnedCore {
     before: CpuSet,
 }
 
-impl OneCore {
-    pub(crate) fn keep() -> Result<OneCore> {
-        OneCore::keep_on(sched_getaffinity(None)?, 0)
+impl PinnedCore {
+    pub(crate) fn pin() -> Result<PinnedCore> {
+        PinnedCore::pin_to(sched_getaffinity(None)?, 0)
     }
 
     /// The nth of these cores, or the last one if there are fewer.
-    pub(crate) fn keep_on(cores: CpuSet, nth: usize) -> Result<OneCore> {
+    pub(crate) fn pin_to(cores: CpuSet, nth: usize) -> Result<PinnedCore> {
         let before = sched_getaffinity(None)?;
         let allowed = (0..CpuSet::MAX_CPU).filter(|&core| cores.is_set(core));
         let core = allowed.take(nth + 1).last().context("a thread runs on some core")?;
         let mut only = CpuSet::new();
         only.set(core);
         sched_setaffinity(None, &only)?;
-        Ok(OneCore { before })
+        Ok(PinnedCore { before })
     }
 }
 
-impl Drop for OneCore {
+impl Drop for PinnedCore {
     fn drop(&mut self) {
         let _ = sched_setaffinity(None, &self.before);
     }
 }
 
 #[expect(clippy::disallowed_methods, reason = "no runtime here whose thread a sleep could stop")]
-pub(crate) fn pause(time: Duration) {
+pub(crate) fn sleep(time: Duration) {
     std::thread::sleep(time);
 }

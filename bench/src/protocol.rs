@@ -11,25 +11,25 @@ use serde_json::json;
 
 use crate::access;
 use crate::machine::Machine;
-use crate::report::{self, Report, Table};
-use crate::round::{self, Round};
-use crate::servers::Server;
-use crate::verdict;
-use crate::workload::{Era, PROTOCOL, Transport, Workload};
+use crate::mcp_servers::McpServer;
+use crate::report::{self, BenchReport, ResultTable};
+use crate::round::{self, RoundResult};
+use crate::targets;
+use crate::workload::{Era, PROTOCOL_WORKLOADS, Transport, Workload};
 use crate::{Args, Effort};
 
 /// All rounds of one server on one workload in one era.
 #[derive(Debug)]
-pub(crate) struct Cell {
-    pub(crate) server: Server,
+pub(crate) struct ServerMeasurement {
+    pub(crate) server: McpServer,
     pub(crate) workload: &'static Workload,
     pub(crate) era: Era,
-    pub(crate) rounds: Vec<Figures>,
+    pub(crate) rounds: Vec<CallStats>,
 }
 
 /// Results of one round.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(crate) struct Figures {
+pub(crate) struct CallStats {
     pub(crate) calls_per_second: f64,
     pub(crate) p50_us: f64,
     pub(crate) p99_us: f64,
@@ -58,9 +58,10 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let effort = args.effort();
     let is_partial = !args.servers.is_empty() || !args.workloads.is_empty();
     ensure!(!(args.keep && (is_partial || args.quick)), "only a whole run can be kept; leave out the other options");
-    let servers = Server::chosen(&args.servers)?;
-    let mut machine = Machine::look();
-    let chosen: Vec<_> = PROTOCOL.iter().filter(|workload| workload.name().contains(&args.workloads)).collect();
+    let servers = McpServer::select(&args.servers)?;
+    let mut machine = Machine::detect();
+    let chosen: Vec<_> =
+        PROTOCOL_WORKLOADS.iter().filter(|workload| workload.name().contains(&args.workloads)).collect();
     ensure!(!chosen.is_empty(), "no workload's name contains `{}`", args.workloads);
 
     let mut cells = Vec::new();
@@ -68,40 +69,45 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         eprintln!("{:2}/{} {}", done + 1, chosen.len(), workload.name());
         cells.extend(measure(workload, &servers, effort)?);
     }
-    machine.look_again();
+    machine.update_load();
 
-    let verdicts = verdict::judge(&cells);
-    let ratios = verdict::ratios(&cells);
+    let verdicts = targets::evaluate_targets(&cells);
+    let ratios = targets::summary(&cells);
     let about = format!("{} (four times that for slow peers). {HOW}", effort.describe());
     report::publish(
-        &Report {
+        &BenchReport {
             name: "protocol",
             json: json!({
                 "effort": about,
-                "cells": cells.iter().map(Cell::to_json).collect::<Vec<_>>(),
+                "cells": cells.iter().map(ServerMeasurement::to_json).collect::<Vec<_>>(),
                 "verdicts": verdicts,
                 "ratios": ratios,
             }),
             about,
             machine,
-            tables: vec![calls(&cells), starts(&cells), verdict::generator(&cells), verdict::table(&verdicts)],
-            last_line: ratios,
+            tables: vec![
+                calls_table(&cells),
+                starts_table(&cells),
+                targets::load_generator_table(&cells),
+                targets::table(&verdicts),
+            ],
+            summary: ratios,
         },
         args.keep,
     )?;
     if is_partial { Ok(ExitCode::SUCCESS) } else { access::run(args) }
 }
 
-fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Result<Vec<Cell>> {
-    use Server::{Corbie, Floor, Python, Rmcp, TypeScriptV1, TypeScriptV2};
+fn measure(workload: &'static Workload, only: &[McpServer], effort: Effort) -> Result<Vec<ServerMeasurement>> {
+    use McpServer::{Corbie, Floor, Python, Rmcp, TypeScriptV1, TypeScriptV2};
     let mut cells = Vec::new();
     for server in [Corbie, Rmcp, TypeScriptV1, TypeScriptV2, Python, Floor] {
         let wanted = only.is_empty() || only.contains(&server);
-        if !wanted || (server.is_slow() && !workload.headline) {
+        if !wanted || (server.is_slow() && !workload.includes_slow_peers) {
             continue;
         }
         let eras = workload.eras.iter().filter(|&&era| server.serves(era));
-        cells.extend(eras.map(|&era| Cell { server, workload, era, rounds: Vec::new() }));
+        cells.extend(eras.map(|&era| ServerMeasurement { server, workload, era, rounds: Vec::new() }));
     }
     for number in 0..effort.rounds as usize {
         // Each round starts with a different contestant, so that none always follows the same one.
@@ -109,18 +115,18 @@ fn measure(workload: &'static Workload, only: &[Server], effort: Effort) -> Resu
         for turn in 0..count {
             let cell = &mut cells[(turn + number) % count];
             let round = round::run(cell.server, workload, cell.era, effort.for_server(cell.server))?;
-            cell.rounds.push(Figures::of(&round));
+            cell.rounds.push(CallStats::from_round(&round));
         }
     }
     Ok(cells)
 }
 
-impl Figures {
-    pub(crate) fn of(round: &Round) -> Figures {
-        let driven = &round.driven;
+impl CallStats {
+    pub(crate) fn from_round(round: &RoundResult) -> CallStats {
+        let driven = &round.load;
         let calls = driven.calls as f64;
         let per_call = |seconds: f64| seconds * 1e6 / calls;
-        Figures {
+        CallStats {
             calls_per_second: driven.calls_per_second(),
             p50_us: driven.latency(0.5).as_secs_f64() * 1e6,
             p99_us: driven.latency(0.99).as_secs_f64() * 1e6,
@@ -129,14 +135,14 @@ impl Figures {
             client_cpu_us: per_call(driven.client.as_secs_f64()),
             client_busy: driven.client.as_secs_f64() / driven.wall.as_secs_f64() / driven.client_threads as f64,
             first_reply_ms: round.first_reply.as_secs_f64() * 1e3,
-            idle_mb: round.idle as f64 / 1e6,
-            loaded_mb: round.loaded as f64 / 1e6,
+            idle_mb: round.idle_bytes as f64 / 1e6,
+            loaded_mb: round.loaded_bytes as f64 / 1e6,
         }
     }
 }
 
-impl Cell {
-    pub(crate) fn median(&self, figure: fn(&Figures) -> f64) -> f64 {
+impl ServerMeasurement {
+    pub(crate) fn median(&self, figure: fn(&CallStats) -> f64) -> f64 {
         median(self.rounds.iter().map(figure))
     }
 
@@ -168,8 +174,8 @@ pub(crate) fn median(values: impl Iterator<Item = f64>) -> f64 {
     }
 }
 
-fn calls(cells: &[Cell]) -> Table {
-    let mut table = Table::new(
+fn calls_table(cells: &[ServerMeasurement]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Calls",
         &[
             "workload",
@@ -189,17 +195,17 @@ fn calls(cells: &[Cell]) -> Table {
         // The workload name appears once, above its rows.
         let name = if before == Some(cell.workload) { String::new() } else { cell.workload.name() };
         before = Some(cell.workload);
-        let of_rmcp = verdict::ratio_to(cells, cell, Server::Rmcp, |figures| figures.calls_per_second);
+        let of_rmcp = targets::ratio_to(cells, cell, McpServer::Rmcp, |figures| figures.calls_per_second);
         table.rows.push(vec![
             name,
             cell.era.name().into(),
             cell.server.name().into(),
-            report::thousands(cell.median(|figures| figures.calls_per_second)),
+            report::group_thousands(cell.median(|figures| figures.calls_per_second)),
             of_rmcp.map(|ratio| format!("{ratio:.2}")).unwrap_or_default(),
             format!("{:.0} %", cell.spread() * 100.0),
-            report::short(cell.median(|figures| figures.p50_us)),
-            report::short(cell.median(|figures| figures.p99_us)),
-            report::short(cell.median(|figures| figures.server_cpu_us)),
+            report::three_digits(cell.median(|figures| figures.p50_us)),
+            report::three_digits(cell.median(|figures| figures.p99_us)),
+            report::three_digits(cell.median(|figures| figures.server_cpu_us)),
             format!("{:.1}", cell.median(|figures| figures.loaded_mb)),
         ]);
     }
@@ -207,21 +213,21 @@ fn calls(cells: &[Cell]) -> Table {
 }
 
 /// Every round starts a process, so these are medians over many starts.
-fn starts(cells: &[Cell]) -> Table {
-    let mut table = Table::new("Start", &["transport", "server", "first reply ms", "idle RSS MB", "starts"]);
+fn starts_table(cells: &[ServerMeasurement]) -> ResultTable {
+    let mut table = ResultTable::new("Start", &["transport", "server", "first reply ms", "idle RSS MB", "starts"]);
     for transport in [Transport::Stdio, Transport::Http] {
-        let mut servers: Vec<Server> = cells.iter().map(|cell| cell.server).collect();
+        let mut servers: Vec<McpServer> = cells.iter().map(|cell| cell.server).collect();
         servers.sort();
         servers.dedup();
         for server in servers {
-            let rounds: Vec<_> = starts_of(cells, server, transport).collect();
+            let rounds: Vec<_> = start_stats(cells, server, transport).collect();
             if rounds.is_empty() {
                 continue;
             }
             table.rows.push(vec![
                 transport.name().into(),
                 server.name().into(),
-                report::short(median(rounds.iter().map(|figures| figures.first_reply_ms))),
+                report::three_digits(median(rounds.iter().map(|figures| figures.first_reply_ms))),
                 format!("{:.1}", median(rounds.iter().map(|figures| figures.idle_mb))),
                 rounds.len().to_string(),
             ]);
@@ -230,7 +236,11 @@ fn starts(cells: &[Cell]) -> Table {
     table
 }
 
-pub(crate) fn starts_of(cells: &[Cell], server: Server, transport: Transport) -> impl Iterator<Item = &Figures> {
+pub(crate) fn start_stats(
+    cells: &[ServerMeasurement],
+    server: McpServer,
+    transport: Transport,
+) -> impl Iterator<Item = &CallStats> {
     cells
         .iter()
         .filter(move |cell| cell.server == server && cell.workload.transport == transport && !cell.workload.one_core)

@@ -8,19 +8,19 @@ use serde_json::{Value, json};
 use crate::machine::Machine;
 
 #[derive(Debug)]
-pub(crate) struct Report {
+pub(crate) struct BenchReport {
     pub(crate) name: &'static str,
     pub(crate) machine: Machine,
     /// Description of the method.
     pub(crate) about: String,
-    pub(crate) tables: Vec<Table>,
+    pub(crate) tables: Vec<ResultTable>,
     pub(crate) json: Value,
     /// The outcome in one line.
-    pub(crate) last_line: String,
+    pub(crate) summary: String,
 }
 
 #[derive(Debug)]
-pub(crate) struct Table {
+pub(crate) struct ResultTable {
     title: &'static str,
     header: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<String>>,
@@ -30,7 +30,7 @@ const RESULTS: &str = "bench/RESULTS.md";
 const PREAMBLE: &str = "# Results\n\nThe last kept tables of each bench; `bench/run NAME --keep` replaces a section.\n";
 
 /// Prints the report, writes `bench/results/NAME.json`, and optionally updates the tables in `RESULTS.md`.
-pub(crate) fn publish(report: &Report, keep: bool) -> Result<()> {
+pub(crate) fn publish(report: &BenchReport, keep: bool) -> Result<()> {
     let section = report.to_markdown();
     fs::create_dir_all("bench/results")?;
     let json = json!({ "name": report.name, "machine": report.machine, "measured": report.json });
@@ -40,13 +40,13 @@ pub(crate) fn publish(report: &Report, keep: bool) -> Result<()> {
         fs::write(RESULTS, with_section(&before, report.name, &section)).context(RESULTS)?;
     }
     println!("{section}");
-    println!("{}", report.last_line);
+    println!("{}", report.summary);
     Ok(())
 }
 
-impl Report {
+impl BenchReport {
     fn to_markdown(&self) -> String {
-        let Report { machine, about, last_line, .. } = self;
+        let BenchReport { machine, about, summary: last_line, .. } = self;
         let mut text = format!("{}; {about}.\n", machine.describe());
         for table in self.tables.iter().filter(|table| !table.rows.is_empty()) {
             text += &format!("\n### {}\n\n{}", table.title, table.to_markdown());
@@ -55,9 +55,9 @@ impl Report {
     }
 }
 
-impl Table {
-    pub(crate) fn new(title: &'static str, header: &[&'static str]) -> Table {
-        Table { title, header: header.to_vec(), rows: Vec::new() }
+impl ResultTable {
+    pub(crate) fn new(title: &'static str, header: &[&'static str]) -> ResultTable {
+        ResultTable { title, header: header.to_vec(), rows: Vec::new() }
     }
 
     fn to_markdown(&self) -> String {
@@ -90,7 +90,7 @@ impl Table {
 }
 
 /// `92345.6` as `92,346`.
-pub(crate) fn thousands(value: f64) -> String {
+pub(crate) fn group_thousands(value: f64) -> String {
     let digits = format!("{value:.0}");
     let mut text = String::new();
     for (index, digit) in digits.chars().enumerate() {
@@ -103,11 +103,11 @@ pub(crate) fn thousands(value: f64) -> String {
 }
 
 /// Three significant digits, or an integer.
-pub(crate) fn short(value: f64) -> String {
+pub(crate) fn three_digits(value: f64) -> String {
     match value {
         value if value < 10.0 => format!("{value:.2}"),
         value if value < 100.0 => format!("{value:.1}"),
-        value => thousands(value),
+        value => group_thousands(value),
     }
 }
 
@@ -149,9 +149,9 @@ mod tests {
 
     #[test]
     fn numbers_stand_to_the_right() {
-        let mut table = Table::new("T", &["server", "calls/s"]);
-        table.rows.push(vec!["corbie".into(), thousands(1_234_567.8)]);
-        table.rows.push(vec!["x".into(), short(9.876)]);
+        let mut table = ResultTable::new("T", &["server", "calls/s"]);
+        table.rows.push(vec!["corbie".into(), group_thousands(1_234_567.8)]);
+        table.rows.push(vec!["x".into(), three_digits(9.876)]);
         let expected =
             "| server |   calls/s |\n| ------ | --------: |\n| corbie | 1,234,568 |\n| x      |      9.88 |\n";
         assert_eq!(table.to_markdown(), expected);

@@ -12,7 +12,7 @@ pub(crate) const MODERN_VERSION: &str = "2026-07-28";
 ///
 /// Ids have a fixed width, so a new one overwrites the old one, and all correct replies have the same length.
 #[derive(Debug, Clone)]
-pub(crate) struct Call {
+pub(crate) struct PreparedCall {
     pub(crate) bytes: Vec<u8>,
     /// `None` in the REST style, where a call has no id.
     id_at: Option<usize>,
@@ -26,8 +26,8 @@ const ID_WIDTH: usize = 9;
 /// The id of a call outside the measured time.
 pub(crate) const SINGLE_ID: u64 = 999_999_999;
 
-impl Call {
-    pub(crate) fn new(tool: Tool, era: Era) -> Call {
+impl PreparedCall {
+    pub(crate) fn new(tool: Tool, era: Era) -> PreparedCall {
         let arguments = match tool {
             Tool::Echo { .. } | Tool::Classify { .. } => json!({ "text": tool.text() }),
             Tool::TenKb => json!({}),
@@ -40,12 +40,12 @@ impl Call {
             });
         }
         if era == Era::Rest {
-            return Call { bytes: params.to_string().into_bytes(), id_at: None, tool, era };
+            return PreparedCall { bytes: params.to_string().into_bytes(), id_at: None, tool, era };
         }
         let before_id = br#"{"jsonrpc":"2.0","id":"#;
         let bytes = [before_id, FIRST_ID.to_string().as_bytes(), br#","method":"tools/call","params":"#].concat();
         let bytes = [&bytes[..], params.to_string().as_bytes(), b"}"].concat();
-        Call { bytes, id_at: Some(before_id.len()), tool, era }
+        PreparedCall { bytes, id_at: Some(before_id.len()), tool, era }
     }
 
     pub(crate) fn tool(&self) -> Tool {
@@ -57,7 +57,7 @@ impl Call {
     }
 
     /// The same call with the bytes that the transport needs around it.
-    pub(crate) fn framed(mut self, before: &[u8], after: &[u8]) -> Call {
+    pub(crate) fn with_framing(mut self, before: &[u8], after: &[u8]) -> PreparedCall {
         self.id_at = self.id_at.map(|at| at + before.len());
         self.bytes = [before, &self.bytes, after].concat();
         self
@@ -73,7 +73,7 @@ impl Call {
 
     /// Parses the complete reply and compares it with the expected result.
     pub(crate) fn check(&self, id: u64, reply: &[u8]) -> Result<()> {
-        self.compare(id, reply).with_context(|| format!("a wrong reply to `{}`: {}", self.tool.name(), shown(reply)))
+        self.compare(id, reply).with_context(|| format!("a wrong reply to `{}`: {}", self.tool.name(), preview(reply)))
     }
 
     fn compare(&self, id: u64, reply: &[u8]) -> Result<()> {
@@ -90,7 +90,7 @@ impl Call {
         let content = result["content"].as_array().context("it has no content")?;
         ensure!(content.len() == 1 && content[0]["type"] == "text", "its content is not one text");
         let text = content[0]["text"].as_str().context("its text is none")?;
-        ensure!(self.tool.accepts(text), "its text is not the right one");
+        ensure!(self.tool.is_correct(text), "its text is not the right one");
         Ok(())
     }
 }
@@ -111,9 +111,9 @@ pub(crate) fn initialized() -> Vec<u8> {
 /// The id of a reply, found without parsing: it is near one end or the other.
 pub(crate) fn id_of(reply: &[u8]) -> Result<u64> {
     const NAME: &[u8] = br#""id":"#;
-    const NEAR: usize = 64;
-    let near_start = &reply[..reply.len().min(NEAR)];
-    let near_end = &reply[reply.len().saturating_sub(NEAR)..];
+    const SEARCH_WINDOW: usize = 64;
+    let near_start = &reply[..reply.len().min(SEARCH_WINDOW)];
+    let near_end = &reply[reply.len().saturating_sub(SEARCH_WINDOW)..];
     let found = [near_start, near_end].into_iter().find_map(|part| {
         let at = part.windows(NAME.len()).position(|window| window == NAME)?;
         let digits = part[at + NAME.len()..].iter().take_while(|byte| byte.is_ascii_digit());
@@ -121,15 +121,15 @@ pub(crate) fn id_of(reply: &[u8]) -> Result<u64> {
     });
     match found {
         Some(id) => Ok(id),
-        None => bail!("no id in {}", shown(reply)),
+        None => bail!("no id in {}", preview(reply)),
     }
 }
 
 /// The beginning of some bytes, for messages.
-pub(crate) fn shown(bytes: &[u8]) -> String {
-    const MOST: usize = 300;
-    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MOST)]).into_owned();
-    if bytes.len() > MOST { format!("{text}… ({} bytes)", bytes.len()) } else { text }
+pub(crate) fn preview(bytes: &[u8]) -> String {
+    const MAX_PREVIEW: usize = 300;
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(MAX_PREVIEW)]).into_owned();
+    if bytes.len() > MAX_PREVIEW { format!("{text}… ({} bytes)", bytes.len()) } else { text }
 }
 
 #[cfg(test)]
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_call_is_sent_again_under_a_new_id() {
-        let mut call = Call::new(HELLO, Era::Modern).framed(b"before ", b"\n");
+        let mut call = PreparedCall::new(HELLO, Era::Modern).with_framing(b"before ", b"\n");
         call.set_id(987_654_321);
         let body = call.bytes.strip_prefix(b"before ").and_then(|rest| rest.strip_suffix(b"\n")).expect("framed");
         let body: Value = serde_json::from_slice(body).expect("JSON");
@@ -160,19 +160,19 @@ mod tests {
 
     #[test]
     fn wrong_replies_are_told_apart_from_right_ones() {
-        let call = Call::new(HELLO, Era::Legacy);
+        let call = PreparedCall::new(HELLO, Era::Legacy);
         let right = r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"The q"}]}}"#;
         assert!(call.check(7, right.as_bytes()).is_ok());
         assert!(call.check(8, right.as_bytes()).is_err());
         assert!(call.check(7, right.replace("The q", "The p").as_bytes()).is_err());
         assert!(call.check(7, right.replace(r#"}]}}"#, r#"}],"isError":true}}"#).as_bytes()).is_err());
         assert!(call.check(7, br#"{"jsonrpc":"2.0","id":7,"error":{"code":-32603}}"#).is_err());
-        assert!(Call::new(HELLO, Era::Modern).check(7, right.as_bytes()).is_err());
+        assert!(PreparedCall::new(HELLO, Era::Modern).check(7, right.as_bytes()).is_err());
     }
 
     #[test]
     fn in_the_rest_style_the_reply_is_the_bare_result() {
-        let call = Call::new(Tool::Classify { text: "hello" }, Era::Rest);
+        let call = PreparedCall::new(Tool::Classify { text: "hello" }, Era::Rest);
         assert_eq!(call.bytes, br#"{"arguments":{"text":"hello"},"name":"classify_text"}"#);
         let right = r#"{"content":[{"type":"text","text":"{\"class\":4,\"confidence\":0.9}"}],"isError":false}"#;
         assert!(call.check(7, right.as_bytes()).is_ok());

@@ -8,76 +8,76 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 
 use crate::Effort;
-use crate::http::{self, Client, Known};
+use crate::http::{self, LoadClient, SizedCall};
 use crate::machine;
-use crate::process::{OneCore, Process, pause};
-use crate::request::Call;
-use crate::servers::Server;
+use crate::mcp_servers::McpServer;
+use crate::process::{PinnedCore, Process, sleep};
+use crate::request::PreparedCall;
 use crate::stdio::Pipes;
-use crate::window::{self, Driven, Driver};
+use crate::window::{self, Driver, LoadResult};
 use crate::workload::{Era, Tool, Transport, Workload};
 
 #[derive(Debug)]
-pub(crate) struct Round {
+pub(crate) struct RoundResult {
     /// From the start of the process to the reply to a small call, including a legacy handshake.
     pub(crate) first_reply: Duration,
     /// Resident bytes after that reply.
-    pub(crate) idle: u64,
+    pub(crate) idle_bytes: u64,
     /// Resident bytes after the load.
-    pub(crate) loaded: u64,
-    pub(crate) driven: Driven,
+    pub(crate) loaded_bytes: u64,
+    pub(crate) load: LoadResult,
 }
 
 /// Load on an HTTP server.
 #[derive(Debug)]
 pub(crate) struct HttpLoad<'a> {
     /// Sent once before the load.
-    pub(crate) first: &'a Call,
+    pub(crate) first: &'a PreparedCall,
     /// Sent in turn, in the same era as the first.
-    pub(crate) calls: &'a [Call],
+    pub(crate) calls: &'a [PreparedCall],
     /// One call at a time on each.
     pub(crate) connections: usize,
 }
 
 /// The first call of every process, the same for all workloads.
-const FIRST: Tool = Tool::Echo { bytes: 100 };
+const FIRST_CALL: Tool = Tool::Echo { bytes: 100 };
 /// Lets a server finish its one-time work after the first reply.
-const SETTLE: Duration = Duration::from_millis(20);
+const SETTLE_DELAY: Duration = Duration::from_millis(20);
 
-pub(crate) fn run(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
+pub(crate) fn run(server: McpServer, workload: &Workload, era: Era, effort: Effort) -> Result<RoundResult> {
     let round = match workload.transport {
         Transport::Stdio => over_stdio(server, workload, era, effort),
         Transport::Http => over_http(server, workload, era, effort),
     };
     let log = server.log(workload.transport);
     let round = round.with_context(|| format!("{}, {}, {} (see {log})", server.name(), workload.name(), era.name()))?;
-    ensure!(round.driven.calls > 0, "{} answered nothing within the measured time: {}", server.name(), workload.name());
+    ensure!(round.load.calls > 0, "{} answered nothing within the measured time: {}", server.name(), workload.name());
     Ok(round)
 }
 
-fn over_stdio(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
-    let _one_core = if workload.one_core { Some(OneCore::keep()?) } else { None };
+fn over_stdio(server: McpServer, workload: &Workload, era: Era, effort: Effort) -> Result<RoundResult> {
+    let _one_core = if workload.one_core { Some(PinnedCore::pin()?) } else { None };
     let (process, stdin, stdout) = Process::with_pipes(server.command(None), &server.log(Transport::Stdio))?;
     let mut pipes = Pipes::new(stdin, stdout)?;
     if era == Era::Legacy {
         pipes.initialize()?;
     }
-    pipes.call_once(&Call::new(FIRST, era))?;
+    pipes.call_once(&PreparedCall::new(FIRST_CALL, era))?;
     let first_reply = process.started.elapsed();
-    pause(SETTLE);
-    let idle = process.resident()?;
+    sleep(SETTLE_DELAY);
+    let idle = process.resident_bytes()?;
 
-    let call = Call::new(workload.tool, era);
+    let call = PreparedCall::new(workload.tool, era);
     let reply_length = pipes.call_once(&call)?;
-    let driver: Driver<'_> = Box::new(|meter| pipes.drive(&call, workload.at_once, reply_length, meter));
+    let driver: Driver<'_> = Box::new(|meter| pipes.drive(&call, workload.concurrency, reply_length, meter));
     let driven = window::measure(&process, effort, vec![driver])?;
-    Ok(Round { first_reply, idle, loaded: process.resident()?, driven })
+    Ok(RoundResult { first_reply, idle_bytes: idle, loaded_bytes: process.resident_bytes()?, load: driven })
 }
 
-fn over_http(server: Server, workload: &Workload, era: Era, effort: Effort) -> Result<Round> {
-    let (first, call) = (Call::new(FIRST, era), Call::new(workload.tool, era));
+fn over_http(server: McpServer, workload: &Workload, era: Era, effort: Effort) -> Result<RoundResult> {
+    let (first, call) = (PreparedCall::new(FIRST_CALL, era), PreparedCall::new(workload.tool, era));
     let log = server.log(Transport::Http);
-    let load = HttpLoad { first: &first, calls: &[call], connections: workload.at_once };
+    let load = HttpLoad { first: &first, calls: &[call], connections: workload.concurrency };
     under_load(|port| server.command(Some(port)), &log, &load, effort)
 }
 
@@ -87,35 +87,35 @@ pub(crate) fn under_load(
     log: &str,
     load: &HttpLoad<'_>,
     effort: Effort,
-) -> Result<Round> {
+) -> Result<RoundResult> {
     let port = http::free_port()?;
     let mut process = Process::without_pipes(server(port), log)?;
-    let mut first = Client::first(&mut process, port, load.first.era())?;
+    let mut first = LoadClient::connect_first(&mut process, port, load.first.era())?;
     first.call_once(load.first)?;
     let first_reply = process.started.elapsed();
-    pause(SETTLE);
-    let idle = process.resident()?;
+    sleep(SETTLE_DELAY);
+    let idle = process.resident_bytes()?;
 
     let mut clients = connect(first, load.connections)?;
     let mut known = Vec::with_capacity(load.calls.len());
     for call in load.calls {
-        known.push(Known { call, reply_length: clients[0].call_once(call)? });
+        known.push(SizedCall { call, reply_length: clients[0].call_once(call)? });
     }
     // Half of the cores for the load, the other half for the server.
-    let threads = (machine::cores() / 2).clamp(1, load.connections);
+    let threads = (machine::core_count() / 2).clamp(1, load.connections);
     let share = clients.len().div_ceil(threads);
     let drivers = clients.chunks_mut(share).map(|clients| -> Driver<'_> {
         let known = &known;
         Box::new(move |meter| http::drive(clients, known, meter))
     });
     let driven = window::measure(&process, effort, drivers.collect())?;
-    Ok(Round { first_reply, idle, loaded: process.resident()?, driven })
+    Ok(RoundResult { first_reply, idle_bytes: idle, loaded_bytes: process.resident_bytes()?, load: driven })
 }
 
-fn connect(first: Client, count: usize) -> Result<Vec<Client>> {
+fn connect(first: LoadClient, count: usize) -> Result<Vec<LoadClient>> {
     let mut clients = vec![first];
     while clients.len() < count {
-        clients.push(clients[0].another()?);
+        clients.push(clients[0].new_client()?);
     }
     Ok(clients)
 }

@@ -13,23 +13,23 @@ use anyhow::{Result, bail, ensure};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, ioctl_fionbio, read, writev};
 
-use crate::request::{self, Call, FIRST_ID, SINGLE_ID, id_of, shown};
+use crate::request::{self, FIRST_ID, PreparedCall, SINGLE_ID, id_of, preview};
 use crate::window::Meter;
 
 /// A server that is silent for this long is stuck.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Our ends of a server's standard streams.
 #[derive(Debug)]
 pub(crate) struct Pipes {
     to: OwnedFd,
     from: OwnedFd,
-    lines: Lines,
+    lines: LineBuffer,
 }
 
 /// Read buffer, including a partial last line.
 #[derive(Debug)]
-struct Lines {
+struct LineBuffer {
     bytes: Vec<u8>,
     /// Bytes `start..end` are not consumed yet; `start..searched` contain no newline.
     start: usize,
@@ -38,8 +38,8 @@ struct Lines {
 }
 
 /// One of the calls in flight.
-struct Slot {
-    call: Call,
+struct InFlightCall {
+    call: PreparedCall,
     id: u64,
     sent: Instant,
 }
@@ -49,19 +49,19 @@ impl Pipes {
         let (to, from) = (OwnedFd::from(to), OwnedFd::from(from));
         ioctl_fionbio(&to, true)?;
         ioctl_fionbio(&from, true)?;
-        Ok(Pipes { to, from, lines: Lines::new() })
+        Ok(Pipes { to, from, lines: LineBuffer::new() })
     }
 
     /// The legacy handshake.
     pub(crate) fn initialize(&mut self) -> Result<()> {
         let reply = self.exchange(&[&request::initialize()[..], b"\n"].concat())?;
-        ensure!(id_of(&reply)? == 1, "not a reply to `initialize`: {}", shown(&reply));
+        ensure!(id_of(&reply)? == 1, "not a reply to `initialize`: {}", preview(&reply));
         self.send(&[&request::initialized()[..], b"\n"].concat())
     }
 
     /// Makes one call, verifies the reply and returns its length.
-    pub(crate) fn call_once(&mut self, call: &Call) -> Result<usize> {
-        let mut call = call.clone().framed(b"", b"\n");
+    pub(crate) fn call_once(&mut self, call: &PreparedCall) -> Result<usize> {
+        let mut call = call.clone().with_framing(b"", b"\n");
         call.set_id(SINGLE_ID);
         let reply = self.exchange(&call.bytes)?;
         call.check(SINGLE_ID, &reply)?;
@@ -69,13 +69,20 @@ impl Pipes {
     }
 
     /// Keeps `at_once` calls in flight until the meter ends the window, then waits for the last replies.
-    pub(crate) fn drive(&mut self, call: &Call, at_once: usize, reply_length: usize, meter: &mut Meter) -> Result<()> {
-        let call = call.clone().framed(b"", b"\n");
+    pub(crate) fn drive(
+        &mut self,
+        call: &PreparedCall,
+        at_once: usize,
+        reply_length: usize,
+        meter: &mut Meter,
+    ) -> Result<()> {
+        let call = call.clone().with_framing(b"", b"\n");
         let started = Instant::now();
-        let mut slots: Vec<Slot> = (0..at_once).map(|_| Slot { call: call.clone(), id: 0, sent: started }).collect();
+        let mut slots: Vec<InFlightCall> =
+            (0..at_once).map(|_| InFlightCall { call: call.clone(), id: 0, sent: started }).collect();
         let mut to_send: VecDeque<usize> = VecDeque::with_capacity(at_once);
         for (index, slot) in slots.iter_mut().enumerate() {
-            slot.next(index, at_once, started);
+            slot.assign_id(index, at_once, started);
             to_send.push_back(index);
         }
         let (mut sent_of_first, mut in_flight, mut going_on) = (0, at_once, true);
@@ -87,14 +94,14 @@ impl Pipes {
             }
             let now = Instant::now();
             while let Some(reply) = self.lines.next() {
-                ensure!(reply.len() == reply_length, "a reply of another length: {}", shown(reply));
+                ensure!(reply.len() == reply_length, "a reply of another length: {}", preview(reply));
                 let id = id_of(reply)?;
                 let index = (id % at_once as u64) as usize;
                 let slot = &mut slots[index];
-                ensure!(slot.id == id, "a reply nobody waits for: {}", shown(reply));
-                going_on = meter.note(slot.sent, now) && going_on;
+                ensure!(slot.id == id, "a reply nobody waits for: {}", preview(reply));
+                going_on = meter.record(slot.sent, now) && going_on;
                 if going_on {
-                    slot.next(index, at_once, now);
+                    slot.assign_id(index, at_once, now);
                     to_send.push_back(index);
                 } else {
                     slot.call.check(id, reply)?;
@@ -107,10 +114,15 @@ impl Pipes {
     }
 
     /// Writes as much as the pipe accepts.
-    fn write_some(&self, slots: &[Slot], to_send: &mut VecDeque<usize>, sent_of_first: &mut usize) -> Result<()> {
-        const AT_A_TIME: usize = 64;
+    fn write_some(
+        &self,
+        slots: &[InFlightCall],
+        to_send: &mut VecDeque<usize>,
+        sent_of_first: &mut usize,
+    ) -> Result<()> {
+        const MAX_IOVECS: usize = 64;
         while !to_send.is_empty() {
-            let mut parts = [IoSlice::new(&[]); AT_A_TIME];
+            let mut parts = [IoSlice::new(&[]); MAX_IOVECS];
             let mut count = 0;
             for (part, &index) in parts.iter_mut().zip(to_send.iter()) {
                 let skip = if count == 0 { *sent_of_first } else { 0 };
@@ -143,9 +155,9 @@ impl Pipes {
             PollFd::from_borrowed_fd(self.to.as_fd(), PollFlags::OUT),
         ];
         let watched = if to_write { &mut both[..] } else { &mut both[..1] };
-        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let patience = Timespec { tv_sec: RESPONSE_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
         match poll(watched, Some(&patience)) {
-            Ok(0) => bail!("the server has said nothing for {PATIENCE:?}"),
+            Ok(0) => bail!("the server has said nothing for {RESPONSE_TIMEOUT:?}"),
             Ok(_) | Err(Errno::INTR) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -183,9 +195,9 @@ impl Pipes {
     }
 }
 
-impl Slot {
+impl InFlightCall {
     /// Assigns a new id from which the slot can be derived.
-    fn next(&mut self, index: usize, at_once: usize, now: Instant) {
+    fn assign_id(&mut self, index: usize, at_once: usize, now: Instant) {
         let at_once = at_once as u64;
         self.id = match self.id {
             0 => FIRST_ID.next_multiple_of(at_once) + index as u64,
@@ -196,19 +208,19 @@ impl Slot {
     }
 }
 
-impl Lines {
-    const AT_LEAST: usize = 256 * 1024;
+impl LineBuffer {
+    const MIN_FREE: usize = 256 * 1024;
 
-    fn new() -> Lines {
-        Lines { bytes: vec![0; 2 * Lines::AT_LEAST], start: 0, searched: 0, end: 0 }
+    fn new() -> LineBuffer {
+        LineBuffer { bytes: vec![0; 2 * LineBuffer::MIN_FREE], start: 0, searched: 0, end: 0 }
     }
 
     /// Reads once; false if no data was available.
     fn fill(&mut self, from: &OwnedFd) -> Result<bool> {
-        if self.bytes.len() - self.end < Lines::AT_LEAST {
+        if self.bytes.len() - self.end < LineBuffer::MIN_FREE {
             self.bytes.copy_within(self.start..self.end, 0);
             (self.searched, self.end, self.start) = (self.searched - self.start, self.end - self.start, 0);
-            if self.bytes.len() - self.end < Lines::AT_LEAST {
+            if self.bytes.len() - self.end < LineBuffer::MIN_FREE {
                 self.bytes.resize(self.bytes.len() * 2, 0);
             }
         }

@@ -8,19 +8,19 @@ use anyhow::{Result, anyhow};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::Effort;
-use crate::process::{Process, Usage, pause};
+use crate::process::{CpuUsage, Process, sleep};
 
 /// Maximum number of counted calls per round, which bounds the memory for latencies.
 const MAX_CALLS: usize = 2_000_000;
 
 /// Results of a round.
 #[derive(Debug)]
-pub(crate) struct Driven {
+pub(crate) struct LoadResult {
     pub(crate) calls: u64,
     pub(crate) wall: Duration,
     /// Nanoseconds, sorted.
     pub(crate) latencies: Vec<u32>,
-    pub(crate) server: Usage,
+    pub(crate) server: CpuUsage,
     /// CPU time of the load generator's threads.
     pub(crate) client: Duration,
     pub(crate) client_threads: usize,
@@ -44,7 +44,7 @@ pub(crate) struct Meter {
 pub(crate) type Driver<'a> = Box<dyn FnOnce(&mut Meter) -> Result<()> + Send + 'a>;
 
 /// Runs the drivers in parallel and samples the server's CPU time at both ends of the window.
-pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>>) -> Result<Driven> {
+pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>>) -> Result<LoadResult> {
     let from = Instant::now() + effort.warm_up;
     let until = from + effort.measure;
     let client_threads = drivers.len();
@@ -66,17 +66,17 @@ pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>
             })
             .collect();
         drop(open);
-        pause(from.saturating_duration_since(Instant::now()));
+        sleep(from.saturating_duration_since(Instant::now()));
         let before = process.usage()?;
         // Ends early when every driver has reached its maximum or has failed.
         let waited: Result<(), RecvTimeoutError> = closed.recv_timeout(until.saturating_duration_since(Instant::now()));
         debug_assert!(waited.is_err(), "nobody sends");
         let after = process.usage()?;
-        let mut driven = Driven {
+        let mut driven = LoadResult {
             calls: 0,
             wall: Duration::ZERO,
             latencies: Vec::new(),
-            server: Usage { user: after.user - before.user, system: after.system - before.system },
+            server: CpuUsage { user: after.user - before.user, system: after.system - before.system },
             client: Duration::ZERO,
             client_threads,
         };
@@ -90,7 +90,7 @@ pub(crate) fn measure(process: &Process, effort: Effort, drivers: Vec<Driver<'_>
 
 impl Meter {
     /// Records an answered call; false once the window has ended and no further call should be made.
-    pub(crate) fn note(&mut self, sent: Instant, answered: Instant) -> bool {
+    pub(crate) fn record(&mut self, sent: Instant, answered: Instant) -> bool {
         if answered < self.from {
             return true;
         }
@@ -111,7 +111,7 @@ impl Meter {
     }
 }
 
-impl Driven {
+impl LoadResult {
     fn add(&mut self, meter: Meter) {
         // A server without a reply in the window has no beginning; its zero calls show it.
         if let (Some((began, busy_before)), Some((ended, busy_after))) = (meter.began, meter.ended) {

@@ -35,30 +35,30 @@ pub(crate) struct Workload {
     pub(crate) transport: Transport,
     pub(crate) tool: Tool,
     /// Calls in flight on stdio; connections with one call each on HTTP.
-    pub(crate) at_once: usize,
+    pub(crate) concurrency: usize,
     /// Server and load generator share one core, which leaves the cost of the code: with two cores, the time to wake a
     /// sleeping one dominates a serial call, and depends on the load of the machine.
     pub(crate) one_core: bool,
     /// The eras it is measured in, interleaved.
     pub(crate) eras: &'static [Era],
     /// Also measured on the slow peers.
-    pub(crate) headline: bool,
+    pub(crate) includes_slow_peers: bool,
 }
 
-const SMALL: Tool = Tool::Echo { bytes: 100 };
+const SMALL_ECHO: Tool = Tool::Echo { bytes: 100 };
 
 /// Large payloads have lower concurrency: the bytes keep a server busy, and 64 MB in flight would measure the queues.
-pub(crate) const PROTOCOL: &[Workload] = &[
-    stdio(1, SMALL).in_both_eras().with_slow_peers(),
-    stdio(1, SMALL).on_one_core(),
-    stdio(64, SMALL).in_both_eras().with_slow_peers(),
+pub(crate) const PROTOCOL_WORKLOADS: &[Workload] = &[
+    stdio(1, SMALL_ECHO).in_both_eras().with_slow_peers(),
+    stdio(1, SMALL_ECHO).on_one_core(),
+    stdio(64, SMALL_ECHO).in_both_eras().with_slow_peers(),
     stdio(64, Tool::TenKb),
     stdio(64, echo(10_000)),
     stdio(8, echo(100_000)),
     stdio(4, echo(1_000_000)),
-    http(1, SMALL).in_both_eras().with_slow_peers(),
-    http(32, SMALL).in_both_eras().with_slow_peers(),
-    http(256, SMALL),
+    http(1, SMALL_ECHO).in_both_eras().with_slow_peers(),
+    http(32, SMALL_ECHO).in_both_eras().with_slow_peers(),
+    http(256, SMALL_ECHO),
     http(32, Tool::TenKb),
     http(32, echo(10_000)),
     http(8, echo(100_000)),
@@ -70,7 +70,14 @@ const fn echo(bytes: usize) -> Tool {
 }
 
 pub(crate) const fn stdio(at_once: usize, tool: Tool) -> Workload {
-    Workload { transport: Transport::Stdio, tool, at_once, one_core: false, eras: &[Era::Legacy], headline: false }
+    Workload {
+        transport: Transport::Stdio,
+        tool,
+        concurrency: at_once,
+        one_core: false,
+        eras: &[Era::Legacy],
+        includes_slow_peers: false,
+    }
 }
 
 pub(crate) const fn http(at_once: usize, tool: Tool) -> Workload {
@@ -118,7 +125,7 @@ impl Tool {
     }
 
     /// Whether this is a correct answer.
-    pub(crate) fn accepts(self, answer: &str) -> bool {
+    pub(crate) fn is_correct(self, answer: &str) -> bool {
         match self {
             Tool::Echo { .. } | Tool::TenKb => answer == self.text(),
             Tool::Classify { .. } => serde_json::from_str::<Value>(answer)
@@ -128,7 +135,7 @@ impl Tool {
 
     /// How many bytes a correct reply may differ from the first: a probability can end in a different digit if other
     /// texts are in the same batch.
-    pub(crate) fn slack(self) -> usize {
+    pub(crate) fn length_tolerance(self) -> usize {
         match self {
             Tool::Echo { .. } | Tool::TenKb => 0,
             Tool::Classify { .. } => 64,
@@ -142,7 +149,7 @@ impl Workload {
     }
 
     const fn with_slow_peers(self) -> Workload {
-        Workload { headline: true, ..self }
+        Workload { includes_slow_peers: true, ..self }
     }
 
     const fn on_one_core(self) -> Workload {
@@ -151,7 +158,7 @@ impl Workload {
 
     /// `stdio, 64 in flight, echo 100 B`
     pub(crate) fn name(&self) -> String {
-        let at_once = match (self.transport, self.at_once) {
+        let at_once = match (self.transport, self.concurrency) {
             (Transport::Stdio, 1) if self.one_core => "serial on one core".to_owned(),
             (Transport::Stdio, 1) => "serial".to_owned(),
             (Transport::Stdio, count) => format!("{count} in flight"),

@@ -1,68 +1,69 @@
-// Whether the server can be reached and lets this page in. One place knows, everything else asks or is told.
+// Connection state: reachability of the server, authentication, reconnecting and polling.
 
-import { call, observe, token, Failure } from "./mcp.js";
+import { call, observe, token, RequestError } from "./mcp.js";
 import { fill, h } from "./dom.js";
 import { dialog } from "./components/dialog.js";
-import { sentence, ticked } from "./components/said.js";
+import { sentence, inlineCode } from "./components/inline-code.js";
 
-/** How often it is asked whether the server is there, where nothing else asks it anything, in milliseconds. */
-const BEAT = 4_000;
-/** How often a lost server is looked for, in milliseconds: at first, and at most. */
-const FIRST = 800;
-const MOST = 5_000;
+/** In milliseconds. */
+const HEARTBEAT_INTERVAL = 4_000;
+/** Backoff between attempts to reconnect, in milliseconds. */
+const MIN_RECONNECT_DELAY = 800;
+const MAX_RECONNECT_DELAY = 5_000;
+/** Timeout of a liveness check, in milliseconds. */
+const LIVENESS_TIMEOUT = 3_000;
 
 const state = { online: true, server: undefined };
-const bar = () => document.getElementById("connection");
-const back = new Set();
-const renewed = new Set();
+const reconnectListeners = new Set();
+const tokenListeners = new Set();
 
-/** What `inspect_server` last said. */
+/** The last result of `inspect_server`. */
 export const server = () => state.server;
 export const isOnline = () => state.online;
-/** Calls `listener` when a lost server is there again. */
-export const onReturn = (listener) => (back.add(listener), () => back.delete(listener));
+/** Calls `listener` after a reconnect. */
+export const onReconnect = (listener) => (reconnectListeners.add(listener), () => reconnectListeners.delete(listener));
 
-/** Calls `listener` when the reader has given another token and the server took it: what was asked with the old one is over. */
-export const onToken = (listener) => (renewed.add(listener), () => renewed.delete(listener));
+/** Calls `listener` once the server has accepted another token: results of the former one are obsolete. */
+export const onTokenChange = (listener) => (tokenListeners.add(listener), () => tokenListeners.delete(listener));
 
-/** Asks who we are to the server; asks the reader for a token where one is needed. Does not end before it is let in. */
-export function enter() {
-  // Several parts may be refused at the same moment; the reader is asked once.
-  entering ??= letIn().finally(() => (entering = undefined));
-  return entering;
+/** Connects and loads the server info; asks the user for a token if required. Resolves once the server accepts the client. */
+export function connect() {
+  // Several requests can be rejected at the same time; the user is asked once.
+  connecting ??= authenticate().finally(() => (connecting = undefined));
+  return connecting;
 }
 
-let entering;
-/** Whether a token was given that the server has not seen yet. */
-let isOther = false;
-async function letIn() {
+let connecting;
+/** Whether the user has entered a token that the server has not accepted yet. */
+let isTokenPending = false;
+async function authenticate() {
   for (;;) {
     try {
       state.server = await call("inspect_server", {}, { quiet: true });
-      beat ??= poll(alive, BEAT);
-      if (isOther) for (const listener of [...renewed]) listener();
-      isOther = false;
+      heartbeat ??= poll(checkLiveness, HEARTBEAT_INTERVAL);
+      if (isTokenPending) for (const listener of [...tokenListeners]) listener();
+      isTokenPending = false;
       return state.server;
     } catch (error) {
       if (error.kind === "token") {
-        const why = token.get() ? error.message : undefined;
+        const rejection = token.get() ? error.message : undefined;
         token.set(null);
-        await askForToken({ why });
-      } else if (error.kind === "offline") await returned();
-      else if (error.kind === "rate") await pause(2_000);
+        await promptForToken({ rejection });
+      } else if (error.kind === "offline") await waitForServer();
+      else if (error.kind === "rate") await sleep(2_000);
       else throw error;
     }
   }
 }
 
-/** Asks for a token and says whether one was given; `why` is said when one was refused. */
-export async function askForToken({ why, dismissible = false } = {}) {
-  const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": why ? "token-refused token-why" : "token-why", spellcheck: "false" });
-  const given = await dialog({
+/** Asks the user for a token; returns whether one was entered. `rejection` is the reason why the last one was rejected. */
+export async function promptForToken({ rejection, dismissible = false } = {}) {
+  const input = h("input", { type: "password", name: "token", autocomplete: "off", required: true, "aria-describedby": rejection ? "token-refused token-why" : "token-why", spellcheck: "false" });
+  const entered = await dialog({
     title: dismissible ? "Use another token" : "This server needs a token",
     body: [
-      why ? h("p.problem", { id: "token-refused", role: "alert" }, ticked(sentence(why))) : null,
-      // Said also after a wrong one: that is when it is needed most.
+      rejection ? h("p.problem", { id: "token-refused", role: "alert" }, inlineCode(sentence(rejection))) : null,
+      // Also shown after a rejected token.
       h("p.quiet", { id: "token-why" }, "It keeps this page from being used by others. The person who runs the server has it, or makes one:"),
       h("pre", "corbie tokens create console"),
       h("label", "Token", input),
@@ -72,92 +73,91 @@ export async function askForToken({ why, dismissible = false } = {}) {
     dismissible,
     value: () => input.value.trim(),
   });
-  if (given) {
-    token.set(given);
-    isOther = true;
+  if (entered) {
+    token.set(entered);
+    isTokenPending = true;
   }
-  return Boolean(given);
+  return Boolean(entered);
 }
 
-let beat;
-async function alive() {
+let heartbeat;
+async function checkLiveness() {
   try {
-    await fetch("/live", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(3_000) });
+    await fetch("/live", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(LIVENESS_TIMEOUT) });
   } catch {
-    throw new Failure("offline", "The server cannot be reached.");
+    throw new RequestError("offline", "The server cannot be reached.");
   }
 }
 
-/** Waits until the server answers, and says so meanwhile. */
+/** Waits until the server responds, with a notice meanwhile. */
 let waiting;
-function returned() {
+function waitForServer() {
   waiting ??= (async () => {
     state.online = false;
     document.documentElement.dataset.offline = "";
-    show("The server cannot be reached. Trying again…");
-    for (let wait = FIRST; ; wait = Math.min(wait * 1.5, MOST)) {
-      await pause(wait);
+    showNotice("The server cannot be reached. Trying again…");
+    for (let delay = MIN_RECONNECT_DELAY; ; delay = Math.min(delay * 1.5, MAX_RECONNECT_DELAY)) {
+      await sleep(delay);
       try {
-        const answer = await fetch("/live", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(3_000) });
-        if (answer.ok) break;
-      } catch { /* Not there yet. */ }
+        const response = await fetch("/live", { cache: "no-store", credentials: "omit", signal: AbortSignal.timeout(LIVENESS_TIMEOUT) });
+        if (response.ok) break;
+      } catch { /* Still unreachable. */ }
     }
     state.online = true;
     delete document.documentElement.dataset.offline;
     waiting = undefined;
-    show("The server is there again.", "good");
-    setTimeout(() => state.online && show(), 2_500);
-    for (const listener of [...back]) listener();
+    showNotice("The server is there again.", "good");
+    setTimeout(() => state.online && showNotice(), 2_500);
+    for (const listener of [...reconnectListeners]) listener();
   })();
   return waiting;
 }
 
-function show(text, kind = "") {
-  const notice = bar();
+function showNotice(text, kind = "") {
+  const notice = document.getElementById("connection");
   notice.className = `notice ${kind}`;
   fill(notice, text ?? "");
   notice.hidden = !text;
 }
 
-const pause = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
+const sleep = (milliseconds) => new Promise((done) => setTimeout(done, milliseconds));
 
 observe(({ status, quiet }) => {
-  // No status: there was no answer at all. Whoever asked says what that means to them; the bar says it to all.
+  // No status: there was no response. The notice reports a lost connection; the caller handles its own error.
   if (status === 0 && !quiet) probe();
-  // A token that was taken back: whichever part noticed it, the reader is asked for another one. Why that fails, `enter`
-  // tells the part that waits for it.
-  if (status === 401) enter().catch(() => {});
+  // A revoked token: the user is asked for another one. The component that waits for `connect` reports its errors.
+  if (status === 401) connect().catch(() => {});
 });
 
 async function probe() {
-  await alive().catch(returned);
+  await checkLiveness().catch(waitForServer);
 }
 
 /**
- * Runs `work` now and again every `every` milliseconds while the page is shown and the server is there.
- * Gives a function that ends it. A failure is told to `failed`; a lost server only to the bar.
+ * Runs `task` now and every `interval` milliseconds while the tab is visible and the server is reachable.
+ * Returns a function that stops it. Errors are passed to `onError`; a lost connection only shows the notice.
  */
-export function poll(work, every, failed = () => {}) {
-  let ended = false;
+export function poll(task, interval, onError = () => {}) {
+  let stopped = false;
   let timer;
   const round = async () => {
     clearTimeout(timer);
-    if (ended) return;
+    if (stopped) return;
     try {
-      if (!document.hidden) await work();
+      if (!document.hidden) await task();
     } catch (error) {
-      if (ended || error.kind === "cancelled") return;
-      if (error.kind === "token") await enter();
-      else if (error.kind === "offline") await returned();
-      else failed(error instanceof Failure ? error : new Failure("failed", String(error)));
+      if (stopped || error.kind === "cancelled") return;
+      if (error.kind === "token") await connect();
+      else if (error.kind === "offline") await waitForServer();
+      else onError(error instanceof RequestError ? error : new RequestError("failed", String(error)));
     }
-    if (!ended) timer = setTimeout(round, every);
+    if (!stopped) timer = setTimeout(round, interval);
   };
   const wake = () => !document.hidden && round();
   document.addEventListener("visibilitychange", wake);
   round();
   return () => {
-    ended = true;
+    stopped = true;
     clearTimeout(timer);
     document.removeEventListener("visibilitychange", wake);
   };

@@ -1,11 +1,11 @@
-// Elements out of plain calls. Text is always a text node, so nothing that a document or a model says becomes markup.
+// DOM helpers. Text always becomes a text node, so content of documents and models is never parsed as markup.
 
 const SVG = "http://www.w3.org/2000/svg";
 const SVG_NAMES = new Set(["svg", "path", "rect", "line", "circle", "g", "text", "title", "use", "polyline"]);
 
 /**
  * h("p.quiet", { id: "x", onclick: f, hidden: true, dataset: { page: "tools" }, style: { width: "3rem" } }, "text", child, [more])
- * The first argument is a name with classes; null, undefined and false as a child are left out.
+ * The first argument is a tag name with classes; null, undefined and false children are skipped.
  */
 export function h(name, ...rest) {
   const [tag, ...classes] = name.split(".");
@@ -17,7 +17,7 @@ export function h(name, ...rest) {
   return element;
 }
 
-/** Sets properties as `h` takes them on an element that is there. */
+/** Sets properties on an existing element, in the format of `h`. */
 export function set(element, properties) {
   for (const [key, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) {
@@ -34,7 +34,7 @@ export function set(element, properties) {
   return element;
 }
 
-/** Puts children in place of those that are there. */
+/** Replaces the children of an element. */
 export function fill(element, ...children) {
   element.replaceChildren();
   append(element, children);
@@ -54,36 +54,36 @@ export function icon(name, label) {
   return drawing;
 }
 
-/** Calls `work` at most every `wait` milliseconds, the last time with the last arguments; `cancel()` drops that one. */
-export function debounce(work, wait = 150) {
+/** Debounces `callback`: it runs `delay` milliseconds after the last call, with its arguments; `cancel()` drops it. */
+export function debounce(callback, delay = 150) {
   let timer;
-  const soon = (...args) => {
+  const debounced = (...args) => {
     clearTimeout(timer);
-    timer = setTimeout(() => work(...args), wait);
+    timer = setTimeout(() => callback(...args), delay);
   };
-  soon.cancel = () => clearTimeout(timer);
-  return soon;
+  debounced.cancel = () => clearTimeout(timer);
+  return debounced;
 }
 
-/** The text with what was searched for marked, as nodes. `ranges` are [from, to) in UTF-16 units, sorted. */
-export function marked(text, ranges) {
+/** Highlights ranges of a text; returns nodes. `ranges` are [from, to) in UTF-16 units, sorted. */
+export function highlight(text, ranges) {
   const nodes = [];
-  let at = 0;
+  let position = 0;
   for (const [from, to] of ranges) {
-    if (from < at) continue;
-    if (from > at) nodes.push(text.slice(at, from));
+    if (from < position) continue;
+    if (from > position) nodes.push(text.slice(position, from));
     nodes.push(h("mark", text.slice(from, to)));
-    at = to;
+    position = to;
   }
-  nodes.push(text.slice(at));
+  nodes.push(text.slice(position));
   return nodes;
 }
 
-/** Where words of a query stand in a text. */
-export function findWords(text, query) {
+/** The ranges of the terms of a query in a text, [from, to) in UTF-16 units. */
+export function findQueryTerms(text, query) {
   const words = [...new Set(query.toLowerCase().match(/[\p{L}\p{N}]{3,}/gu) ?? [])].slice(0, 20);
   if (!words.length) return [];
   const escaped = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])(?:${escaped.join("|")})[\\p{L}\\p{N}]{0,3}(?![\\p{L}\\p{N}])`, "giu");
-  return [...text.matchAll(pattern)].map((found) => [found.index, found.index + found[0].length]);
+  return [...text.matchAll(pattern)].map((match) => [match.index, match.index + match[0].length]);
 }

@@ -1,19 +1,19 @@
-// Numbers, sizes and times as people read them.
+// Formats numbers, sizes and times for display.
 
-const plain = new Intl.NumberFormat("en");
+const numberFormat = new Intl.NumberFormat("en");
 
-export const number = (value) => plain.format(value);
+export const number = (value) => numberFormat.format(value);
 export const percent = (share, digits = 1) => `${(share * 100).toFixed(digits)} %`;
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
 export function bytes(count) {
   const units = ["B", "kB", "MB", "GB", "TB"];
-  let at = 0;
-  while (count >= 1000 && at < units.length - 1) {
+  let unit = 0;
+  while (count >= 1000 && unit < units.length - 1) {
     count /= 1000;
-    at++;
+    unit++;
   }
-  return `${at && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[at]}`;
+  return `${unit && count < 10 ? count.toFixed(1) : Math.round(count)} ${units[unit]}`;
 }
 
 export function milliseconds(value) {
@@ -37,12 +37,12 @@ export function dollars(value) {
   return value < 0.01 ? `$${value.toPrecision(2)}` : `$${value.toFixed(value < 1 ? 3 : 2)}`;
 }
 
-export function when(text) {
+export function relativeTime(text) {
   const time = new Date(text);
   if (Number.isNaN(time.getTime())) return text ?? "";
-  const ago = (Date.now() - time) / 1000;
-  if (ago < 60 && ago > -5) return "just now";
-  if (ago < 3600 && ago > 0) return `${Math.floor(ago / 60)} min ago`;
+  const age = (Date.now() - time) / 1000;
+  if (age < 60 && age > -5) return "just now";
+  if (age < 3600 && age > 0) return `${Math.floor(age / 60)} min ago`;
   const sameDay = new Date().toDateString() === time.toDateString();
   return sameDay ? time.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : time.toLocaleDateString([], { year: "numeric", month: "short", day: "numeric" });
 }

@@ -1,14 +1,14 @@
-// Starts the console: who we are, which page is wanted, and what stands beside every page.
+// Entry point: connects, routes the URL fragment to a page, and draws the status area of the sidebar.
 
 import { h, fill, icon } from "./dom.js";
-import { enter, onReturn, onToken, askForToken, server as known } from "./connection.js";
+import { connect, onReconnect, onTokenChange, promptForToken, server as currentServer } from "./connection.js";
 import { token } from "./mcp.js";
-import { listen } from "./keys.js";
-import { gather } from "./written.js";
-import { problem } from "./components/parts.js";
-import { tellFailure } from "./components/toast.js";
+import { installShortcuts } from "./keyboard-shortcuts.js";
+import { saveFormState } from "./form-state.js";
+import { problem } from "./components/widgets.js";
+import { toastError } from "./components/toast.js";
 
-/** A page is a module with `title` and `show(place, parts)`, which may give a function that ends it. */
+/** A page is a module with `title` and `show(container, parts)`, which may return a cleanup function. */
 const PAGES = {
   overview: () => import("./pages/overview.js"),
   knowledge: () => import("./pages/knowledge.js"),
@@ -18,55 +18,55 @@ const PAGES = {
 };
 
 const main = document.getElementById("main");
-let leave;
-let showing = 0;
+let cleanUp;
+let navigations = 0;
 
-/** The parts of the address after `#/`, each decoded: `#/knowledge/document/abc` is ["knowledge", "document", "abc"]. */
-function place() {
+/** The decoded path segments of the URL fragment: `#/knowledge/document/abc` is ["knowledge", "document", "abc"]. */
+function pathSegments() {
   const parts = location.hash.replace(/^#\/?/, "").split("?")[0].split("/").filter(Boolean);
   try { return parts.map(decodeURIComponent); } catch { return parts; }
 }
 
 async function show({ focus = true } = {}) {
-  const [name = "overview", ...parts] = place();
+  const [name = "overview", ...parts] = pathSegments();
   const load = PAGES[name] ?? PAGES.overview;
-  const turn = ++showing;
+  const navigation = ++navigations;
   for (const link of document.querySelectorAll("#nav a")) {
     if (link.dataset.page === (PAGES[name] ? name : "overview")) link.setAttribute("aria-current", "page");
     else link.removeAttribute("aria-current");
   }
   try {
     const page = await load();
-    if (turn !== showing) return;
-    leave?.();
-    leave = undefined;
+    if (navigation !== navigations) return;
+    cleanUp?.();
+    cleanUp = undefined;
     document.title = `${page.title} · corbie`;
     fill(main);
     main.dataset.page = name;
-    const end = await page.show(main, parts);
-    if (turn === showing) main.dataset.shown = location.hash;
-    if (turn === showing) leave = typeof end === "function" ? end : undefined;
-    else end?.();
-    // The keyboard goes on at the new page, unless the page has put it somewhere already.
+    const pageCleanUp = await page.show(main, parts);
+    if (navigation === navigations) main.dataset.shown = location.hash;
+    if (navigation === navigations) cleanUp = typeof pageCleanUp === "function" ? pageCleanUp : undefined;
+    else pageCleanUp?.();
+    // The new page gets the focus, unless it has set the focus itself.
     if (focus && !main.contains(document.activeElement)) main.focus({ preventScroll: true });
     if (focus) scrollTo(0, 0);
   } catch (error) {
-    if (turn === showing) fill(main, problem(error, () => show(), { alone: true }));
+    if (navigation === navigations) fill(main, problem(error, () => show(), { autoRetry: true }));
   }
 }
 
-function standing(server) {
-  const dark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  const theme = h("button.plain", { "aria-label": "Light or dark", title: "Light or dark", onclick: turn });
-  function turn() {
-    const next = dark() ? "light" : "dark";
+function drawStatus(server) {
+  const isDark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  const theme = h("button.plain", { "aria-label": "Light or dark", title: "Light or dark", onclick: toggle });
+  function toggle() {
+    const next = isDark() ? "light" : "dark";
     document.documentElement.dataset.theme = next;
     localStorage.setItem("corbie.theme", next);
     draw();
   }
-  const draw = () => fill(theme, icon(dark() ? "light" : "dark"));
+  const draw = () => fill(theme, icon(isDark() ? "light" : "dark"));
   draw();
-  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await askForToken({ dismissible: true })) && enter().catch(tellFailure) }, icon("key"));
+  const key = h("button.plain", { "aria-label": "Token", title: "Use another token", onclick: async () => (await promptForToken({ dismissible: true })) && connect().catch(toastError) }, icon("key"));
   fill(document.getElementById("standing"),
     h("span.who", { title: "How far this server trusts this page" }, h("span.badge", { class: server.trust === "TRUSTED" ? "good" : "" }, server.trust?.toLowerCase() ?? "")),
     h("span.version", `${server.name} ${server.version}`),
@@ -74,29 +74,29 @@ function standing(server) {
 }
 
 async function start() {
-  listen();
+  installShortcuts();
   fill(main, h("p.quiet", "One moment…"));
   try {
-    standing(await enter());
+    drawStatus(await connect());
   } catch (error) {
     fill(main, problem(error, start));
     return;
   }
   addEventListener("hashchange", () => show());
-  // Another token is another caller: everything is asked for anew. The page is not loaded anew, since files may be on
-  // their way and much that was written is nowhere else.
-  onToken(async () => {
-    standing(known());
-    const putBack = gather(main);
+  // Another token is another caller: the page is redrawn with new data. It is not reloaded, since that would lose uploads
+  // in progress and unsaved input.
+  onTokenChange(async () => {
+    drawStatus(currentServer());
+    const restoreFormState = saveFormState(main);
     await show({ focus: false });
-    putBack();
+    restoreFormState();
   });
   await show({ focus: false });
-  // A server that was away may be another one now, with another idea of who we are. What the reader was writing stays;
-  // what could not be shown meanwhile is asked for again, and only that: a question to a model costs money.
-  onReturn(async () => {
-    standing(await enter());
-    for (const again of main.querySelectorAll(".problem button[data-again]")) again.click();
+  // After a restart the server can have other settings and another trust level for this client. Input stays; failed read
+  // requests are retried, and only those: a request to a model costs money.
+  onReconnect(async () => {
+    drawStatus(await connect());
+    for (const button of main.querySelectorAll(".problem button[data-auto-retry]")) button.click();
   });
 }
 

@@ -1,4 +1,4 @@
-// Sets the colours the reader chose before anything is drawn. Not a module: modules run after the first paint.
+// Applies the stored color theme before the first paint. Not a module: modules run after it.
 (() => {
   const chosen = localStorage.getItem("corbie.theme");
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;

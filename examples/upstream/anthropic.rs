@@ -3,30 +3,31 @@
 use http::HeaderMap;
 use serde_json::{Map, Value, json};
 
-use crate::echo::{self, Answer, Asked, Format, MODELS, Role, Stop, Turn};
-use crate::failure::{Failure, Reason};
-use crate::marks::signature;
+use crate::echo::{self, ChatMessage, ChatRequest, ChatResponse, MODELS, MessageRole, OutputFormat, StopReason};
+use crate::error::{ApiError, ErrorReason};
+use crate::signatures::signature;
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
-pub(crate) fn read(body: &Value, headers: &HeaderMap) -> Result<Asked, String> {
+pub(crate) fn parse_request(body: &Value, headers: &HeaderMap) -> Result<ChatRequest, String> {
     if !headers.contains_key("anthropic-version") {
         return Err("anthropic-version: header is required".into());
     }
     let model = body["model"].as_str().ok_or("model: Field required")?;
     let max_tokens = body["max_tokens"].as_u64().ok_or("max_tokens: Field required")?;
     let messages = body["messages"].as_array().filter(|messages| !messages.is_empty());
-    let mut turns = vec![Turn { role: Role::System, text: text(&body["system"]), results: Vec::new() }];
+    let mut turns =
+        vec![ChatMessage { role: MessageRole::System, text: text(&body["system"]), tool_results: Vec::new() }];
     for message in messages.ok_or("messages: at least one message is required")? {
         turns.push(turn(message)?);
     }
     let format = &body["output_config"]["format"];
-    Ok(Asked {
+    Ok(ChatRequest {
         model: model.to_owned(),
-        turns,
+        messages: turns,
         has_tools: !list(&body["tools"]).is_empty(),
-        format: (format["type"] == "json_schema").then(|| Format::Schema(format["schema"].clone())),
-        thinks: matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive")),
+        format: (format["type"] == "json_schema").then(|| OutputFormat::Schema(format["schema"].clone())),
+        reasoning: matches!(body["thinking"]["type"].as_str(), Some("enabled" | "adaptive")),
         max_tokens: Some(max_tokens),
         stop: strings(&body["stop_sequences"]),
         stream: body["stream"] == true,
@@ -34,16 +35,16 @@ pub(crate) fn read(body: &Value, headers: &HeaderMap) -> Result<Asked, String> {
     })
 }
 
-pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
+pub(crate) fn full_response(asked: &ChatRequest, answer: &ChatResponse) -> Value {
     let mut message = message(asked, answer);
     message["content"] = blocks(answer, &asked.model).into();
     message["stop_reason"] = stop_reason(answer).into();
     message["stop_sequence"] = stop_sequence(answer).into();
-    message["usage"]["output_tokens"] = written(answer).into();
+    message["usage"]["output_tokens"] = output_tokens(answer).into();
     message
 }
 
-pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
+pub(crate) fn stream_events(asked: &ChatRequest, answer: &ChatResponse) -> Vec<Event> {
     let mut events = vec![event("message_start", json!({"message": message(asked, answer)}))];
     for (index, mut block) in blocks(answer, &asked.model).into_iter().enumerate() {
         let deltas = deltas(&mut block);
@@ -51,13 +52,15 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
         if index == 0 {
             events.push(event("ping", json!({})));
         }
-        let delta =
-            |delta| Event { says: true, ..event("content_block_delta", json!({"index": index, "delta": delta})) };
+        let delta = |delta| Event {
+            has_content: true,
+            ..event("content_block_delta", json!({"index": index, "delta": delta}))
+        };
         events.extend(deltas.into_iter().map(delta));
         events.push(event("content_block_stop", json!({"index": index})));
     }
     let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": stop_sequence(answer)});
-    events.push(event("message_delta", json!({"delta": delta, "usage": {"output_tokens": written(answer)}})));
+    events.push(event("message_delta", json!({"delta": delta, "usage": {"output_tokens": output_tokens(answer)}})));
     events.push(event("message_stop", json!({})));
     events
 }
@@ -83,7 +86,7 @@ pub(crate) fn models(limit: Option<String>, after: Option<String>) -> Value {
     })
 }
 
-pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
+pub(crate) fn error(failure: &ApiError) -> Map<String, Value> {
     let kind = match failure.status {
         401 => "authentication_error",
         402 => "billing_error",
@@ -99,20 +102,24 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
     let mut error = Map::new();
     error.insert("type".into(), kind.into());
     error.insert("message".into(), failure.message.as_str().into());
-    if let Reason::Leak(key) = &failure.reason {
+    if let ErrorReason::Leak(key) = &failure.reason {
         error.insert("details".into(), json!({"error_code": key}));
     }
     error
 }
 
-fn turn(message: &Value) -> Result<Turn, String> {
+fn turn(message: &Value) -> Result<ChatMessage, String> {
     let role = match message["role"].as_str() {
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
+        Some("user") => MessageRole::User,
+        Some("assistant") => MessageRole::Assistant,
         _ => return Err("messages: Input should be 'user' or 'assistant'".into()),
     };
     let results = list(&message["content"]).iter().filter(|block| block["type"] == "tool_result");
-    Ok(Turn { role, text: text(&message["content"]), results: results.map(|block| text(&block["content"])).collect() })
+    Ok(ChatMessage {
+        role,
+        text: text(&message["content"]),
+        tool_results: results.map(|block| text(&block["content"])).collect(),
+    })
 }
 
 /// The text of a content value: a string, or blocks.
@@ -129,7 +136,7 @@ fn text(content: &Value) -> String {
 }
 
 /// A message without content, as at the start of a stream.
-fn message(asked: &Asked, answer: &Answer) -> Value {
+fn message(asked: &ChatRequest, answer: &ChatResponse) -> Value {
     json!({
         "id": "msg_echo",
         "type": "message",
@@ -148,7 +155,7 @@ fn message(asked: &Asked, answer: &Answer) -> Value {
     })
 }
 
-fn blocks(answer: &Answer, model: &str) -> Vec<Value> {
+fn blocks(answer: &ChatResponse, model: &str) -> Vec<Value> {
     let mut blocks = Vec::new();
     if let Some(thinking) = &answer.thinking {
         blocks.push(json!({"type": "thinking", "thinking": thinking, "signature": signature(model)}));
@@ -193,25 +200,25 @@ fn event(name: &'static str, rest: Value) -> Event {
     if let (Value::Object(data), Value::Object(rest)) = (&mut data, rest) {
         data.extend(rest);
     }
-    Event { name: Some(name), data: data.to_string(), says: false }
+    Event { name: Some(name), data: data.to_string(), has_content: false }
 }
 
-fn stop_reason(answer: &Answer) -> &'static str {
+fn stop_reason(answer: &ChatResponse) -> &'static str {
     match answer.stop {
-        Stop::Finished => "end_turn",
-        Stop::Length => "max_tokens",
-        Stop::Word(_) => "stop_sequence",
-        Stop::Tools => "tool_use",
+        StopReason::Finished => "end_turn",
+        StopReason::Length => "max_tokens",
+        StopReason::StopSequence(_) => "stop_sequence",
+        StopReason::Tools => "tool_use",
     }
 }
 
-fn stop_sequence(answer: &Answer) -> Option<&str> {
+fn stop_sequence(answer: &ChatResponse) -> Option<&str> {
     match &answer.stop {
-        Stop::Word(word) => Some(word),
+        StopReason::StopSequence(word) => Some(word),
         _ => None,
     }
 }
 
-fn written(answer: &Answer) -> u64 {
+fn output_tokens(answer: &ChatResponse) -> u64 {
     answer.usage.completion + answer.usage.thinking
 }

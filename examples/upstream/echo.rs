@@ -8,19 +8,19 @@ use crate::strings;
 pub(crate) const MODELS: [&str; 3] = ["echo-large", "echo-small", "echo-thinking"];
 
 /// Maximum page size of lists, so that clients have to paginate.
-pub(crate) const LONGEST_PAGE: usize = 2;
+pub(crate) const MAX_PAGE: usize = 2;
 
 /// Maximum depth: references in a schema may be cyclic.
-const DEEPEST_EXAMPLE: usize = 16;
+const MAX_SCHEMA_DEPTH: usize = 16;
 
 /// An API-independent request.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct ChatRequest {
     pub(crate) model: String,
-    pub(crate) turns: Vec<Turn>,
+    pub(crate) messages: Vec<ChatMessage>,
     pub(crate) has_tools: bool,
-    pub(crate) format: Option<Format>,
-    pub(crate) thinks: bool,
+    pub(crate) format: Option<OutputFormat>,
+    pub(crate) reasoning: bool,
     /// In words.
     pub(crate) max_tokens: Option<u64>,
     pub(crate) stop: Vec<String>,
@@ -30,33 +30,33 @@ pub(crate) struct Asked {
 }
 
 #[derive(Debug)]
-pub(crate) struct Turn {
-    pub(crate) role: Role,
+pub(crate) struct ChatMessage {
+    pub(crate) role: MessageRole,
     pub(crate) text: String,
     /// Tool results.
-    pub(crate) results: Vec<String>,
+    pub(crate) tool_results: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Role {
+pub(crate) enum MessageRole {
     System,
     User,
     Assistant,
 }
 
 #[derive(Debug)]
-pub(crate) enum Format {
+pub(crate) enum OutputFormat {
     Json,
     Schema(Value),
 }
 
 /// Either a text or tool calls.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ChatResponse {
     pub(crate) thinking: Option<String>,
     pub(crate) text: String,
     pub(crate) calls: Vec<ToolCall>,
-    pub(crate) stop: Stop,
+    pub(crate) stop: StopReason,
     pub(crate) usage: Usage,
 }
 
@@ -69,10 +69,10 @@ pub(crate) struct ToolCall {
 }
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Stop {
+pub(crate) enum StopReason {
     Finished,
     Length,
-    Word(String),
+    StopSequence(String),
     Tools,
 }
 
@@ -85,46 +85,48 @@ pub(crate) struct Usage {
     pub(crate) thinking: u64,
 }
 
-pub(crate) fn answer(asked: &Asked) -> Answer {
-    let answered = asked.turns.iter().rposition(|turn| turn.role == Role::Assistant).map_or(0, |last| last + 1);
-    let new = || asked.turns[answered..].iter().filter(|turn| turn.role == Role::User);
-    let results: Vec<&str> = new().flat_map(|turn| &turn.results).map(String::as_str).collect();
+pub(crate) fn answer(asked: &ChatRequest) -> ChatResponse {
+    let answered =
+        asked.messages.iter().rposition(|turn| turn.role == MessageRole::Assistant).map_or(0, |last| last + 1);
+    let new = || asked.messages[answered..].iter().filter(|turn| turn.role == MessageRole::User);
+    let results: Vec<&str> = new().flat_map(|turn| &turn.tool_results).map(String::as_str).collect();
     let heard = match results.is_empty() {
-        true => last_text(&asked.turns).to_owned(),
+        true => last_text(&asked.messages).to_owned(),
         false => {
             let texts = new().map(|turn| turn.text.as_str()).filter(|text| !text.is_empty());
             results.iter().copied().chain(texts).collect::<Vec<_>>().join("\n")
         }
     };
-    let calls = if asked.has_tools && results.is_empty() { calls(&heard, asked.turns.len()) } else { Vec::new() };
+    let calls = if asked.has_tools && results.is_empty() { calls(&heard, asked.messages.len()) } else { Vec::new() };
     let (text, stop) = match &asked.format {
-        _ if !calls.is_empty() => (String::new(), Stop::Tools),
-        None => limited(format!("echo: {heard}"), asked),
-        Some(Format::Json) => limited(json!({"echo": heard}).to_string(), asked),
-        Some(Format::Schema(schema)) => limited(example(schema, schema, 0).to_string(), asked),
+        _ if !calls.is_empty() => (String::new(), StopReason::Tools),
+        None => apply_limits(format!("echo: {heard}"), asked),
+        Some(OutputFormat::Json) => apply_limits(json!({"echo": heard}).to_string(), asked),
+        Some(OutputFormat::Schema(schema)) => apply_limits(schema_example(schema, schema, 0).to_string(), asked),
     };
-    let thinking = asked.thinks.then(|| format!("The user says: {heard}"));
+    let thinking = asked.reasoning.then(|| format!("The user says: {heard}"));
     let usage = Usage {
         prompt: asked
-            .turns
+            .messages
             .iter()
-            .map(|turn| words(&turn.text) + turn.results.iter().map(|r| words(r)).sum::<u64>())
+            .map(|turn| word_count(&turn.text) + turn.tool_results.iter().map(|r| word_count(r)).sum::<u64>())
             .sum(),
-        completion: words(&text) + calls.iter().map(|call| 1 + words(&call.arguments.to_string())).sum::<u64>(),
-        thinking: thinking.as_deref().map_or(0, words),
+        completion: word_count(&text)
+            + calls.iter().map(|call| 1 + word_count(&call.arguments.to_string())).sum::<u64>(),
+        thinking: thinking.as_deref().map_or(0, word_count),
     };
-    Answer { thinking, text, calls, stop, usage }
+    ChatResponse { thinking, text, calls, stop, usage }
 }
 
 /// One page of the models, and the start of the next.
 pub(crate) fn page(start: usize, length: Option<usize>) -> (&'static [&'static str], Option<usize>) {
     let start = start.min(MODELS.len());
-    let end = MODELS.len().min(start + length.unwrap_or(LONGEST_PAGE).clamp(1, LONGEST_PAGE));
+    let end = MODELS.len().min(start + length.unwrap_or(MAX_PAGE).clamp(1, MAX_PAGE));
     (&MODELS[start..end], (end < MODELS.len()).then_some(end))
 }
 
-fn last_text(turns: &[Turn]) -> &str {
-    let mut users = turns.iter().rev().filter(|turn| turn.role == Role::User && !turn.text.is_empty());
+fn last_text(turns: &[ChatMessage]) -> &str {
+    let mut users = turns.iter().rev().filter(|turn| turn.role == MessageRole::User && !turn.text.is_empty());
     users.next().map_or("", |turn| &turn.text)
 }
 
@@ -147,30 +149,30 @@ fn calls(text: &str, turns: usize) -> Vec<ToolCall> {
 }
 
 /// Truncates a text at the first stop word and at the token limit.
-fn limited(mut text: String, asked: &Asked) -> (String, Stop) {
-    let mut stop = Stop::Finished;
+fn apply_limits(mut text: String, asked: &ChatRequest) -> (String, StopReason) {
+    let mut stop = StopReason::Finished;
     let found = asked.stop.iter().filter_map(|word| Some((text.find(word.as_str())?, word)));
     if let Some((at, word)) = found.min() {
         text.truncate(at);
-        stop = Stop::Word(word.clone());
+        stop = StopReason::StopSequence(word.clone());
     }
     let most = asked.max_tokens.and_then(|most| usize::try_from(most).ok()).unwrap_or(usize::MAX);
     let kept = text.split_inclusive(char::is_whitespace).take(most).map(str::len).sum();
     if kept < text.len() {
         text.truncate(kept);
-        stop = Stop::Length;
+        stop = StopReason::Length;
     }
     (text, stop)
 }
 
-fn words(text: &str) -> u64 {
+fn word_count(text: &str) -> u64 {
     text.split_whitespace().count() as u64
 }
 
 /// A minimal instance of a schema, for the keywords that matter to providers.
-fn example(schema: &Value, root: &Value, depth: usize) -> Value {
-    let inner = |schema: &Value| example(schema, root, depth + 1);
-    if depth > DEEPEST_EXAMPLE {
+fn schema_example(schema: &Value, root: &Value, depth: usize) -> Value {
+    let inner = |schema: &Value| schema_example(schema, root, depth + 1);
+    if depth > MAX_SCHEMA_DEPTH {
         return Value::Null;
     }
     if let Some(path) = schema["$ref"].as_str() {

@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use crate::list;
 
 /// Default dimension.
-const LENGTH: u64 = 8;
+const DEFAULT_DIMENSIONS: u64 = 8;
 
 /// Maximum batch size of Google.
-const MOST_OF_GOOGLE: usize = 100;
+const MAX_GOOGLE_BATCH: usize = 100;
 
 pub(crate) fn openai(body: &Value) -> Result<Value, String> {
     let model = body["model"].as_str().ok_or("`model` is missing")?;
@@ -20,7 +20,7 @@ pub(crate) fn openai(body: &Value) -> Result<Value, String> {
         Value::Null => return Err("`input` is missing".into()),
         one => vec![one.clone()],
     };
-    let length = body["dimensions"].as_u64().unwrap_or(LENGTH);
+    let length = body["dimensions"].as_u64().unwrap_or(DEFAULT_DIMENSIONS);
     let data: Vec<Value> = inputs
         .iter()
         .enumerate()
@@ -42,7 +42,7 @@ pub(crate) fn openai(body: &Value) -> Result<Value, String> {
 
 pub(crate) fn google(body: &Value, model: &str) -> Result<Value, String> {
     let requests = list(&body["requests"]);
-    if !(1..=MOST_OF_GOOGLE).contains(&requests.len()) {
+    if !(1..=MAX_GOOGLE_BATCH).contains(&requests.len()) {
         return Err("BatchEmbedContentsRequest.requests: at most 100 requests can be in one batch".into());
     }
     let mut texts = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn google(body: &Value, model: &str) -> Result<Value, String> {
         }
         texts.push(request["content"]["parts"][0]["text"].as_str().ok_or("content contains no text")?.to_owned());
     }
-    let length = requests[0]["outputDimensionality"].as_u64().unwrap_or(LENGTH);
+    let length = requests[0]["outputDimensionality"].as_u64().unwrap_or(DEFAULT_DIMENSIONS);
     let embeddings: Vec<Value> =
         texts.iter().map(|text| json!({"values": vector(&json!(text).to_string(), length)})).collect();
     Ok(json!({"embeddings": embeddings, "usageMetadata": {"promptTokenCount": tokens(texts.into_iter())}}))

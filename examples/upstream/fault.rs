@@ -34,16 +34,16 @@ use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use serde_json::Value;
 
 use crate::Api;
-use crate::failure::{Failure, Reason, Wait, status_code};
-use crate::seen::Seen;
-use crate::stream::{self, Ending, Event, Reply};
+use crate::error::{ApiError, ErrorReason, RetryHint, status_code};
+use crate::request_log::RequestLog;
+use crate::stream::{self, BodyEnd, Event, ResponseBody};
 
-const NO_JSON: &str = "this is no JSON";
-const HTML: &str = "<!doctype html>\n<title>Bad gateway</title>\n<h1>Bad gateway</h1>\n";
+const NOT_JSON_BODY: &str = "this is no JSON";
+const HTML_BODY: &str = "<!doctype html>\n<title>Bad gateway</title>\n<h1>Bad gateway</h1>\n";
 
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Fault {
-    Status { status: u16, wait: Option<Wait> },
+    Status { status: u16, wait: Option<RetryHint> },
     Quota,
     Flaky { status: u16, times: u32 },
     Leak { status: u16 },
@@ -66,13 +66,13 @@ pub(crate) enum Fault {
 
 impl Fault {
     /// The fault of a model; `None` for a working model; an error for a malformed fault name.
-    pub(crate) fn of_model(model: &str) -> Result<Option<Fault>, String> {
+    pub(crate) fn from_model(model: &str) -> Result<Option<Fault>, String> {
         let words: Vec<&str> = model.split('-').collect();
         let fault = match words[..] {
             ["status", status] => error_status(status).map(|status| Fault::Status { status, wait: None }),
-            ["status", status, ref rest @ ..] => {
-                error_status(status).zip(wait(rest)).map(|(status, wait)| Fault::Status { status, wait: Some(wait) })
-            }
+            ["status", status, ref rest @ ..] => error_status(status)
+                .zip(parse_retry_hint(rest))
+                .map(|(status, wait)| Fault::Status { status, wait: Some(wait) }),
             ["quota"] => Some(Fault::Quota),
             ["flaky", times] => number(times).map(|times| Fault::Flaky { status: 503, times }),
             ["flaky", status, times] => {
@@ -103,112 +103,112 @@ impl Fault {
     }
 
     /// The error response, for faults that consist of one.
-    pub(crate) fn failure(&self, api: Api, key: &str, model: &str, seen: &Seen) -> Option<Failure> {
+    pub(crate) fn error(&self, api: Api, key: &str, model: &str, seen: &RequestLog) -> Option<ApiError> {
         match *self {
             Fault::Status { status, wait } => {
-                Some(Failure { wait, ..Failure::new(status, format!("the model is called `{model}`")) })
+                Some(ApiError { retry_hint: wait, ..ApiError::new(status, format!("the model is called `{model}`")) })
             }
             Fault::Quota => {
                 // Anthropic reports this as a bad request.
                 let status = if api == Api::Anthropic { 400 } else { 429 };
                 let message = "Your credit balance is too low, or you exceeded your current quota";
-                Some(Failure { reason: Reason::Quota, ..Failure::new(status, message) })
+                Some(ApiError { reason: ErrorReason::Quota, ..ApiError::new(status, message) })
             }
             Fault::Flaky { status, times } => {
                 let message = format!("`{model}` fails {times} times for each key");
-                seen.fails_again(key, model, times).then(|| Failure::new(status, message))
+                seen.fails_again(key, model, times).then(|| ApiError::new(status, message))
             }
             Fault::Leak { status } => {
                 let message = format!("the key {key} failed in /srv/gateway/internal/billing.py, line 12");
-                Some(Failure { reason: Reason::Leak(key.to_owned()), ..Failure::new(status, message) })
+                Some(ApiError { reason: ErrorReason::Leak(key.to_owned()), ..ApiError::new(status, message) })
             }
             _ => None,
         }
     }
 
     /// Sends a reply with this fault.
-    pub(crate) async fn spoil(self, api: Api, reply: Reply) -> Response {
+    pub(crate) async fn apply(self, api: Api, reply: ResponseBody) -> Response {
         let kind = reply.content_type();
-        let is_stream = matches!(reply, Reply::Events(_));
-        let mut pieces = reply.pieces();
+        let is_stream = matches!(reply, ResponseBody::Events(_));
+        let mut pieces = reply.chunks();
         let (pause, ending) = match self {
             Fault::NotJson if is_stream => {
-                let event = Event { name: None, data: NO_JSON.into(), says: false };
+                let event = Event { name: None, data: NOT_JSON_BODY.into(), has_content: false };
                 return ([(CONTENT_TYPE, kind)], Body::from(event.frame())).into_response();
             }
-            Fault::NotJson => return ([(CONTENT_TYPE, kind)], NO_JSON).into_response(),
+            Fault::NotJson => return ([(CONTENT_TYPE, kind)], NOT_JSON_BODY).into_response(),
             Fault::Empty => return ([(CONTENT_TYPE, kind)], Body::empty()).into_response(),
             Fault::Html { status } => {
-                return (status_code(status), [(CONTENT_TYPE, "text/html; charset=utf-8")], HTML).into_response();
+                return (status_code(status), [(CONTENT_TYPE, "text/html; charset=utf-8")], HTML_BODY).into_response();
             }
             Fault::Endless => {
                 let beginning = if is_stream { "data: {\"id\":\"" } else { "{\"id\":\"" };
-                return ([(CONTENT_TYPE, kind)], stream::endless(beginning)).into_response();
+                return ([(CONTENT_TYPE, kind)], stream::endless_body(beginning)).into_response();
             }
             Fault::LyingLength => {
                 let length = pieces.iter().map(Bytes::len).sum::<usize>() + 64;
                 let headers = [(CONTENT_TYPE, HeaderValue::from_static(kind)), (CONTENT_LENGTH, length.into())];
-                return (headers, stream::in_pieces(pieces, Duration::ZERO, Ending::Closed)).into_response();
+                return (headers, stream::chunked_body(pieces, Duration::ZERO, BodyEnd::Closed)).into_response();
             }
-            Fault::Reset => return stream::closed().into_response(),
+            Fault::Reset => return stream::aborted_body().into_response(),
             Fault::Stall => future::pending().await,
             Fault::StallMid => {
-                pieces.truncate(reply.two_said());
-                (Duration::ZERO, Ending::Silence)
+                pieces.truncate(reply.chunks_until_second_content());
+                (Duration::ZERO, BodyEnd::Silence)
             }
             Fault::Cut { pieces: most } => {
                 pieces.truncate(most);
-                (Duration::ZERO, Ending::Closed)
+                (Duration::ZERO, BodyEnd::Closed)
             }
             Fault::End { pieces: most } => {
                 pieces.truncate(most);
-                (Duration::ZERO, Ending::Proper)
+                (Duration::ZERO, BodyEnd::Complete)
             }
             Fault::ErrorMid => {
                 let error = error_mid(api);
                 if !is_stream {
-                    return stream::whole(&error);
+                    return stream::json_response(&error);
                 }
-                pieces.truncate(reply.two_said());
+                pieces.truncate(reply.chunks_until_second_content());
                 let name = (api == Api::Anthropic).then_some("error");
-                pieces.push(Event { name, data: error.to_string(), says: false }.frame());
-                (Duration::ZERO, Ending::Proper)
+                pieces.push(Event { name, data: error.to_string(), has_content: false }.frame());
+                (Duration::ZERO, BodyEnd::Complete)
             }
             Fault::Slow { pause } => {
                 tokio::time::sleep(pause).await;
                 return stream::respond(reply);
             }
-            Fault::Drip { pause } => (pause, Ending::Proper),
+            Fault::Drip { pause } => (pause, BodyEnd::Complete),
             Fault::Trickle { pause } => {
-                pieces.truncate(reply.two_said());
-                return ([(CONTENT_TYPE, kind)], stream::trickle(pieces.concat().into(), pause)).into_response();
+                pieces.truncate(reply.chunks_until_second_content());
+                return ([(CONTENT_TYPE, kind)], stream::trickling_body(pieces.concat().into(), pause)).into_response();
             }
             Fault::Shred => {
                 let bytes = pieces.concat();
                 pieces = bytes.chunks(3).map(Bytes::copy_from_slice).collect();
-                (Duration::ZERO, Ending::Proper)
+                (Duration::ZERO, BodyEnd::Complete)
             }
             // Error statuses were handled before, and a flaky model may work by now.
             Fault::Status { .. } | Fault::Quota | Fault::Flaky { .. } | Fault::Leak { .. } => {
                 return stream::respond(reply);
             }
         };
-        ([(CONTENT_TYPE, kind)], stream::in_pieces(pieces, pause, ending)).into_response()
+        ([(CONTENT_TYPE, kind)], stream::chunked_body(pieces, pause, ending)).into_response()
     }
 }
 
 /// The mid-stream error of each API.
 fn error_mid(api: Api) -> Value {
     let status = if api == Api::Anthropic { 529 } else { 503 };
-    api.failure(&Failure::new(status, "Overloaded"))
+    api.error_body(&ApiError::new(status, "Overloaded"))
 }
 
-fn wait(words: &[&str]) -> Option<Wait> {
+fn parse_retry_hint(words: &[&str]) -> Option<RetryHint> {
     match words {
-        ["after", seconds] => number(seconds).map(Wait::Seconds),
-        ["ms", milliseconds] => number(milliseconds).map(Wait::Milliseconds),
-        ["date"] => Some(Wait::Date),
-        ["retryinfo"] => Some(Wait::RetryInfo),
+        ["after", seconds] => number(seconds).map(RetryHint::Seconds),
+        ["ms", milliseconds] => number(milliseconds).map(RetryHint::Milliseconds),
+        ["date"] => Some(RetryHint::Date),
+        ["retryinfo"] => Some(RetryHint::RetryInfo),
         _ => None,
     }
 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::echo::{self, Answer, Asked, Format, Role, Stop, Turn};
-use crate::failure::{Failure, Reason, Wait};
-use crate::marks::signature;
+use crate::echo::{self, ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, StopReason};
+use crate::error::{ApiError, ErrorReason, RetryHint};
+use crate::signatures::signature;
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
-pub(crate) fn read(body: &Value, model: String, stream: bool) -> Result<Asked, String> {
+pub(crate) fn parse_request(body: &Value, model: String, stream: bool) -> Result<ChatRequest, String> {
     let contents = body["contents"].as_array().filter(|contents| !contents.is_empty());
     let instructions = text(member(body, "systemInstruction"));
-    let mut turns = vec![Turn { role: Role::System, text: instructions, results: Vec::new() }];
+    let mut turns = vec![ChatMessage { role: MessageRole::System, text: instructions, tool_results: Vec::new() }];
     for content in contents.ok_or("contents is not specified")? {
         turns.push(turn(content)?);
     }
@@ -19,15 +19,15 @@ pub(crate) fn read(body: &Value, model: String, stream: bool) -> Result<Asked, S
     let schemas = ["responseJsonSchema", "responseSchema"].map(|name| member(config, name));
     let is_json = member(config, "responseMimeType") == "application/json";
     let declares = |tool: &Value| !list(member(tool, "functionDeclarations")).is_empty();
-    Ok(Asked {
+    Ok(ChatRequest {
         model,
-        turns,
+        messages: turns,
         has_tools: list(&body["tools"]).iter().any(declares),
         format: match schemas.into_iter().find(|schema| schema.is_object()) {
-            Some(schema) => Some(Format::Schema(schema.clone())),
-            None => is_json.then_some(Format::Json),
+            Some(schema) => Some(OutputFormat::Schema(schema.clone())),
+            None => is_json.then_some(OutputFormat::Json),
         },
-        thinks: member(member(config, "thinkingConfig"), "includeThoughts") == true,
+        reasoning: member(member(config, "thinkingConfig"), "includeThoughts") == true,
         max_tokens: member(config, "maxOutputTokens").as_u64(),
         stop: strings(member(config, "stopSequences")),
         stream,
@@ -35,7 +35,7 @@ pub(crate) fn read(body: &Value, model: String, stream: bool) -> Result<Asked, S
     })
 }
 
-pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
+pub(crate) fn full_response(asked: &ChatRequest, answer: &ChatResponse) -> Value {
     let mut parts = Vec::new();
     parts.extend(answer.thinking.as_ref().map(|thinking| json!({"text": thinking, "thought": true})));
     if !answer.text.is_empty() {
@@ -48,7 +48,7 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
     response(asked, answer, parts, true)
 }
 
-pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
+pub(crate) fn stream_events(asked: &ChatRequest, answer: &ChatResponse) -> Vec<Event> {
     let mut parts: Vec<Value> = Vec::new();
     let thinking = split(answer.thinking.as_deref().unwrap_or_default());
     parts.extend(thinking.iter().map(|piece| json!({"text": piece, "thought": true})));
@@ -85,7 +85,7 @@ pub(crate) fn models(length: Option<String>, token: Option<String>) -> Value {
     list
 }
 
-pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
+pub(crate) fn error(failure: &ApiError) -> Map<String, Value> {
     let status = match failure.status {
         401 => "UNAUTHENTICATED",
         403 => "PERMISSION_DENIED",
@@ -106,7 +106,7 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
     let retry_info = || detail("RetryInfo", json!({"retryDelay": "2s"}));
     let info = |reason: &str| detail("ErrorInfo", json!({"reason": reason, "domain": "googleapis.com"}));
     let details = match &failure.reason {
-        Reason::Quota => {
+        ErrorReason::Quota => {
             let violation = json!({
                 "quotaMetric": "generativelanguage.googleapis.com/generate_content_free_tier_requests",
                 "quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier",
@@ -115,10 +115,10 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
             // The delay is included although retrying does not help.
             vec![detail("QuotaFailure", json!({"violations": [violation]})), retry_info()]
         }
-        Reason::Key => vec![info("API_KEY_INVALID")],
-        Reason::Leak(key) => vec![info(key)],
-        Reason::Status if failure.wait == Some(Wait::RetryInfo) => vec![retry_info()],
-        Reason::Status => Vec::new(),
+        ErrorReason::Key => vec![info("API_KEY_INVALID")],
+        ErrorReason::Leak(key) => vec![info(key)],
+        ErrorReason::Status if failure.retry_hint == Some(RetryHint::RetryInfo) => vec![retry_info()],
+        ErrorReason::Status => Vec::new(),
     };
     let mut error = Map::new();
     error.insert("code".into(), failure.status.into());
@@ -130,15 +130,15 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
     error
 }
 
-fn turn(content: &Value) -> Result<Turn, String> {
+fn turn(content: &Value) -> Result<ChatMessage, String> {
     let role = match content["role"].as_str() {
-        Some("user" | "function") | None => Role::User,
-        Some("model") => Role::Assistant,
+        Some("user" | "function") | None => MessageRole::User,
+        Some("model") => MessageRole::Assistant,
         _ => return Err("Please use a valid role: user, model.".into()),
     };
     let responses = list(&content["parts"]).iter().map(|part| member(part, "functionResponse"));
     let results = responses.filter(|response| response.is_object()).map(result).collect();
-    Ok(Turn { role, text: text(content), results })
+    Ok(ChatMessage { role, text: text(content), tool_results: results })
 }
 
 /// A function result is an object; an object with a single text is converted to that text.
@@ -172,7 +172,7 @@ fn member<'a>(object: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Of calls that were thought about, the first is signed.
-fn calls(asked: &Asked, answer: &Answer) -> impl Iterator<Item = Value> {
+fn calls(asked: &ChatRequest, answer: &ChatResponse) -> impl Iterator<Item = Value> {
     answer.calls.iter().enumerate().map(|(index, call)| {
         let id = format!("call_{}", call.id);
         let mut part = json!({"functionCall": {"id": id, "name": call.name, "args": call.arguments}});
@@ -183,11 +183,11 @@ fn calls(asked: &Asked, answer: &Answer) -> impl Iterator<Item = Value> {
     })
 }
 
-fn response(asked: &Asked, answer: &Answer, parts: Vec<Value>, is_last: bool) -> Value {
+fn response(asked: &ChatRequest, answer: &ChatResponse, parts: Vec<Value>, is_last: bool) -> Value {
     let mut candidate = json!({"content": {"parts": parts, "role": "model"}, "index": 0});
     if is_last {
         // Tool calls have no separate finish reason.
-        candidate["finishReason"] = if answer.stop == Stop::Length { "MAX_TOKENS" } else { "STOP" }.into();
+        candidate["finishReason"] = if answer.stop == StopReason::Length { "MAX_TOKENS" } else { "STOP" }.into();
     }
     json!({
         "candidates": [candidate],
@@ -197,7 +197,7 @@ fn response(asked: &Asked, answer: &Answer, parts: Vec<Value>, is_last: bool) ->
     })
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ChatResponse) -> Value {
     let used = &answer.usage;
     let mut usage = json!({
         "promptTokenCount": used.prompt,

@@ -2,7 +2,7 @@
 //!
 //! It serves the wire formats of all three on one port, responds with an echo ([`echo`]), and fails in the way that the
 //! model's name selects ([`fault`]). It rejects signatures of other models, and one model returns counts of request
-//! attributes that an echo does not show ([`marks`]). Responses are deterministic.
+//! attributes that an echo does not show ([`signatures`]). Responses are deterministic.
 //!
 //! ```text
 //! cargo run --example upstream -- --port 0
@@ -14,12 +14,12 @@
 mod anthropic;
 mod echo;
 mod embeddings;
-mod failure;
+mod error;
 mod fault;
 mod google;
-mod marks;
 mod openai;
-mod seen;
+mod request_log;
+mod signatures;
 mod stream;
 
 use std::io::Write;
@@ -34,13 +34,13 @@ use http::request::Parts;
 use http::{Method, StatusCode, header};
 use serde_json::{Value, json};
 
-use echo::{Answer, Asked};
-use failure::{Failure, Reason};
+use echo::{ChatRequest, ChatResponse};
+use error::{ApiError, ErrorReason};
 use fault::Fault;
-use seen::Seen;
-use stream::{Event, Reply};
+use request_log::RequestLog;
+use stream::{Event, ResponseBody};
 
-const LONGEST_BODY: usize = 16 * 1024 * 1024;
+const MAX_BODY: usize = 16 * 1024 * 1024;
 
 /// Wire format of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub(crate) enum Api {
 
 /// Operation of an API.
 #[derive(Debug)]
-enum Call {
+enum ApiCall {
     Models,
     Chat,
     /// Google has the model and the stream flag in the path.
@@ -75,54 +75,54 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     stdout.flush()?;
     // Disables Nagle's algorithm: small events must not wait for the acknowledgement of earlier ones.
     let listener = listener.tap_io(|connection| drop(connection.set_nodelay(true)));
-    let router = Router::new().fallback(respond).with_state(Arc::new(Seen::default()));
+    let router = Router::new().fallback(respond).with_state(Arc::new(RequestLog::default()));
     Ok(axum::serve(listener, router).await?)
 }
 
-async fn respond(State(seen): State<Arc<Seen>>, request: Request) -> Response {
+async fn respond(State(seen): State<Arc<RequestLog>>, request: Request) -> Response {
     let (head, body) = request.into_parts();
     if head.uri.path() == "/_requests" {
         return requests(&head.method, &seen);
     }
-    let body = to_bytes(body, LONGEST_BODY).await;
+    let body = to_bytes(body, MAX_BODY).await;
     seen.record(&head, body.as_ref().ok());
     let Some((api, call)) = route(&head) else {
         return (StatusCode::NOT_FOUND, "no API has this path\n").into_response();
     };
     let answered = match body {
         Ok(body) => answer(api, call, &head, &body, &seen).await,
-        Err(_) => Err(Failure::new(413, "the body is longer than 16 MiB")),
+        Err(_) => Err(ApiError::new(413, "the body is longer than 16 MiB")),
     };
     answered.unwrap_or_else(|failure| failure.respond(api))
 }
 
-fn requests(method: &Method, seen: &Seen) -> Response {
+fn requests(method: &Method, seen: &RequestLog) -> Response {
     match *method {
         Method::GET => ([(header::CONTENT_TYPE, "application/json")], seen.requests().to_string()).into_response(),
         Method::DELETE => {
-            seen.forget();
+            seen.clear();
             StatusCode::NO_CONTENT.into_response()
         }
         _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
     }
 }
 
-fn route(head: &Parts) -> Option<(Api, Call)> {
+fn route(head: &Parts) -> Option<(Api, ApiCall)> {
     let is_anthropic = ["x-api-key", "anthropic-version"].iter().any(|name| head.headers.contains_key(*name));
     match (head.method.as_str(), head.uri.path()) {
-        ("GET", "/v1/models") if is_anthropic => Some((Api::Anthropic, Call::Models)),
-        ("GET", "/v1/models") => Some((Api::OpenAi, Call::Models)),
-        ("POST", "/v1/chat/completions") => Some((Api::OpenAi, Call::Chat)),
-        ("POST", "/v1/embeddings") => Some((Api::OpenAi, Call::Embed { model: None })),
-        ("POST", "/v1/messages") => Some((Api::Anthropic, Call::Chat)),
-        ("GET", "/v1beta/models") => Some((Api::Google, Call::Models)),
+        ("GET", "/v1/models") if is_anthropic => Some((Api::Anthropic, ApiCall::Models)),
+        ("GET", "/v1/models") => Some((Api::OpenAi, ApiCall::Models)),
+        ("POST", "/v1/chat/completions") => Some((Api::OpenAi, ApiCall::Chat)),
+        ("POST", "/v1/embeddings") => Some((Api::OpenAi, ApiCall::Embed { model: None })),
+        ("POST", "/v1/messages") => Some((Api::Anthropic, ApiCall::Chat)),
+        ("GET", "/v1beta/models") => Some((Api::Google, ApiCall::Models)),
         ("POST", path) => {
             let (model, verb) = path.strip_prefix("/v1beta/models/")?.rsplit_once(':')?;
             let model = model.to_owned();
             let call = match verb {
-                "generateContent" => Call::Generate { model, stream: false },
-                "streamGenerateContent" => Call::Generate { model, stream: true },
-                "batchEmbedContents" => Call::Embed { model: Some(model) },
+                "generateContent" => ApiCall::Generate { model, stream: false },
+                "streamGenerateContent" => ApiCall::Generate { model, stream: true },
+                "batchEmbedContents" => ApiCall::Embed { model: Some(model) },
                 _ => return None,
             };
             Some((Api::Google, call))
@@ -131,46 +131,52 @@ fn route(head: &Parts) -> Option<(Api, Call)> {
     }
 }
 
-async fn answer(api: Api, call: Call, head: &Parts, body: &Bytes, seen: &Seen) -> Result<Response, Failure> {
+async fn answer(api: Api, call: ApiCall, head: &Parts, body: &Bytes, seen: &RequestLog) -> Result<Response, ApiError> {
     let key = api.authenticate(head)?;
     let asked = match call {
-        Call::Models => return Ok(stream::whole(&api.models(head))),
-        Call::Embed { model } => return embed(api, model, &key, body, seen).await,
-        Call::Chat | Call::Generate { .. } => api.read(call, head, body)?,
+        ApiCall::Models => return Ok(stream::json_response(&api.models(head))),
+        ApiCall::Embed { model } => return embed(api, model, &key, body, seen).await,
+        ApiCall::Chat | ApiCall::Generate { .. } => api.parse_request(call, head, body)?,
     };
-    let fault = Fault::of_model(&asked.model).map_err(|message| Failure::new(400, message))?;
-    if let Some(failure) = fault.as_ref().and_then(|fault| fault.failure(api, &key, &asked.model, seen)) {
+    let fault = Fault::from_model(&asked.model).map_err(|message| ApiError::new(400, message))?;
+    if let Some(failure) = fault.as_ref().and_then(|fault| fault.error(api, &key, &asked.model, seen)) {
         return Err(failure);
     }
     let mut answer = echo::answer(&asked);
-    if asked.model == marks::MODEL && answer.calls.is_empty() {
-        answer.text = marks::counted(&serde_json::from_slice(body).unwrap_or_default());
+    if asked.model == signatures::COUNTING_MODEL && answer.calls.is_empty() {
+        answer.text = signatures::count_marks(&serde_json::from_slice(body).unwrap_or_default());
     }
     let reply = match asked.stream {
-        true => Reply::Events(api.events(&asked, &answer)),
-        false => Reply::Whole(api.whole(&asked, &answer)),
+        true => ResponseBody::Events(api.stream_events(&asked, &answer)),
+        false => ResponseBody::Full(api.full_response(&asked, &answer)),
     };
     Ok(match fault {
-        Some(fault) => fault.spoil(api, reply).await,
+        Some(fault) => fault.apply(api, reply).await,
         None => stream::respond(reply),
     })
 }
 
-async fn embed(api: Api, model: Option<String>, key: &str, body: &Bytes, seen: &Seen) -> Result<Response, Failure> {
-    let body: Value = serde_json::from_slice(body).map_err(|_| Failure::new(400, "the body is no JSON"))?;
-    let refused = |message: String| Failure::new(400, message);
+async fn embed(
+    api: Api,
+    model: Option<String>,
+    key: &str,
+    body: &Bytes,
+    seen: &RequestLog,
+) -> Result<Response, ApiError> {
+    let body: Value = serde_json::from_slice(body).map_err(|_| ApiError::new(400, "the body is no JSON"))?;
+    let refused = |message: String| ApiError::new(400, message);
     let answer = match &model {
         Some(model) => embeddings::google(&body, model),
         None => embeddings::openai(&body),
     };
     let answer = answer.map_err(refused)?;
     let model = model.unwrap_or_else(|| body["model"].as_str().unwrap_or_default().to_owned());
-    let fault = Fault::of_model(&model).map_err(refused)?;
-    match fault.as_ref().and_then(|fault| fault.failure(api, key, &model, seen)) {
+    let fault = Fault::from_model(&model).map_err(refused)?;
+    match fault.as_ref().and_then(|fault| fault.error(api, key, &model, seen)) {
         Some(failure) => Err(failure),
         None => Ok(match fault {
-            Some(fault) => fault.spoil(api, Reply::Whole(answer)).await,
-            None => stream::whole(&answer),
+            Some(fault) => fault.apply(api, ResponseBody::Full(answer)).await,
+            None => stream::json_response(&answer),
         }),
     }
 }
@@ -179,7 +185,7 @@ async fn embed(api: Api, model: Option<String>, key: &str, body: &Bytes, seen: &
 
 impl Api {
     /// The API key of a request; an error if it is missing or one of the rejected test keys.
-    fn authenticate(self, head: &Parts) -> Result<String, Failure> {
+    fn authenticate(self, head: &Parts) -> Result<String, ApiError> {
         let text = |name: &str| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
         let bearer = || text("authorization")?.strip_prefix("Bearer ").map(str::to_owned);
         let key = match self {
@@ -188,33 +194,33 @@ impl Api {
             Api::Google => text("x-goog-api-key").or_else(|| query(head, "key")),
         };
         match key.filter(|key| !key.is_empty()).as_deref() {
-            None => Err(Failure::new(401, "there is no API key in the request")),
-            Some("bad-key") => Err(Failure::new(401, "the API key is not valid")),
+            None => Err(ApiError::new(401, "there is no API key in the request")),
+            Some("bad-key") => Err(ApiError::new(401, "the API key is not valid")),
             // Google reports an invalid key as a bad argument.
             Some("invalid-key") => {
                 let status = if self == Api::Google { 400 } else { 401 };
-                Err(Failure { reason: Reason::Key, ..Failure::new(status, "API key not valid") })
+                Err(ApiError { reason: ErrorReason::Key, ..ApiError::new(status, "API key not valid") })
             }
             Some(key) => Ok(key.to_owned()),
         }
     }
 
-    fn read(self, call: Call, head: &Parts, body: &Bytes) -> Result<Asked, Failure> {
-        let body: Value = serde_json::from_slice(body).map_err(|_| Failure::new(400, "the body is no JSON"))?;
+    fn parse_request(self, call: ApiCall, head: &Parts, body: &Bytes) -> Result<ChatRequest, ApiError> {
+        let body: Value = serde_json::from_slice(body).map_err(|_| ApiError::new(400, "the body is no JSON"))?;
         let asked = match (self, call) {
-            (Api::Anthropic, _) => anthropic::read(&body, &head.headers),
-            (Api::Google, Call::Generate { model, stream }) => {
+            (Api::Anthropic, _) => anthropic::parse_request(&body, &head.headers),
+            (Api::Google, ApiCall::Generate { model, stream }) => {
                 // Without this, Google streams a JSON array, which no client here uses.
                 match stream && query(head, "alt").as_deref() != Some("sse") {
                     true => Err("a stream needs `alt=sse`".into()),
-                    false => google::read(&body, model, stream),
+                    false => google::parse_request(&body, model, stream),
                 }
             }
-            (Api::OpenAi | Api::Google, _) => openai::read(&body),
+            (Api::OpenAi | Api::Google, _) => openai::parse_request(&body),
         };
         asked
-            .and_then(|asked| marks::check(self, &asked.model, &body).map(|()| asked))
-            .map_err(|message| Failure::new(400, message))
+            .and_then(|asked| signatures::check_signatures(self, &asked.model, &body).map(|()| asked))
+            .map_err(|message| ApiError::new(400, message))
     }
 
     fn models(self, head: &Parts) -> Value {
@@ -225,23 +231,23 @@ impl Api {
         }
     }
 
-    fn whole(self, asked: &Asked, answer: &Answer) -> Value {
+    fn full_response(self, asked: &ChatRequest, answer: &ChatResponse) -> Value {
         match self {
-            Api::OpenAi => openai::whole(asked, answer),
-            Api::Anthropic => anthropic::whole(asked, answer),
-            Api::Google => google::whole(asked, answer),
+            Api::OpenAi => openai::full_response(asked, answer),
+            Api::Anthropic => anthropic::full_response(asked, answer),
+            Api::Google => google::full_response(asked, answer),
         }
     }
 
-    fn events(self, asked: &Asked, answer: &Answer) -> Vec<Event> {
+    fn stream_events(self, asked: &ChatRequest, answer: &ChatResponse) -> Vec<Event> {
         match self {
-            Api::OpenAi => openai::events(asked, answer),
-            Api::Anthropic => anthropic::events(asked, answer),
-            Api::Google => google::events(asked, answer),
+            Api::OpenAi => openai::stream_events(asked, answer),
+            Api::Anthropic => anthropic::stream_events(asked, answer),
+            Api::Google => google::stream_events(asked, answer),
         }
     }
 
-    pub(crate) fn failure(self, failure: &Failure) -> Value {
+    pub(crate) fn error_body(self, failure: &ApiError) -> Value {
         match self {
             Api::OpenAi => json!({"error": openai::error(failure)}),
             Api::Anthropic => json!({"type": "error", "error": anthropic::error(failure), "request_id": "req_echo"}),

@@ -2,15 +2,15 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::echo::{Answer, Asked, Format, MODELS, Role, Stop, ToolCall, Turn};
-use crate::failure::{Failure, Reason};
-use crate::marks::{SIGNING, signature};
+use crate::echo::{ChatMessage, ChatRequest, ChatResponse, MODELS, MessageRole, OutputFormat, StopReason, ToolCall};
+use crate::error::{ApiError, ErrorReason};
+use crate::signatures::{SIGNING_PREFIX, signature};
 use crate::stream::{Event, split};
 use crate::{list, strings};
 
 const CREATED: u64 = 1_700_000_000;
 
-pub(crate) fn read(body: &Value) -> Result<Asked, String> {
+pub(crate) fn parse_request(body: &Value) -> Result<ChatRequest, String> {
     let model = body["model"].as_str().ok_or("`model` is missing")?;
     let messages = body["messages"].as_array().filter(|messages| !messages.is_empty());
     let stop = match &body["stop"] {
@@ -18,16 +18,16 @@ pub(crate) fn read(body: &Value) -> Result<Asked, String> {
         words => strings(words),
     };
     let format = match body["response_format"]["type"].as_str() {
-        Some("json_schema") => Some(Format::Schema(body["response_format"]["json_schema"]["schema"].clone())),
-        Some("json_object") => Some(Format::Json),
+        Some("json_schema") => Some(OutputFormat::Schema(body["response_format"]["json_schema"]["schema"].clone())),
+        Some("json_object") => Some(OutputFormat::Json),
         _ => None,
     };
-    Ok(Asked {
+    Ok(ChatRequest {
         model: model.to_owned(),
-        turns: messages.ok_or("`messages` is missing or empty")?.iter().map(turn).collect::<Result<_, _>>()?,
+        messages: messages.ok_or("`messages` is missing or empty")?.iter().map(turn).collect::<Result<_, _>>()?,
         has_tools: !list(&body["tools"]).is_empty(),
         format,
-        thinks: body["reasoning_effort"].as_str().is_some_and(|effort| effort != "none"),
+        reasoning: body["reasoning_effort"].as_str().is_some_and(|effort| effort != "none"),
         max_tokens: body["max_completion_tokens"].as_u64().or_else(|| body["max_tokens"].as_u64()),
         stop,
         stream: body["stream"] == true,
@@ -35,7 +35,7 @@ pub(crate) fn read(body: &Value) -> Result<Asked, String> {
     })
 }
 
-pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
+pub(crate) fn full_response(asked: &ChatRequest, answer: &ChatResponse) -> Value {
     let mut message = json!({"role": "assistant", "content": answer.text, "refusal": null, "annotations": []});
     if let Some(thinking) = &answer.thinking {
         // OpenAI does not return it; compatible servers use this name.
@@ -45,7 +45,7 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
         message["content"] = Value::Null;
         message["tool_calls"] = answer.calls.iter().map(|call| tool_call(call, &call.arguments.to_string())).collect();
     }
-    if let Some((details, proof)) = signed(asked, answer) {
+    if let Some((details, proof)) = signed_reasoning(asked, answer) {
         message["reasoning_details"] = details;
         if !answer.calls.is_empty() {
             message["tool_calls"][0]["extra_content"] = proof;
@@ -63,7 +63,7 @@ pub(crate) fn whole(asked: &Asked, answer: &Answer) -> Value {
     })
 }
 
-pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
+pub(crate) fn stream_events(asked: &ChatRequest, answer: &ChatResponse) -> Vec<Event> {
     let chunk = |choices: Value, usage: Value, says: bool| {
         let mut chunk = json!({
             "id": "chatcmpl-echo",
@@ -85,7 +85,7 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     let thinking = split(answer.thinking.as_deref().unwrap_or_default());
     events.extend(thinking.iter().map(|piece| delta(json!({"reasoning_content": piece}), true)));
     events.extend(split(&answer.text).iter().map(|piece| delta(json!({"content": piece}), true)));
-    let signed = signed(asked, answer);
+    let signed = signed_reasoning(asked, answer);
     events.extend(signed.iter().map(|(details, _)| delta(json!({"reasoning_details": details}), true)));
     for (index, call) in answer.calls.iter().enumerate() {
         let mut opening = tool_call(call, "");
@@ -105,7 +105,7 @@ pub(crate) fn events(asked: &Asked, answer: &Answer) -> Vec<Event> {
     if asked.stream_usage {
         events.push(chunk(json!([]), usage(answer), false));
     }
-    events.push(Event { name: None, data: "[DONE]".into(), says: false });
+    events.push(Event { name: None, data: "[DONE]".into(), has_content: false });
     events
 }
 
@@ -114,10 +114,10 @@ pub(crate) fn models() -> Value {
     json!({"object": "list", "data": MODELS.iter().map(model).collect::<Vec<_>>()})
 }
 
-pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
+pub(crate) fn error(failure: &ApiError) -> Map<String, Value> {
     let (kind, code) = match (&failure.reason, failure.status) {
-        (Reason::Leak(key), _) => ("invalid_request_error", Some(key.as_str())),
-        (Reason::Quota, _) => ("insufficient_quota", Some("insufficient_quota")),
+        (ErrorReason::Leak(key), _) => ("invalid_request_error", Some(key.as_str())),
+        (ErrorReason::Quota, _) => ("insufficient_quota", Some("insufficient_quota")),
         (_, 401) => ("invalid_request_error", Some("invalid_api_key")),
         (_, 404) => ("invalid_request_error", Some("model_not_found")),
         (_, 429) => ("requests", Some("rate_limit_exceeded")),
@@ -133,30 +133,30 @@ pub(crate) fn error(failure: &Failure) -> Map<String, Value> {
 }
 
 /// Signed thinking as OpenRouter writes it, and a signed call as Google's compatible API does, of models that sign.
-fn signed(asked: &Asked, answer: &Answer) -> Option<(Value, Value)> {
-    (answer.thinking.is_some() && asked.model.starts_with(SIGNING)).then(|| {
+fn signed_reasoning(asked: &ChatRequest, answer: &ChatResponse) -> Option<(Value, Value)> {
+    (answer.thinking.is_some() && asked.model.starts_with(SIGNING_PREFIX)).then(|| {
         let signature = signature(&asked.model);
         let detail = json!({"type": "reasoning.encrypted", "index": 0, "format": "echo", "data": signature});
         (json!([detail]), json!({"google": {"thought_signature": signature}}))
     })
 }
 
-fn turn(message: &Value) -> Result<Turn, String> {
+fn turn(message: &Value) -> Result<ChatMessage, String> {
     let text = match &message["content"] {
         Value::String(text) => text.clone(),
         parts => list(parts).iter().filter_map(part).collect::<Vec<_>>().join("\n"),
     };
     let role = match message["role"].as_str() {
-        Some("system" | "developer") => Role::System,
-        Some("user") => Role::User,
-        Some("assistant") => Role::Assistant,
+        Some("system" | "developer") => MessageRole::System,
+        Some("user") => MessageRole::User,
+        Some("assistant") => MessageRole::Assistant,
         Some("tool") if message["tool_call_id"].is_string() => {
-            return Ok(Turn { role: Role::User, text: String::new(), results: vec![text] });
+            return Ok(ChatMessage { role: MessageRole::User, text: String::new(), tool_results: vec![text] });
         }
         Some("tool") => return Err("a message of a tool has no `tool_call_id`".into()),
         _ => return Err("a message has no known `role`".into()),
     };
-    Ok(Turn { role, text, results: Vec::new() })
+    Ok(ChatMessage { role, text, tool_results: Vec::new() })
 }
 
 fn part(part: &Value) -> Option<&str> {
@@ -172,15 +172,15 @@ fn tool_call(call: &ToolCall, arguments: &str) -> Value {
     json!({"id": format!("call_{}", call.id), "type": "function", "function": function})
 }
 
-fn finish_reason(answer: &Answer) -> &'static str {
+fn finish_reason(answer: &ChatResponse) -> &'static str {
     match answer.stop {
-        Stop::Finished | Stop::Word(_) => "stop",
-        Stop::Length => "length",
-        Stop::Tools => "tool_calls",
+        StopReason::Finished | StopReason::StopSequence(_) => "stop",
+        StopReason::Length => "length",
+        StopReason::Tools => "tool_calls",
     }
 }
 
-fn usage(answer: &Answer) -> Value {
+fn usage(answer: &ChatResponse) -> Value {
     let completion = answer.usage.completion + answer.usage.thinking;
     json!({
         "prompt_tokens": answer.usage.prompt,

@@ -1,7 +1,7 @@
 //! Fuzz target: provider responses, whole or streamed.
 #![no_main]
 
-#[path = "../promises/mod.rs"]
-mod promises;
+#[path = "../invariants/mod.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("answers", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("answers", bytes));

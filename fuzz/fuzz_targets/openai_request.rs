@@ -1,7 +1,7 @@
 //! Fuzz target: requests to the OpenAI-compatible API.
 #![no_main]
 
-#[path = "../promises/mod.rs"]
-mod promises;
+#[path = "../invariants/mod.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("openai_request", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("openai_request", bytes));

@@ -1,7 +1,7 @@
 //! Fuzz target: taxonomy files.
 #![no_main]
 
-#[path = "../promises/mod.rs"]
-mod promises;
+#[path = "../invariants/mod.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("taxonomy", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("taxonomy", bytes));

@@ -7,12 +7,12 @@ use std::time::{Duration, SystemTime};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use corbie_mcp::transport::{RateLimit, Token};
-use corbie_mcp::{Grant, Only, Standing, TrustLevel};
+use corbie_mcp::{AllowList, Permissions, TrustLevel, TrustState};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::config::server::RateLimit as Rate;
-use crate::config::trust::Level;
+use crate::config::trust::TrustLevelSetting;
 
 /// A token in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct TokenRecord {
     pub expires: Option<SystemTime>,
     /// Trust level. If missing, that of the listener.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub trust: Option<Level>,
+    pub trust: Option<TrustLevelSetting>,
     /// Tools the holder may use; all if missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -57,7 +57,7 @@ pub struct TokenName(String);
 #[error(
     "a token's name has 1 to 64 letters, digits, `.`, `_` or `-`, and begins with a letter or digit; `operator` is the one of the settings"
 )]
-pub struct NotAName;
+pub struct ParseTokenNameError;
 
 /// Name of the operator's token from the settings.
 pub(super) const OPERATOR: &str = "operator";
@@ -67,16 +67,16 @@ pub(super) const PREFIX: &str = "corbie_";
 
 impl NewToken {
     /// Generates a secret of 256 random bits.
-    pub fn make(name: TokenName, expires_in: Option<Duration>) -> NewToken {
+    pub fn generate(name: TokenName, expires_in: Option<Duration>) -> NewToken {
         let mut bytes = [0u8; 32];
         getrandom::fill(&mut bytes).expect("the operating system has random numbers");
         let secret = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(bytes));
-        let created = to_the_second(SystemTime::now());
+        let created = truncate_to_second(SystemTime::now());
         let record = TokenRecord {
             name,
             sha256: Sha256::digest(&secret).into(),
             created,
-            expires: expires_in.map(|expires_in| to_the_second(created + expires_in)),
+            expires: expires_in.map(|expires_in| truncate_to_second(created + expires_in)),
             trust: None,
             tools: None,
             knowledge_bases: None,
@@ -92,12 +92,12 @@ impl NewToken {
 }
 
 impl TokenRecord {
-    pub fn is_over(&self, now: SystemTime) -> bool {
+    pub fn is_expired(&self, now: SystemTime) -> bool {
         self.expires.is_some_and(|expires| now >= expires)
     }
 
     /// Whether two records are equal in the fields that connections keep. Trust levels may differ.
-    pub(super) fn allows_the_same(&self, other: &TokenRecord) -> bool {
+    pub(super) fn has_same_permissions(&self, other: &TokenRecord) -> bool {
         let kept = |record: &TokenRecord| {
             let TokenRecord { name, expires, tools, knowledge_bases, rate_limit, .. } = record.clone();
             (name, expires, tools, knowledge_bases, rate_limit)
@@ -106,11 +106,12 @@ impl TokenRecord {
     }
 
     /// The token for the server, with a trust state.
-    pub(super) fn token(&self, standing: Standing) -> Token {
-        let mut token = Token::of_digest(self.name.as_str(), self.sha256, standing);
+    pub(super) fn token(&self, standing: TrustState) -> Token {
+        let mut token = Token::from_digest(self.name.as_str(), self.sha256, standing);
         if self.tools.is_some() || self.knowledge_bases.is_some() {
-            let only = |names: &Option<Vec<String>>| names.as_ref().map_or(Only::All, Only::these);
-            token = token.grant(Grant { tools: only(&self.tools), collections: only(&self.knowledge_bases) });
+            let only = |names: &Option<Vec<String>>| names.as_ref().map_or(AllowList::All, AllowList::names);
+            token =
+                token.permissions(Permissions { tools: only(&self.tools), collections: only(&self.knowledge_bases) });
         }
         match self.rate_limit.filter(|limit| limit.per_second > 0) {
             Some(limit) => token.rate_limit(RateLimit { per_second: limit.per_second, burst: limit.burst() }),
@@ -119,12 +120,12 @@ impl TokenRecord {
     }
 
     pub(super) fn level(&self) -> Option<TrustLevel> {
-        self.trust.map(Level::into)
+        self.trust.map(TrustLevelSetting::into)
     }
 }
 
 impl TokenName {
-    pub const MOST_LETTERS: usize = 64;
+    pub const MAX_LEN: usize = 64;
 
     pub fn as_str(&self) -> &str {
         &self.0
@@ -132,22 +133,22 @@ impl TokenName {
 }
 
 impl FromStr for TokenName {
-    type Err = NotAName;
+    type Err = ParseTokenNameError;
 
-    fn from_str(text: &str) -> Result<TokenName, NotAName> {
+    fn from_str(text: &str) -> Result<TokenName, ParseTokenNameError> {
         let plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
-        let fits = (1..=TokenName::MOST_LETTERS).contains(&text.len())
+        let fits = (1..=TokenName::MAX_LEN).contains(&text.len())
             && text.bytes().all(plain)
             && text.starts_with(|first: char| first.is_ascii_alphanumeric())
             && text != OPERATOR;
-        if fits { Ok(TokenName(text.to_owned())) } else { Err(NotAName) }
+        if fits { Ok(TokenName(text.to_owned())) } else { Err(ParseTokenNameError) }
     }
 }
 
 impl TryFrom<String> for TokenName {
-    type Error = NotAName;
+    type Error = ParseTokenNameError;
 
-    fn try_from(text: String) -> Result<TokenName, NotAName> {
+    fn try_from(text: String) -> Result<TokenName, ParseTokenNameError> {
         text.parse()
     }
 }
@@ -176,7 +177,7 @@ impl Drop for NewToken {
     }
 }
 
-fn to_the_second(time: SystemTime) -> SystemTime {
+fn truncate_to_second(time: SystemTime) -> SystemTime {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     SystemTime::UNIX_EPOCH + Duration::from_secs(since.as_secs())
 }
@@ -250,7 +251,7 @@ mod tests {
 
     #[test]
     fn s01_a_new_token_shows_its_name_and_not_its_secret() {
-        let new = NewToken::make("laptop".parse().expect("name"), Some(Duration::from_secs(60)));
+        let new = NewToken::generate("laptop".parse().expect("name"), Some(Duration::from_secs(60)));
         assert!(new.expose().starts_with(PREFIX) && new.expose().len() == PREFIX.len() + 43);
         assert!(!format!("{new:?}").contains(new.expose()));
         let kept = serde_json::to_string(&new.record).expect("json");
@@ -264,13 +265,13 @@ mod tests {
             assert!(name.parse::<TokenName>().is_ok(), "{name}");
         }
         for name in ["", OPERATOR, "-a", "a b", "a\n", "ä", &"a".repeat(65)] {
-            assert_eq!(name.parse::<TokenName>(), Err(NotAName), "{name}");
+            assert_eq!(name.parse::<TokenName>(), Err(ParseTokenNameError), "{name}");
         }
     }
 
     #[test]
     fn two_secrets_are_never_the_same() {
-        let make = || NewToken::make("a".parse().expect("name"), None).record.sha256;
+        let make = || NewToken::generate("a".parse().expect("name"), None).record.sha256;
         assert_ne!(make(), make());
     }
 }

@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::token::{TokenName, TokenRecord};
-use crate::private_folder::{private_file, private_folder};
-use crate::put_aside::put_aside;
-use crate::whole_file::{self, Access, folder_of};
+use crate::util::fs::atomic_write::{self, FilePermissions, parent_dir};
+use crate::util::fs::numbered_backup::create_backup;
+use crate::util::fs::private_dir::{create_private_dir, open_private_file};
 
 /// The file of API tokens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct TokenFile(PathBuf);
 
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Content {
+pub(super) struct TokenFileContent {
     version: u32,
     pub(super) tokens: Vec<TokenRecord>,
 }
@@ -36,18 +36,18 @@ pub enum TokenFileError {
     Exists(TokenName),
     #[error("there is no token called `{0}`; `corbie tokens list` shows those there are")]
     Unknown(TokenName),
-    #[error("there are {MOST_TOKENS} tokens already; revoke some first")]
+    #[error("there are {MAX_TOKENS} tokens already; revoke some first")]
     TooMany,
 }
 
 const VERSION: u32 = 1;
 /// Maximum number of tokens; small enough for a linear scan.
-pub(super) const MOST_TOKENS: usize = 10_000;
+pub(super) const MAX_TOKENS: usize = 10_000;
 /// Maximum size of the file.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_FILE_BYTES: u64 = 16 << 20;
 
 impl TokenFile {
-    pub fn at(path: impl Into<PathBuf>) -> TokenFile {
+    pub fn new(path: impl Into<PathBuf>) -> TokenFile {
         TokenFile(path.into())
     }
 
@@ -62,16 +62,16 @@ impl TokenFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             Err(error) => return Err(self.io(error)),
         };
-        self.warn_of_readers(&file);
+        self.warn_if_writable_by_others(&file);
         let mut text = String::new();
-        file.take(MOST_BYTES).read_to_string(&mut text).map_err(|error| self.io(error))?;
+        file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(|error| self.io(error))?;
         self.parse(&text)
     }
 
     /// Parses the content of a token file.
     pub fn parse(&self, text: &str) -> Result<Vec<TokenRecord>, TokenFileError> {
         let unreadable = |reason: String| TokenFileError::Unreadable { path: self.0.clone(), reason };
-        let content: Content = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
+        let content: TokenFileContent = serde_json::from_str(text).map_err(|error| unreadable(error.to_string()))?;
         if content.version > VERSION {
             return Err(TokenFileError::Newer { path: self.0.clone(), version: content.version });
         }
@@ -88,7 +88,7 @@ impl TokenFile {
             if tokens.iter().any(|other| other.name == token.name) {
                 return Err(TokenFileError::Exists(token.name));
             }
-            if tokens.len() >= MOST_TOKENS {
+            if tokens.len() >= MAX_TOKENS {
                 return Err(TokenFileError::TooMany);
             }
             tokens.push(token);
@@ -106,7 +106,7 @@ impl TokenFile {
 
     /// Compare-and-swap under the lock: replaces `before` by `text`. Returns false if the file contains another text.
     /// With `keeps`, saves a backup of `before`.
-    pub fn exchange(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, TokenFileError> {
+    pub fn compare_and_swap(&self, before: Option<&str>, text: &str, keeps: bool) -> Result<bool, TokenFileError> {
         let io = |error| self.io(error);
         let _lock = self.lock()?;
         let found = match fs::read_to_string(&self.0) {
@@ -118,9 +118,9 @@ impl TokenFile {
             return Ok(false);
         }
         if let (true, Some(before)) = (keeps, before) {
-            put_aside(&self.0, before.as_bytes(), Access::Owner).map_err(io)?;
+            create_backup(&self.0, before.as_bytes(), FilePermissions::OwnerOnly).map_err(io)?;
         }
-        self.put(text).map_err(io)?;
+        self.write_text(text).map_err(io)?;
         Ok(true)
     }
 
@@ -138,22 +138,22 @@ impl TokenFile {
 
     /// The lock for changes.
     fn lock(&self) -> Result<File, TokenFileError> {
-        private_folder(folder_of(&self.0)).map_err(|error| self.io(error))?;
-        let lock = private_file(&self.beside("lock")).map_err(|error| self.io(error))?;
+        create_private_dir(parent_dir(&self.0)).map_err(|error| self.io(error))?;
+        let lock = open_private_file(&self.sibling_path("lock")).map_err(|error| self.io(error))?;
         lock.lock().map_err(|error| self.io(error))?;
         Ok(lock)
     }
 
     fn write(&self, tokens: Vec<TokenRecord>) -> io::Result<()> {
-        self.put(&written(tokens)?)
+        self.write_text(&to_text(tokens)?)
     }
 
     /// Writes the file atomically.
-    fn put(&self, text: &str) -> io::Result<()> {
-        whole_file::prepare(&self.0, text.as_bytes(), Access::Owner)?.replace()
+    fn write_text(&self, text: &str) -> io::Result<()> {
+        atomic_write::prepare(&self.0, text.as_bytes(), FilePermissions::OwnerOnly)?.replace()
     }
 
-    fn beside(&self, ending: &str) -> PathBuf {
+    fn sibling_path(&self, ending: &str) -> PathBuf {
         let mut name = self.0.file_name().unwrap_or_default().to_owned();
         name.push(".");
         name.push(ending);
@@ -161,7 +161,7 @@ impl TokenFile {
     }
 
     #[cfg(unix)]
-    fn warn_of_readers(&self, file: &File) {
+    fn warn_if_writable_by_others(&self, file: &File) {
         use std::os::unix::fs::MetadataExt;
         if file.metadata().is_ok_and(|metadata| metadata.mode() & 0o022 != 0) {
             tracing::warn!(path = %self.0.display(), "others can write the file of tokens, and let anybody in; `chmod 600` it");
@@ -169,23 +169,23 @@ impl TokenFile {
     }
 
     #[cfg(not(unix))]
-    fn warn_of_readers(&self, _: &File) {}
+    fn warn_if_writable_by_others(&self, _: &File) {}
 
     fn io(&self, error: io::Error) -> TokenFileError {
         TokenFileError::Io { path: self.0.clone(), error }
     }
 }
 
-impl Content {
+impl TokenFileContent {
     /// Parses a text; `None` if it is invalid.
-    pub(super) fn of(text: &str) -> Option<Content> {
-        serde_json::from_str::<Content>(text).ok().filter(|content| content.version <= VERSION)
+    pub(super) fn parse(text: &str) -> Option<TokenFileContent> {
+        serde_json::from_str::<TokenFileContent>(text).ok().filter(|content| content.version <= VERSION)
     }
 }
 
 /// Serializes tokens for the file.
-pub(super) fn written(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
-    let mut text = serde_json::to_string_pretty(&Content { version: VERSION, tokens })?;
+pub(super) fn to_text(tokens: Vec<TokenRecord>) -> serde_json::Result<String> {
+    let mut text = serde_json::to_string_pretty(&TokenFileContent { version: VERSION, tokens })?;
     text.push('\n');
     Ok(text)
 }
@@ -196,13 +196,13 @@ mod tests {
     use super::*;
 
     fn token(name: &str) -> TokenRecord {
-        NewToken::make(name.parse().expect("name"), None).record.clone()
+        NewToken::generate(name.parse().expect("name"), None).record.clone()
     }
 
     #[test]
     fn s05_what_was_added_is_read_until_it_is_revoked() {
         let folder = tempfile::tempdir().expect("folder");
-        let file = TokenFile::at(folder.path().join("new/folder/tokens.json"));
+        let file = TokenFile::new(folder.path().join("new/folder/tokens.json"));
         assert!(file.read().expect("none").is_empty());
         let (a, b) = (token("a"), token("b"));
         file.add(a.clone()).expect("added");
@@ -217,15 +217,15 @@ mod tests {
     #[test]
     fn it_is_exchanged_for_what_others_say_only_if_nobody_has_changed_it() {
         let folder = tempfile::tempdir().expect("folder");
-        let file = TokenFile::at(folder.path().join("corbie/tokens.json"));
-        let text = |name: &str| written(vec![token(name)]).expect("text");
+        let file = TokenFile::new(folder.path().join("corbie/tokens.json"));
+        let text = |name: &str| to_text(vec![token(name)]).expect("text");
         let (one, two) = (text("one"), text("two"));
-        assert!(!file.exchange(Some(&one), &two, false).expect("told"), "there is none");
-        assert!(file.exchange(None, &one, false).expect("told"));
-        assert!(!file.exchange(Some(&two), &two, true).expect("told"), "it says something else");
-        assert!(file.exchange(Some(&one), &two, true).expect("told"));
+        assert!(!file.compare_and_swap(Some(&one), &two, false).expect("told"), "there is none");
+        assert!(file.compare_and_swap(None, &one, false).expect("told"));
+        assert!(!file.compare_and_swap(Some(&two), &two, true).expect("told"), "it says something else");
+        assert!(file.compare_and_swap(Some(&one), &two, true).expect("told"));
         assert_eq!(file.read().expect("read")[0].name.to_string(), "two");
-        let kept = crate::put_aside::copy(file.path(), 1);
+        let kept = crate::util::fs::numbered_backup::backup_path(file.path(), 1);
         assert_eq!(fs::read_to_string(kept).expect("kept"), one);
     }
 
@@ -234,7 +234,7 @@ mod tests {
     fn s14_only_the_owner_may_read_it() {
         use std::os::unix::fs::MetadataExt;
         let folder = tempfile::tempdir().expect("folder");
-        let file = TokenFile::at(folder.path().join("corbie/tokens.json"));
+        let file = TokenFile::new(folder.path().join("corbie/tokens.json"));
         file.add(token("a")).expect("added");
         let mode = |path: &Path| fs::metadata(path).expect("there").mode() & 0o777;
         assert_eq!((mode(file.path()), mode(&folder.path().join("corbie"))), (0o600, 0o700));
@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn processes_that_change_it_together_lose_nothing() {
         let folder = tempfile::tempdir().expect("folder");
-        let file = TokenFile::at(folder.path().join("tokens.json"));
+        let file = TokenFile::new(folder.path().join("tokens.json"));
         std::thread::scope(|scope| {
             for number in 0..8 {
                 let file = &file;
@@ -258,7 +258,7 @@ mod tests {
         let folder = tempfile::tempdir().expect("folder");
         let path = folder.path().join("tokens.json");
         fs::write(&path, "not tokens").expect("written");
-        let file = TokenFile::at(&path);
+        let file = TokenFile::new(&path);
         assert!(matches!(file.add(token("a")), Err(TokenFileError::Unreadable { .. })));
         assert_eq!(fs::read_to_string(&path).expect("there"), "not tokens");
         fs::write(&path, r#"{"version":2,"tokens":[]}"#).expect("written");

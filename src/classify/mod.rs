@@ -4,23 +4,22 @@
 //! and classifying use the same snapshot, and a reload swaps it as a whole, so a class index never refers to different
 //! categories (C-55, Z-7).
 
-pub mod advice;
 mod cache;
-mod candidate;
-mod desk;
-mod kept;
-pub mod learned;
-mod measure;
+mod draft_taxonomy;
+mod evaluation;
+mod explanation;
+mod input;
 pub mod method;
 mod metrics;
-mod published;
-mod reasons;
+pub mod model_recommendation;
 pub mod reload;
 pub mod rules;
+mod snapshot;
 pub mod taxonomy;
-mod text;
+mod taxonomy_editor;
+mod taxonomy_file_store;
 pub mod tools;
-mod turns;
+pub mod training;
 
 use std::borrow::Cow;
 use std::sync::{Arc, Mutex};
@@ -31,80 +30,89 @@ use prometheus_client::registry::Registry;
 use serde_json::{Map, Value, json};
 use tokio::sync::Notify;
 
-pub use desk::Around;
-pub use method::{By, Method, Verdict};
-pub use published::Published;
+pub use input::InvalidText;
+pub use method::{ClassifierBackend, Prediction, PredictionSource};
+pub use snapshot::TaxonomySnapshot;
 pub use taxonomy::Taxonomy;
-pub use text::Unfit;
+pub use taxonomy_editor::EditorContext;
 
-use crate::changes::Stamp;
 use crate::config::ConfigError;
 use crate::config::classification as config;
 use crate::inference::{self, Inference};
-use crate::locked::locked;
-use method::With;
+use crate::util::file_watch::FileFingerprint;
+use crate::util::lock::lock;
+use method::MethodContext;
 use metrics::Metrics;
 
 /// The classifier of the process. Cheap to clone; all clones share one state.
 #[derive(Debug, Clone)]
-pub struct Classification(Arc<Shared>);
+pub struct Classification(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     settings: config::Classification,
     inference: Inference,
-    published: ArcSwap<Published>,
+    snapshot: ArcSwap<TaxonomySnapshot>,
     /// Serializes reloads; classification never waits for it. Guards the stamp of the file as last read.
-    reloading: tokio::sync::Mutex<Option<Stamp>>,
+    reloading: tokio::sync::Mutex<Option<FileFingerprint>>,
     /// Why the current version of the file was rejected.
-    refused: Mutex<Option<String>>,
+    rejection: Mutex<Option<String>>,
     metrics: Metrics,
     /// The category names by index, if the indices are shared with other instances.
-    places: Mutex<Option<Arc<[String]>>>,
+    category_ids: Mutex<Option<Arc<[String]>>>,
     /// Signals that the file has changed.
-    again: Notify,
+    reload_requested: Notify,
 }
 
 /// A verdict with its text and snapshot.
 #[derive(Debug, Clone)]
-pub struct Classified<'a> {
+pub struct ClassifiedText<'a> {
     /// The normalized text.
     pub text: Cow<'a, str>,
-    pub published: Arc<Published>,
-    pub verdict: Arc<Verdict>,
+    pub snapshot: Arc<TaxonomySnapshot>,
+    pub prediction: Arc<Prediction>,
 }
 
 /// The result for each text of a batch: the normalized text with its verdict, or the error.
-pub type Sorted<'a> = Vec<Result<(Cow<'a, str>, Arc<Verdict>), Unfit>>;
+pub type BatchResults<'a> = Vec<Result<(Cow<'a, str>, Arc<Prediction>), InvalidText>>;
 
 impl Classification {
-    /// Reads the taxonomy. Training happens on the first text, or in [`Classification::warm`].
+    /// Reads the taxonomy. Training happens on the first text, or in [`Classification::warm_up`].
     pub fn new(settings: config::Classification, inference: Inference) -> Result<Classification, ConfigError> {
         // Taken before reading, so that a change in between is not missed.
-        let stamp = Stamp::of(settings.taxonomy.as_deref());
+        let stamp = FileFingerprint::of(settings.taxonomy.as_deref());
         let taxonomy = Taxonomy::open(settings.taxonomy.as_deref())?;
-        Ok(Classification::stamped(stamp, taxonomy, settings, inference))
+        Ok(Classification::with_stamp(stamp, taxonomy, settings, inference))
     }
 
     /// Creates a classifier for an already loaded taxonomy.
-    pub fn with(taxonomy: Taxonomy, settings: config::Classification, inference: Inference) -> Classification {
-        Classification::stamped(None, taxonomy, settings, inference)
+    pub fn with_taxonomy(taxonomy: Taxonomy, settings: config::Classification, inference: Inference) -> Classification {
+        Classification::with_stamp(None, taxonomy, settings, inference)
     }
 
-    fn stamped(
-        stamp: Option<Stamp>,
+    fn with_stamp(
+        stamp: Option<FileFingerprint>,
         taxonomy: Taxonomy,
         settings: config::Classification,
         inference: Inference,
     ) -> Classification {
-        for remark in taxonomy.remarks() {
+        for remark in taxonomy.warnings() {
             tracing::warn!("{remark}");
         }
-        let published = ArcSwap::from_pointee(Published::new(taxonomy, settings.cache_entries));
+        let published = ArcSwap::from_pointee(TaxonomySnapshot::new(taxonomy, settings.cache_entries));
         let (reloading, metrics) = (tokio::sync::Mutex::new(stamp), Metrics::default());
         let refused = Mutex::default();
         let (places, again) = (Mutex::default(), Notify::new());
-        Classification(Arc::new(Shared { settings, inference, published, reloading, refused, metrics, places, again }))
+        Classification(Arc::new(Inner {
+            settings,
+            inference,
+            snapshot: published,
+            reloading,
+            rejection: refused,
+            metrics,
+            category_ids: places,
+            reload_requested: again,
+        }))
     }
 
     pub fn settings(&self) -> &config::Classification {
@@ -112,42 +120,42 @@ impl Classification {
     }
 
     /// The current snapshot.
-    pub fn published(&self) -> Arc<Published> {
-        self.0.published.load_full()
+    pub fn snapshot(&self) -> Arc<TaxonomySnapshot> {
+        self.0.snapshot.load_full()
     }
 
     /// Prepares the method, so the first text does not wait for it.
-    pub async fn warm(&self) {
-        self.published().method(None, self.with_settings()).await;
+    pub async fn warm_up(&self) {
+        self.snapshot().method(None, self.method_context()).await;
     }
 
     /// Classifies a text.
-    pub async fn classify<'a>(&self, text: &'a str) -> Result<Classified<'a>, Unfit> {
-        let text = text::clean(text, self.0.settings.max_text_length)?;
-        let (published, started) = (self.published(), Instant::now());
-        let verdict = match published.remembered(&text) {
+    pub async fn classify<'a>(&self, text: &'a str) -> Result<ClassifiedText<'a>, InvalidText> {
+        let text = input::normalize(text, self.0.settings.max_text_length)?;
+        let (published, started) = (self.snapshot(), Instant::now());
+        let verdict = match published.cached(&text) {
             Some(verdict) => {
-                self.0.metrics.remembered();
+                self.0.metrics.record_cache_hit();
                 verdict
             }
-            None => published.classify(&text, self.with_settings()).await,
+            None => published.classify(&text, self.method_context()).await,
         };
-        self.0.metrics.took(started.elapsed());
+        self.0.metrics.record_duration(started.elapsed());
         self.0.metrics.observe(&published.taxonomy, &verdict);
-        Ok(Classified { text, published, verdict })
+        Ok(ClassifiedText { text, snapshot: published, prediction: verdict })
     }
 
     /// Classifies many texts with one snapshot; each invalid text fails separately.
-    pub async fn classify_many<'a>(&self, texts: &'a [String]) -> (Arc<Published>, Sorted<'a>) {
-        let (published, started) = (self.published(), Instant::now());
-        let texts: Vec<_> = texts.iter().map(|text| text::clean(text, self.0.settings.max_text_length)).collect();
+    pub async fn classify_many<'a>(&self, texts: &'a [String]) -> (Arc<TaxonomySnapshot>, BatchResults<'a>) {
+        let (published, started) = (self.snapshot(), Instant::now());
+        let texts: Vec<_> = texts.iter().map(|text| input::normalize(text, self.0.settings.max_text_length)).collect();
         let fit: Vec<&str> = texts.iter().flatten().map(AsRef::as_ref).collect();
-        let verdicts = published.classify_many(&fit, self.with_settings()).await;
-        self.0.metrics.took(started.elapsed());
+        let verdicts = published.classify_many(&fit, self.method_context()).await;
+        self.0.metrics.record_duration(started.elapsed());
         for (verdict, remembered) in &verdicts {
             self.0.metrics.observe(&published.taxonomy, verdict);
             if *remembered {
-                self.0.metrics.remembered();
+                self.0.metrics.record_cache_hit();
             }
         }
         let mut verdicts = verdicts.into_iter().map(|(verdict, _)| verdict);
@@ -160,24 +168,24 @@ impl Classification {
     }
 
     /// Why the file was rejected when it was last read; the previous version stays in use.
-    pub(in crate::classify) fn refused(&self) -> Option<String> {
-        locked(&self.0.refused).clone()
+    pub(in crate::classify) fn rejection(&self) -> Option<String> {
+        lock(&self.0.rejection).clone()
     }
 
-    fn with_settings(&self) -> With<'_> {
-        With { settings: &self.0.settings, inference: &self.0.inference, turn: None }
+    fn method_context(&self) -> MethodContext<'_> {
+        MethodContext { settings: &self.0.settings, inference: &self.0.inference, permit: None }
     }
 
     /// Members of `GET /health` (T-40), and the impairment, if any.
     pub fn health(&self) -> (Map<String, Value>, Option<String>) {
-        let published = self.published();
-        let method = published.method_now();
+        let published = self.snapshot();
+        let method = published.ready_method();
         let taxonomy = &published.taxonomy;
-        let model = method.as_ref().map_or_else(|| self.planned(), |method| method.describe());
+        let model = method.as_ref().map_or_else(|| self.configured_method(), |method| method.describe());
         // Until the method is loaded, report the number of examples to be indexed.
         let indexed = match &method {
-            Some(method) => method.learned().map_or(0, |learned| learned.examples().len()),
-            None if self.0.settings.method == config::Method::Rules => 0,
+            Some(method) => method.trained().map_or(0, |learned| learned.examples().len()),
+            None if self.0.settings.method == config::ClassificationMethod::Rules => 0,
             None => taxonomy.example_count(),
         };
         let members = json!({
@@ -187,7 +195,7 @@ impl Classification {
             "device": "cpu",
         });
         let Value::Object(mut members) = members else { unreachable!("it is an object") };
-        if let Some(why) = &*locked(&self.0.refused) {
+        if let Some(why) = &*lock(&self.0.rejection) {
             members.insert("taxonomy_refused".into(), why.as_str().into());
         }
         (members, published.impairment())
@@ -198,12 +206,12 @@ impl Classification {
     }
 
     /// The configured method, before it is loaded.
-    fn planned(&self) -> String {
+    fn configured_method(&self) -> String {
         let settings = &self.0.settings;
         match (settings.method, &settings.model.path) {
-            (config::Method::Rules, _) => "rules".into(),
-            (config::Method::Model, Some(path)) => format!("model:{}", inference::name_of(path)),
-            (method, _) => format!("{}:{}", method.as_str(), self.0.inference.planned()),
+            (config::ClassificationMethod::Rules, _) => "rules".into(),
+            (config::ClassificationMethod::Model, Some(path)) => format!("model:{}", inference::model_dir_name(path)),
+            (method, _) => format!("{}:{}", method.as_str(), self.0.inference.configured_model()),
         }
     }
 }

@@ -5,7 +5,7 @@
 //! engine runs in linear time, and the size of compiled expressions is bounded.
 
 use aho_corasick::{AhoCorasick, MatchKind};
-use corbie_infer::heads::Verdict;
+use corbie_infer::heads::Prediction;
 use regex::{RegexBuilder, RegexSet, RegexSetBuilder};
 
 use super::taxonomy::{Category, Taxonomy};
@@ -16,32 +16,32 @@ pub struct RuleSet {
     classes: usize,
     retired: Vec<bool>,
     remainder: Option<usize>,
-    patterns: Owned<RegexSet>,
-    certain: Owned<RegexSet>,
-    words: Owned<AhoCorasick>,
+    patterns: PatternSet<RegexSet>,
+    certain: PatternSet<RegexSet>,
+    words: PatternSet<AhoCorasick>,
 }
 
 /// A multi-pattern matcher, and the category of each pattern.
 #[derive(Debug)]
-struct Owned<Matcher> {
+struct PatternSet<Matcher> {
     matcher: Matcher,
-    owners: Vec<usize>,
+    category_of: Vec<usize>,
 }
 
 /// Weight of a category's first match, relative to all categories without a match together.
-const FIRST: f32 = 5.0;
+const FIRST_MATCH_WEIGHT: f32 = 5.0;
 /// Factor for every further match.
-const FURTHER: f32 = 2.0;
+const FURTHER_MATCH_FACTOR: f32 = 2.0;
 /// Maximum number of matches that count; more add no confidence.
-const MOST_FINDS: u32 = 6;
+const MAX_COUNTED_MATCHES: u32 = 6;
 /// Probability of a `certain` match. The author of the pattern may still be wrong.
-const CERTAIN: f64 = 0.99;
+const CERTAIN_PROBABILITY: f64 = 0.99;
 /// Probability of the remainder category if no rule matches.
-const REMAINDER: f64 = 0.65;
+const REMAINDER_PROBABILITY: f64 = 0.65;
 /// Maximum compiled size of one expression. The matching time grows with it.
-const MOST_BYTES: usize = 512 << 10;
+const MAX_PATTERN_BYTES: usize = 512 << 10;
 /// Maximum compiled size of all expressions together.
-const MOST_BYTES_IN_ALL: usize = 8 << 20;
+const MAX_TOTAL_PATTERN_BYTES: usize = 8 << 20;
 
 impl RuleSet {
     /// The patterns must have passed [`check`] and [`check_all`].
@@ -51,68 +51,70 @@ impl RuleSet {
             classes: categories.len(),
             retired: categories.iter().map(|category| category.retired).collect(),
             remainder: taxonomy.remainder,
-            patterns: Owned::patterns(categories, |category| &category.patterns),
-            certain: Owned::patterns(categories, |category| &category.certain),
-            words: Owned::words(categories),
+            patterns: PatternSet::patterns(categories, |category| &category.patterns),
+            certain: PatternSet::patterns(categories, |category| &category.certain),
+            words: PatternSet::words(categories),
         }
     }
 
     /// The verdict of `certain` patterns, if exactly one category matches.
-    pub fn certain(&self, text: &str) -> Option<Verdict> {
-        let mut classes = self.certain.found(text);
+    pub fn certain(&self, text: &str) -> Option<Prediction> {
+        let mut classes = self.certain.matching_categories(text);
         let class = classes.next()?;
-        classes.all(|other| other == class).then(|| self.spread(class, CERTAIN))
+        classes.all(|other| other == class).then(|| self.spread(class, CERTAIN_PROBABILITY))
     }
 
     /// The verdict of all rules.
-    pub fn classify(&self, text: &str) -> Verdict {
+    pub fn classify(&self, text: &str) -> Prediction {
         if let Some(verdict) = self.certain(text) {
             return verdict;
         }
         let mut finds = vec![0u32; self.classes];
-        let patterns = self.patterns.found(text).chain(self.certain.found(text));
-        patterns.chain(self.words.found(text)).for_each(|class| finds[class] += 1);
+        let patterns = self.patterns.matching_categories(text).chain(self.certain.matching_categories(text));
+        patterns.chain(self.words.matching_categories(text)).for_each(|class| finds[class] += 1);
         if let Some(remainder) = self.remainder {
             let others: u32 = finds.iter().sum::<u32>() - finds[remainder];
             if others == 0 {
-                return self.spread(remainder, REMAINDER);
+                return self.spread(remainder, REMAINDER_PROBABILITY);
             }
             finds[remainder] = 0;
         }
-        self.weigh(&finds)
+        self.predict_from_counts(&finds)
     }
 
     /// The matching rules of a category, in their source form: the `certain` ones if any match, otherwise all.
-    pub fn speaking_for(&self, class: usize, text: &str, taxonomy: &Taxonomy) -> Vec<String> {
-        let certain = self.certain.matching(class, text);
+    pub fn matching_rules(&self, class: usize, text: &str, taxonomy: &Taxonomy) -> Vec<String> {
+        let certain = self.certain.matching_patterns(class, text);
         if !certain.is_empty() {
             return certain;
         }
         let words: Vec<&String> = taxonomy.categories.iter().flat_map(|category| &category.words).collect();
-        let found = self.words.which(text).filter(|word| self.words.owners[*word] == class);
+        let found = self.words.matching_words(text).filter(|word| self.words.category_of[*word] == class);
         let words = found.filter_map(|word| words.get(word).map(|word| (*word).clone()));
-        self.patterns.matching(class, text).into_iter().chain(words).collect()
+        self.patterns.matching_patterns(class, text).into_iter().chain(words).collect()
     }
 
     /// Whether there are no rules.
     pub fn is_empty(&self) -> bool {
-        self.patterns.owners.is_empty() && self.certain.owners.is_empty() && self.words.owners.is_empty()
+        self.patterns.category_of.is_empty() && self.certain.category_of.is_empty() && self.words.category_of.is_empty()
     }
 
-    fn weigh(&self, finds: &[u32]) -> Verdict {
+    fn predict_from_counts(&self, finds: &[u32]) -> Prediction {
         let without = finds.iter().zip(&self.retired).filter(|(finds, retired)| **finds == 0 && !**retired).count();
         let weight = |(finds, retired): (&u32, &bool)| match (finds, retired) {
             (_, true) => 0.0,
             (0, false) => 1.0 / without as f32,
-            (finds, false) => FIRST * FURTHER.powi((*finds).min(MOST_FINDS) as i32 - 1),
+            (finds, false) => {
+                FIRST_MATCH_WEIGHT * FURTHER_MATCH_FACTOR.powi((*finds).min(MAX_COUNTED_MATCHES) as i32 - 1)
+            }
         };
         let weights: Vec<f32> = finds.iter().zip(&self.retired).map(weight).collect();
         let total: f32 = weights.iter().sum();
-        known(weights.into_iter().map(|weight| weight / total).collect())
+        without_out_of_scope(weights.into_iter().map(|weight| weight / total).collect())
     }
 
     /// Gives one category this probability and splits the rest evenly.
-    fn spread(&self, class: usize, probability: f64) -> Verdict {
+    fn spread(&self, class: usize, probability: f64) -> Prediction {
         let others = self.retired.iter().enumerate().filter(|(other, retired)| *other != class && !**retired).count();
         let share = ((1.0 - probability) / others.max(1) as f64) as f32;
         let of = |(other, retired): (usize, &bool)| match (other == class, retired) {
@@ -121,18 +123,18 @@ impl RuleSet {
             (false, true) => 0.0,
             (false, false) => share,
         };
-        known(self.retired.iter().enumerate().map(of).collect())
+        without_out_of_scope(self.retired.iter().enumerate().map(of).collect())
     }
 }
 
 /// Rules have no out-of-scope detection.
-fn known(probabilities: Vec<f32>) -> Verdict {
-    Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0 }
+fn without_out_of_scope(probabilities: Vec<f32>) -> Prediction {
+    Prediction { probabilities, out_of_scope: 0.0, strangeness: 0.0 }
 }
 
 /// Validates one expression.
 pub fn check(pattern: &str) -> Result<(), String> {
-    let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MOST_BYTES).build();
+    let compiled = RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build();
     compiled.map(drop).map_err(|error| match error {
         regex::Error::CompiledTooBig(_) => "is too large; write it with fewer or smaller repetitions".into(),
         error => format!("is no regular expression: {}", last_line(&error.to_string())),
@@ -141,13 +143,16 @@ pub fn check(pattern: &str) -> Result<(), String> {
 
 /// Validates the total size of all expressions.
 pub fn check_all<'a>(patterns: impl Iterator<Item = &'a String>) -> Result<(), String> {
-    set(patterns.map(String::as_str)).map(drop).map_err(|_| {
-        format!("has patterns that take more than {} MiB together; use fewer, or `words`", MOST_BYTES_IN_ALL >> 20)
+    compile_set(patterns.map(String::as_str)).map(drop).map_err(|_| {
+        format!(
+            "has patterns that take more than {} MiB together; use fewer, or `words`",
+            MAX_TOTAL_PATTERN_BYTES >> 20
+        )
     })
 }
 
-fn set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<RegexSet, regex::Error> {
-    RegexSetBuilder::new(patterns).case_insensitive(true).size_limit(MOST_BYTES_IN_ALL).build()
+fn compile_set<'a>(patterns: impl Iterator<Item = &'a str>) -> Result<RegexSet, regex::Error> {
+    RegexSetBuilder::new(patterns).case_insensitive(true).size_limit(MAX_TOTAL_PATTERN_BYTES).build()
 }
 
 /// The engine's error message spans several lines; the last one has the reason.
@@ -155,50 +160,50 @@ fn last_line(error: &str) -> &str {
     error.lines().last().unwrap_or(error).trim_start_matches("error: ")
 }
 
-impl Owned<RegexSet> {
+impl PatternSet<RegexSet> {
     fn patterns(categories: &[Category], of: impl Fn(&Category) -> &[String] + Copy) -> Self {
         let all = categories.iter().flat_map(&of);
         let owners =
             categories.iter().enumerate().flat_map(|(class, category)| of(category).iter().map(move |_| class));
-        let matcher = set(all.map(String::as_str)).expect("the patterns were checked when they were read");
-        Owned { matcher, owners: owners.collect() }
+        let matcher = compile_set(all.map(String::as_str)).expect("the patterns were checked when they were read");
+        PatternSet { matcher, category_of: owners.collect() }
     }
 
     /// The category of each pattern that matches.
-    fn found(&self, text: &str) -> impl Iterator<Item = usize> {
-        let matches = (!self.owners.is_empty()).then(|| self.matcher.matches(text));
-        matches.into_iter().flatten().map(|pattern| self.owners[pattern])
+    fn matching_categories(&self, text: &str) -> impl Iterator<Item = usize> {
+        let matches = (!self.category_of.is_empty()).then(|| self.matcher.matches(text));
+        matches.into_iter().flatten().map(|pattern| self.category_of[pattern])
     }
 
     /// The matching patterns of one category, in their source form.
-    fn matching(&self, class: usize, text: &str) -> Vec<String> {
-        let matches = self.matcher.matches(text).into_iter().filter(|pattern| self.owners[*pattern] == class);
+    fn matching_patterns(&self, class: usize, text: &str) -> Vec<String> {
+        let matches = self.matcher.matches(text).into_iter().filter(|pattern| self.category_of[*pattern] == class);
         matches.map(|pattern| self.matcher.patterns()[pattern].clone()).collect()
     }
 }
 
-impl Owned<AhoCorasick> {
+impl PatternSet<AhoCorasick> {
     fn words(categories: &[Category]) -> Self {
         let all = categories.iter().enumerate();
         let (owners, words): (Vec<usize>, Vec<String>) =
-            all.flat_map(|(class, category)| category.words.iter().map(move |word| (class, folded(word)))).unzip();
+            all.flat_map(|(class, category)| category.words.iter().map(move |word| (class, normalize(word)))).unzip();
         let matcher = AhoCorasick::builder().match_kind(MatchKind::Standard).build(words);
-        Owned { matcher: matcher.expect("a taxonomy file is too small for so many words"), owners }
+        PatternSet { matcher: matcher.expect("a taxonomy file is too small for so many words"), category_of: owners }
     }
 
     /// The category of each distinct matching word.
-    fn found(&self, text: &str) -> impl Iterator<Item = usize> {
-        self.which(text).map(|word| self.owners[word])
+    fn matching_categories(&self, text: &str) -> impl Iterator<Item = usize> {
+        self.matching_words(text).map(|word| self.category_of[word])
     }
 
     /// The index of each distinct matching word.
-    fn which(&self, text: &str) -> impl Iterator<Item = usize> {
-        let mut seen = vec![false; self.owners.len()];
-        if !self.owners.is_empty() {
-            let text = folded(text);
+    fn matching_words(&self, text: &str) -> impl Iterator<Item = usize> {
+        let mut seen = vec![false; self.category_of.len()];
+        if !self.category_of.is_empty() {
+            let text = normalize(text);
             for found in self.matcher.find_overlapping_iter(&text) {
                 let seen = &mut seen[found.pattern().as_usize()];
-                *seen = *seen || is_whole(&text, found.start(), found.end());
+                *seen = *seen || is_whole_word(&text, found.start(), found.end());
             }
         }
         seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(word, _)| word)
@@ -206,13 +211,13 @@ impl Owned<AhoCorasick> {
 }
 
 /// Lower-cases the text and collapses whitespace.
-fn folded(text: &str) -> String {
+fn normalize(text: &str) -> String {
     let words: Vec<&str> = text.split_whitespace().collect();
     words.join(" ").to_lowercase()
 }
 
 /// Whether the match has word boundaries on both sides.
-fn is_whole(text: &str, start: usize, end: usize) -> bool {
+fn is_whole_word(text: &str, start: usize, end: usize) -> bool {
     let before = text[..start].chars().next_back().is_some_and(char::is_alphanumeric);
     let after = text[end..].chars().next().is_some_and(char::is_alphanumeric);
     !before && !after
@@ -280,7 +285,7 @@ categories:
         let taxonomy = Taxonomy::parse(SMALL).unwrap();
         let rules = RuleSet::new(&taxonomy);
         let check = |text: &str, class: usize, expected: &[&str]| {
-            assert_eq!(rules.speaking_for(class, text, &taxonomy), expected, "{text}");
+            assert_eq!(rules.matching_rules(class, text, &taxonomy), expected, "{text}");
         };
         check("please pay  back invoice 77", 0, &[r"invoice\s+\d+", "pay back"]);
         check("INV-12", 0, &[r"^INV-\d+$"]);

@@ -7,14 +7,14 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
-use super::ending::WrongUsage;
-use super::lines::Lines;
+use super::exit::UsageError;
 use super::progress::Progress;
-use super::{End, harmless, one_line};
-use crate::classify::tools::Output;
-use crate::classify::{Classification, Classified};
-use crate::config::Loaded;
-use crate::config::classification::{Classification as Settings, Method};
+use super::stdin_lines::StdinLines;
+use super::{CommandResult, sanitize, sanitize_line};
+use crate::classify::tools::ClassifyTextOutput;
+use crate::classify::{Classification, ClassifiedText};
+use crate::config::LoadedConfig;
+use crate::config::classification::{Classification as Settings, ClassificationMethod};
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
@@ -27,7 +27,7 @@ pub(super) struct Classify {
     #[arg(value_name = "TEXT")]
     texts: Vec<String>,
     #[command(flatten)]
-    how: How,
+    how: ClassifierOptions,
     /// Print one JSON object per text, with the probabilities of all categories
     #[arg(long)]
     json: bool,
@@ -35,21 +35,21 @@ pub(super) struct Classify {
 
 /// Classification options that override the settings.
 #[derive(Debug, Clone, Args)]
-pub(super) struct How {
+pub(super) struct ClassifierOptions {
     /// Taxonomy file, instead of the one in the settings
     #[arg(long, value_name = "FILE")]
     pub(super) taxonomy: Option<PathBuf>,
     /// Classification method, overriding the settings: hybrid, rules, embedding or model
     #[arg(long, value_name = "METHOD")]
-    pub(super) method: Option<Method>,
+    pub(super) method: Option<ClassificationMethod>,
 }
 
 /// Texts between two progress updates.
-const SHOWN_EVERY: usize = 64;
+const PROGRESS_INTERVAL: usize = 64;
 /// Width of the bar for probability 1.
-const BAR: f64 = 40.0;
+const BAR_COLUMNS: f64 = 40.0;
 
-pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Classify, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let inference = Inference::new(loaded.config.inference.clone());
     let classification = Classification::new(command.how.settings(loaded), inference)?;
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
@@ -64,7 +64,7 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
                     let told = json!({ "success": false, "error": "invalid_text", "message": unfit.to_string() });
                     writeln!(out, "{told}")?;
                 } else {
-                    writeln!(std::io::stderr(), "corbie: {}", harmless(&unfit.to_string()))?;
+                    writeln!(std::io::stderr(), "corbie: {}", sanitize(&unfit.to_string()))?;
                 }
             }
         }
@@ -77,15 +77,15 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
         let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
             let none = "give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it";
-            return Err(WrongUsage::Value(none.into()).into());
+            return Err(UsageError::Value(none.into()).into());
         }
-        let progress = Progress::beside_results();
-        let mut lines = Lines::of(stdin);
+        let progress = Progress::with_results();
+        let mut lines = StdinLines::of(stdin);
         loop {
             let texts = lines.next(1)?;
             let [text] = texts.as_slice() else { break };
-            if lines.read().is_multiple_of(SHOWN_EVERY) {
-                progress.tell(&format!("{} texts", lines.read()));
+            if lines.read().is_multiple_of(PROGRESS_INTERVAL) {
+                progress.update(&format!("{} texts", lines.read()));
             }
             one(text)?;
         }
@@ -93,9 +93,9 @@ pub(super) fn run(command: &Classify, loaded: &Loaded, out: &mut dyn Write) -> E
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-impl How {
+impl ClassifierOptions {
     /// The settings with the overrides of the command line.
-    pub(super) fn settings(&self, loaded: &Loaded) -> Settings {
+    pub(super) fn settings(&self, loaded: &LoadedConfig) -> Settings {
         let mut settings = loaded.config.classification.clone();
         if let Some(path) = &self.taxonomy {
             settings.taxonomy = Some(path.clone());
@@ -105,30 +105,35 @@ impl How {
     }
 }
 
-impl std::str::FromStr for Method {
+impl std::str::FromStr for ClassificationMethod {
     type Err = String;
 
-    fn from_str(word: &str) -> Result<Method, String> {
-        let all = [Method::Hybrid, Method::Rules, Method::Embedding, Method::Model];
+    fn from_str(word: &str) -> Result<ClassificationMethod, String> {
+        let all = [
+            ClassificationMethod::Hybrid,
+            ClassificationMethod::Rules,
+            ClassificationMethod::Embedding,
+            ClassificationMethod::Model,
+        ];
         let found = all.into_iter().find(|method| method.as_str() == word);
         found.ok_or_else(|| "use `hybrid`, `rules`, `embedding` or `model`".into())
     }
 }
 
-fn write(classified: &Classified<'_>, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
-    let Classified { text, published, verdict } = classified;
-    let output = Output::of(text, published, verdict, json);
+fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
+    let ClassifiedText { text, snapshot: published, prediction: verdict } = classified;
+    let output = ClassifyTextOutput::of(text, published, verdict, json);
     if json {
         return writeln!(out, "{}", serde_json::to_string(&output)?);
     }
     if !bars {
-        return writeln!(out, "{}\t{:.3}\t{}", output.category, output.confidence, one_line(text));
+        return writeln!(out, "{}\t{:.3}\t{}", output.category, output.confidence, sanitize_line(text));
     }
-    writeln!(out, "{}", one_line(text))?;
+    writeln!(out, "{}", sanitize_line(text))?;
     let widest = published.taxonomy.names().map(|name| name.chars().count()).max().unwrap_or(0).min(24);
-    for (class, probability) in verdict.top(MOST_BARS) {
+    for (class, probability) in verdict.top(MAX_BARS) {
         let name: String = published.taxonomy.categories[class].name.chars().take(24).collect();
-        let filled = "█".repeat((f64::from(probability) * BAR).round() as usize);
+        let filled = "█".repeat((f64::from(probability) * BAR_COLUMNS).round() as usize);
         writeln!(out, "  {name:<widest$} {:>5.1} % {filled}", 100.0 * probability)?;
     }
     let reasoning = if output.use_reasoning { "with" } else { "without" };
@@ -137,4 +142,4 @@ fn write(classified: &Classified<'_>, json: bool, bars: bool, out: &mut dyn Writ
 }
 
 /// Maximum number of bars; only the most probable categories are shown.
-const MOST_BARS: usize = 12;
+const MAX_BARS: usize = 12;

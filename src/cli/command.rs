@@ -9,13 +9,13 @@ use clap::builder::Styles;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
 
-use super::ending::{self, EXIT_CODES};
-use super::{Cli, screen};
+use super::exit::{self, EXIT_CODES};
+use super::{Cli, sanitized_stdout};
 use crate::colour::{self, Colour};
-use crate::harmless::{harmless, is_harmful};
+use crate::util::sanitize::{is_unsafe_char, sanitize};
 
 /// A parsed command line.
-pub(super) struct Typed {
+pub(super) struct ParsedCommandLine {
     pub(super) cli: Cli,
     /// Whether `--json` is given.
     pub(super) json: bool,
@@ -31,7 +31,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["eval", "eval-search"]),
     ("Settings and this program", &["config", "models", "licenses", "completions", "man", "help"]),
 ];
-const OTHERS: &str = "Others";
+const OTHER_COMMANDS: &str = "Others";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -74,7 +74,7 @@ fn template(command: &Command) -> String {
         group(title, &named.collect::<Vec<_>>());
     }
     let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    group(OTHERS, &listed.iter().filter(|(name, _)| !is_grouped(name)).collect::<Vec<_>>());
+    group(OTHER_COMMANDS, &listed.iter().filter(|(name, _)| !is_grouped(name)).collect::<Vec<_>>());
     format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}{header}Options:{header:#}\n{{options}}{{after-help}}"
     )
@@ -82,23 +82,23 @@ fn template(command: &Command) -> String {
 
 /// Parses the command line of this process. On an error, and for help and version, prints the text to the right stream
 /// and returns the exit code.
-pub(super) fn typed() -> Result<Typed, ExitCode> {
+pub(super) fn parse_command_line() -> Result<ParsedCommandLine, ExitCode> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     let colour = colour_of(&arguments);
-    colour::choose(colour);
-    let understood = understood(&arguments, colour).and_then(|matches| {
+    colour::set_choice(colour);
+    let understood = parse_arguments(&arguments, colour).and_then(|matches| {
         let json = wants_json(&matches);
-        Ok(Typed { cli: Cli::from_arg_matches(&matches)?, json })
+        Ok(ParsedCommandLine { cli: Cli::from_arg_matches(&matches)?, json })
     });
     understood.map_err(|error| {
-        say(&error, &arguments);
+        print_error(&error, &arguments);
         ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(u8::MAX))
     })
 }
 
 /// Parses the arguments. Adds two things for `help`, which clap does not support: flags after it, and suggestions for a
 /// misspelt command.
-fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap::Error> {
+fn parse_arguments(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap::Error> {
     let parse = |arguments: &[OsString]| command().color(colour.into()).try_get_matches_from(arguments);
     let error = match parse(arguments) {
         Ok(matches) => return Ok(matches),
@@ -113,7 +113,7 @@ fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap
         if commands.is_empty() {
             commands.push("help".into());
         }
-        return understood(&[before, &["help".into()], &commands].concat(), colour);
+        return parse_arguments(&[before, &["help".into()], &commands].concat(), colour);
     }
     match parse(&[before, after].concat()) {
         Err(guess) if guess.kind() == ErrorKind::InvalidSubcommand => Err(guess),
@@ -125,34 +125,38 @@ fn understood(arguments: &[OsString], colour: Colour) -> Result<ArgMatches, clap
 const JSON: &str = "--json";
 
 /// Prints an error. It repeats user input, which must not control the terminal.
-fn say(error: &clap::Error, arguments: &[OsString]) {
+fn print_error(error: &clap::Error, arguments: &[OsString]) {
     let is_asked_for = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let wants_json = arguments.iter().take_while(|one| *one != "--").any(|one| one == JSON);
     // A command without the flag has no machine-readable output.
     let is_unknown = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String(JSON.to_owned()))
         && error.kind() == ErrorKind::UnknownArgument;
     if wants_json && !is_unknown && !is_asked_for {
-        let _ = writeln!(screen::stdout(), "{}", ending::failed(word(error.kind()), &sentence(error)));
+        let _ = writeln!(
+            sanitized_stdout::stdout(),
+            "{}",
+            exit::error_object(error_word(error.kind()), &one_line_message(error))
+        );
         return;
     }
-    let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_harmful));
+    let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_unsafe_char));
     // A failed write to stderr cannot be reported.
     let _ = match is_harmless || is_asked_for {
         true => error.print(),
-        false => std::io::stderr().write_all(harmless(&error.to_string()).as_bytes()),
+        false => std::io::stderr().write_all(sanitize(&error.to_string()).as_bytes()),
     };
 }
 
 /// Stable error code for programs.
-fn word(kind: ErrorKind) -> &'static str {
+fn error_word(kind: ErrorKind) -> &'static str {
     match kind {
-        ErrorKind::InvalidValue | ErrorKind::ValueValidation => ending::INVALID_VALUE,
-        _ => ending::INVALID_LINE,
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => exit::INVALID_VALUE,
+        _ => exit::INVALID_COMMAND_LINE,
     }
 }
 
 /// The error and its suggestion, on one line.
-fn sentence(error: &clap::Error) -> String {
+fn one_line_message(error: &clap::Error) -> String {
     let told = error.to_string();
     let is_reason = |part: &&str| !part.starts_with("Usage:") && !part.starts_with("For more information");
     let reasons = told.trim_start_matches("error: ").split("\n\n").take_while(is_reason);

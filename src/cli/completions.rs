@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap_complete::Shell;
 
-use super::{End, command};
+use super::{CommandResult, command};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,7 +21,7 @@ pub(super) struct Completions {
     shell: Shell,
 }
 
-pub(super) fn run(command: &Completions, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Completions, out: &mut dyn Write) -> CommandResult {
     let whole = command::command();
     // Leave out hidden commands.
     let shown = whole.get_subcommands().filter(|known| !known.is_hide_set()).cloned();

@@ -10,8 +10,8 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 pub use self::trust::{Trust, Untrust};
-use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Layer, Problem, Sources, State};
-use crate::harmless::one_line;
+use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Diagnostic, Layer, Sources, State};
+use crate::util::sanitize::sanitize_line;
 
 /// Show, check and explain the configuration.
 #[derive(Debug, Clone, Subcommand)]
@@ -20,7 +20,7 @@ Examples:
   corbie config validate
   corbie config show
   corbie config list")]
-pub enum Command {
+pub enum ConfigCommand {
     /// Print the settings in effect; secrets are masked
     Show(Show),
     /// Check a configuration and print all errors
@@ -94,14 +94,14 @@ pub enum Error {
 }
 
 /// Runs one command, with its output on `out`.
-pub fn run(command: &Command, sources: Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
+pub fn run(command: &ConfigCommand, sources: Sources, out: &mut dyn Write) -> Result<ExitCode, Error> {
     match command {
-        Command::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
-        Command::Validate(options) => Ok(validate(options, sources, out)?),
-        Command::List(options) => Ok(list(options, &sources, out).map(|()| ExitCode::SUCCESS)?),
-        Command::Trust(options) => trust::trust(options, &sources, out),
-        Command::Untrust(options) => trust::untrust(options, &sources, out),
-        Command::Schema => Ok(schema(out).map(|()| ExitCode::SUCCESS)?),
+        ConfigCommand::Show(options) => show(options, sources, out).map(|()| ExitCode::SUCCESS),
+        ConfigCommand::Validate(options) => Ok(validate(options, sources, out)?),
+        ConfigCommand::List(options) => Ok(list(options, &sources, out).map(|()| ExitCode::SUCCESS)?),
+        ConfigCommand::Trust(options) => trust::trust(options, &sources, out),
+        ConfigCommand::Untrust(options) => trust::untrust(options, &sources, out),
+        ConfigCommand::Schema => Ok(schema(out).map(|()| ExitCode::SUCCESS)?),
     }
 }
 
@@ -111,8 +111,8 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
     if options.json {
         writeln!(out, "{settings:#}")?;
     } else {
-        for warning in unapproved(&loaded.layers).flat_map(|layer| loaded.warnings_about(&layer.path)) {
-            writeln!(out, "# {}", one_line(&warning.to_string()))?;
+        for warning in unapproved_layers(&loaded.layers).flat_map(|layer| loaded.warnings_about(&layer.path)) {
+            writeln!(out, "# {}", sanitize_line(&warning.to_string()))?;
         }
         yaml(&settings, 0, out)?;
     }
@@ -125,26 +125,26 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
     let sources = Sources { file, ..sources };
     let checked = Config::load(sources.clone()).and_then(|loaded| {
         // Validates unapproved files completely, so that their author sees all errors before the approval.
-        for layer in unapproved(&loaded.layers) {
+        for layer in unapproved_layers(&loaded.layers) {
             Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?.check_token(false)?;
         }
         loaded.check_token(false)?;
         Ok(loaded)
     });
     if options.json {
-        let texts = |problems: &[Problem]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let texts = |problems: &[Diagnostic]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
         let told = match &checked {
             Ok(loaded) => json!({
                 "success": true,
                 "errors": [],
                 "warnings": texts(&loaded.warnings),
-                "files": loaded.layers.iter().filter(|layer| layer.state == State::Active).map(told).collect::<Vec<_>>(),
+                "files": loaded.layers.iter().filter(|layer| layer.state == State::Active).map(layer_to_json).collect::<Vec<_>>(),
             }),
             Err(error) => json!({
                 "success": false,
                 "error": "invalid_settings",
                 "message": error.to_string(),
-                "errors": texts(&error.problems),
+                "errors": texts(&error.diagnostics),
             }),
         };
         writeln!(out, "{told:#}")?;
@@ -171,7 +171,7 @@ pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Resul
         layer.state = State::Absent;
     }
     if options.json {
-        return writeln!(out, "{:#}", json!({ "files": layers.iter().map(told).collect::<Vec<_>>() }));
+        return writeln!(out, "{:#}", json!({ "files": layers.iter().map(layer_to_json).collect::<Vec<_>>() }));
     }
     writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
     for Layer { scope, path, state, approval } in layers {
@@ -187,7 +187,7 @@ pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Resul
 }
 
 /// A file as JSON. The approval is only included for files that were read.
-fn told(Layer { scope, path, state, approval }: &Layer) -> Value {
+fn layer_to_json(Layer { scope, path, state, approval }: &Layer) -> Value {
     let mut told = json!({ "scope": scope.to_string(), "state": state.to_string(), "path": path });
     if *state == State::Active {
         told["approved"] = json!(*approval != Approval::Unapproved);
@@ -196,7 +196,7 @@ fn told(Layer { scope, path, state, approval }: &Layer) -> Value {
 }
 
 /// Files of which only harmless settings take effect.
-fn unapproved(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
+fn unapproved_layers(layers: &[Layer]) -> impl Iterator<Item = &Layer> {
     layers.iter().filter(|layer| layer.is_unapproved())
 }
 
@@ -210,7 +210,7 @@ fn yaml(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
     match value {
         Value::Object(members) => {
             for (key, value) in members {
-                write!(out, "{space}{}:", word(key))?;
+                write!(out, "{space}{}:", yaml_scalar(key))?;
                 child(value, indent + 2, out)?;
             }
         }
@@ -220,7 +220,7 @@ fn yaml(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
                 child(item, indent + 2, out)?;
             }
         }
-        scalar => writeln!(out, "{space}{}", plain(scalar))?,
+        scalar => writeln!(out, "{space}{}", scalar_text(scalar))?,
     }
     Ok(())
 }
@@ -235,20 +235,20 @@ fn child(value: &Value, indent: usize, out: &mut dyn Write) -> io::Result<()> {
             writeln!(out)?;
             yaml(value, indent, out)
         }
-        scalar => writeln!(out, " {}", plain(scalar)),
+        scalar => writeln!(out, " {}", scalar_text(scalar)),
     }
 }
 
-fn plain(scalar: &Value) -> String {
+fn scalar_text(scalar: &Value) -> String {
     match scalar {
         // In a file, an unescaped `${` would be expanded as a variable.
-        Value::String(text) => word(&text.replace("${", "$${")),
+        Value::String(text) => yaml_scalar(&text.replace("${", "$${")),
         other => other.to_string(),
     }
 }
 
 /// Omits quotes if the text is unambiguous without them. A JSON string is also a YAML string.
-fn word(text: &str) -> String {
+fn yaml_scalar(text: &str) -> String {
     const NOT_WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
     let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
     let simple = text.chars().all(|c| c.is_ascii_alphanumeric() || "_-./".contains(c));

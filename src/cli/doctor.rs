@@ -7,9 +7,9 @@ use clap::Args;
 use serde_json::json;
 
 use super::progress::Progress;
-use super::{End, one_line};
+use super::{CommandResult, sanitize_line};
 use crate::config::Sources;
-use crate::doctor::{self, Check, Report, State, Subject};
+use crate::doctor::{self, Check, SetupContext, SetupReport, State};
 
 const EXAMPLES: &str = "Examples:
   corbie doctor             # look at everything on this machine; nothing leaves it
@@ -29,12 +29,12 @@ pub(super) struct Doctor {
     json: bool,
 }
 
-pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let report = runtime.block_on(async {
         let progress = Progress::new();
-        let tell = |name: &str| progress.tell(&format!("checking {name} …"));
-        doctor::examine(Subject::of(sources, command.online), tell).await
+        let tell = |name: &str| progress.update(&format!("checking {name} …"));
+        doctor::run_checks(SetupContext::from_sources(sources, command.online), tell).await
     });
     // A hanging check must not block the exit.
     runtime.shutdown_background();
@@ -45,12 +45,12 @@ pub(super) fn run(command: &Doctor, sources: Sources, out: &mut dyn Write) -> En
     Ok(if report.problems == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
+fn write(report: &SetupReport, out: &mut dyn Write) -> std::io::Result<()> {
     let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
     for Check { name, state, message, advice } in &report.checks {
-        writeln!(out, "{:<7}  {name:<width$}  {}", word(*state), one_line(message))?;
+        writeln!(out, "{:<7}  {name:<width$}  {}", state_label(*state), sanitize_line(message))?;
         if let Some(advice) = advice {
-            writeln!(out, "{:<7}  {:<width$}  -> {}", "", "", one_line(advice))?;
+            writeln!(out, "{:<7}  {:<width$}  -> {}", "", "", sanitize_line(advice))?;
         }
     }
     match report.problems {
@@ -60,7 +60,7 @@ fn write(report: &Report, out: &mut dyn Write) -> std::io::Result<()> {
     }
 }
 
-fn word(state: State) -> &'static str {
+fn state_label(state: State) -> &'static str {
     match state {
         State::Ok => "ok",
         State::Warning => "warning",

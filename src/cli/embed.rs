@@ -7,11 +7,11 @@ use clap::Args;
 use corbie_infer::{Embedding, Language, ModelId, Purpose};
 use serde::Serialize;
 
-use super::End;
-use super::ending::WrongUsage;
-use super::lines::Lines;
+use super::CommandResult;
+use super::exit::UsageError;
 use super::progress::Progress;
-use crate::config::Loaded;
+use super::stdin_lines::StdinLines;
+use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
@@ -32,9 +32,9 @@ pub(super) struct Embed {
 }
 
 /// Batch size for lines of stdin: large enough to be fast, small enough to show progress.
-const TOGETHER: usize = 64;
-pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let mut work = Work { inference: Inference::new(loaded.config.inference.clone()), command, out, warned: false };
+const EMBED_BATCH: usize = 64;
+pub(super) fn run(command: &Embed, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let mut work = EmbedJob { inference: Inference::new(loaded.config.inference.clone()), command, out, warned: false };
     let runtime = tokio::runtime::Builder::new_current_thread().build()?;
     if !command.texts.is_empty() {
         runtime.block_on(work.embed(command.texts.clone(), 0))?;
@@ -42,23 +42,23 @@ pub(super) fn run(command: &Embed, loaded: &Loaded, out: &mut dyn Write) -> End 
     }
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        return Err(WrongUsage::Value("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
+        return Err(UsageError::Value("give a text: corbie embed \"some words\"; or pipe lines into it".into()).into());
     }
-    let progress = Progress::beside_results();
-    let mut lines = Lines::of(stdin);
+    let progress = Progress::with_results();
+    let mut lines = StdinLines::of(stdin);
     loop {
         let before = lines.read();
-        let texts = lines.next(TOGETHER)?;
+        let texts = lines.next(EMBED_BATCH)?;
         if texts.is_empty() {
             return Ok(ExitCode::SUCCESS);
         }
         runtime.block_on(work.embed(texts, before))?;
-        progress.tell(&format!("{} texts", lines.read()));
+        progress.update(&format!("{} texts", lines.read()));
     }
 }
 
 /// State for embedding texts and printing their vectors.
-struct Work<'a> {
+struct EmbedJob<'a> {
     inference: Inference,
     command: &'a Embed,
     out: &'a mut dyn Write,
@@ -66,12 +66,12 @@ struct Work<'a> {
     warned: bool,
 }
 
-impl Work<'_> {
+impl EmbedJob<'_> {
     /// `before` is the number of texts in earlier batches, so that numbering continues.
     async fn embed(&mut self, texts: Vec<String>, before: usize) -> Result<(), Box<dyn std::error::Error>> {
         let purpose = if self.command.query { Purpose::Query } else { Purpose::Passage };
         let embedded = self.inference.embed(texts.clone(), purpose).await;
-        let embeddings = embedded.map_err(|error| error.counted_from(before))?;
+        let embeddings = embedded.map_err(|error| error.with_index_offset(before))?;
         for (number, (text, embedding)) in (before + 1..).zip(texts.iter().zip(&embeddings)) {
             self.warn(number, text, embedding);
             write(embedding, self.command.json, self.out)?;
@@ -85,7 +85,7 @@ impl Work<'_> {
             let most = model.max_tokens;
             tracing::warn!("text {number} is longer than the {most} tokens the model reads; its end was left out");
         }
-        let language = Language::of(text).filter(|language| language.code() != "eng");
+        let language = Language::detect(text).filter(|language| language.code() != "eng");
         if let Some(language) = language.filter(|_| model.english_only && !self.warned) {
             self.warned = true;
             tracing::warn!(
@@ -100,7 +100,7 @@ impl Work<'_> {
 /// Prints one line per text. Numbers keep the digits of `f32`; conversion to `f64` would print more.
 fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     #[derive(Serialize)]
-    struct Line<'a> {
+    struct EmbeddingLine<'a> {
         model: &'a ModelId,
         dimension: usize,
         tokens: usize,
@@ -109,7 +109,7 @@ fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<()
     }
     let Embedding { model, vector, tokens, truncated } = embedding;
     if as_json {
-        let line = Line { model, dimension: vector.len(), tokens: *tokens, truncated: *truncated, vector };
+        let line = EmbeddingLine { model, dimension: vector.len(), tokens: *tokens, truncated: *truncated, vector };
         serde_json::to_writer(&mut *out, &line)?;
     } else {
         for (index, number) in vector.iter().enumerate() {

@@ -8,10 +8,12 @@ use clap::{Args, ValueEnum};
 use corbie_index::Mode;
 use corbie_infer::Purpose;
 
-use super::End;
+use super::CommandResult;
 use super::progress::Progress;
-use crate::config::Loaded;
-use crate::evaluate::search::{self, Asked, Base, Kind, Measured, Report, Set, terminal};
+use crate::config::LoadedConfig;
+use crate::evaluate::search::{
+    self, BeirDataset, DatasetResult, EmbeddedQuery, QueryKind, RetrievalReport, SearchCorpus, report_text,
+};
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
@@ -25,7 +27,7 @@ pub(super) struct EvalSearch {
     folders: Vec<PathBuf>,
     /// Search mode to evaluate; can be repeated. All modes if omitted
     #[arg(long, value_enum)]
-    mode: Vec<Way>,
+    mode: Vec<SearchModeArg>,
     /// Number of top passages per question to evaluate
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
     top: u16,
@@ -41,81 +43,91 @@ pub(super) struct EvalSearch {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Way {
+enum SearchModeArg {
     Lexical,
     Vectors,
     Hybrid,
 }
 
 /// A set with its index and query embeddings.
-struct Ready {
-    set: Set,
-    base: Base,
+struct IndexedDataset {
+    set: BeirDataset,
+    base: SearchCorpus,
     /// Embeddings of its queries.
     vectors: Vec<Vec<f32>>,
 }
 
 type Error = Box<dyn std::error::Error>;
 
-pub(super) fn run(command: &EvalSearch, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &EvalSearch, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     // Read all sets first: an error in the last folder is reported before the first is embedded.
-    let mut sets: Vec<Set> = command.folders.iter().map(|folder| Set::read(folder)).collect::<Result<_, _>>()?;
+    let mut sets: Vec<BeirDataset> =
+        command.folders.iter().map(|folder| BeirDataset::read(folder)).collect::<Result<_, _>>()?;
     for set in &mut sets {
         set.queries.truncate(command.limit.map_or(usize::MAX, |limit| limit as usize));
     }
     let inference = Inference::new(loaded.config.inference.clone());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
-    let report = runtime.block_on(measure(command, sets, &inference))?;
+    let report = runtime.block_on(run_evaluation(command, sets, &inference))?;
     if command.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
     } else {
-        write!(out, "{}", terminal::render(&report))?;
+        write!(out, "{}", report_text::render(&report))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-async fn measure(command: &EvalSearch, sets: Vec<Set>, inference: &Inference) -> Result<Report, Error> {
+async fn run_evaluation(
+    command: &EvalSearch,
+    sets: Vec<BeirDataset>,
+    inference: &Inference,
+) -> Result<RetrievalReport, Error> {
     let progress = Progress::new();
     let mut ready = Vec::with_capacity(sets.len());
     for set in sets {
-        let tell = |done, all| progress.tell(&format!("{}: {done} of {all} vectors", set.name));
-        let base = Base::build(&set.passages, inference, tell).await?;
+        let tell = |done, all| progress.update(&format!("{}: {done} of {all} vectors", set.name));
+        let base = SearchCorpus::build(&set.passages, inference, tell).await?;
         let vectors = embed(set.queries.iter().map(|query| query.text.clone()).collect(), inference).await?;
-        ready.push(Ready { set, base, vectors });
+        ready.push(IndexedDataset { set, base, vectors });
     }
     let (modes, top) = (command.modes(), usize::from(command.top));
     let mut measured = Vec::with_capacity(ready.len());
-    for Ready { set, base, vectors } in &ready {
-        progress.tell(&format!("{}: asking {} questions", set.name, set.queries.len()));
-        measured.push(search::measure(set, base, vectors, &modes, top));
+    for IndexedDataset { set, base, vectors } in &ready {
+        progress.update(&format!("{}: asking {} questions", set.name, set.queries.len()));
+        measured.push(search::evaluate(set, base, vectors, &modes, top));
     }
     if command.out_of_domain {
         let talk = search::small_talk();
         let vectors = embed(talk.clone(), inference).await?;
         for (at, measured) in measured.iter_mut().enumerate() {
-            progress.tell(&format!("{}: asking what it does not answer", measured.name));
-            ask_strangers(&ready, at, asked(&talk, &vectors), measured);
+            progress.update(&format!("{}: asking what it does not answer", measured.name));
+            evaluate_out_of_domain(&ready, at, embedded_queries(&talk, &vectors), measured);
         }
     }
-    Ok(Report::of(measured, top))
+    Ok(RetrievalReport::of(measured, top))
 }
 
-fn ask_strangers<'a>(ready: &'a [Ready], at: usize, talk: impl Iterator<Item = Asked<'a>>, measured: &mut Measured) {
-    let Ready { set, base, vectors } = &ready[at];
-    measured.empty_results.push(search::without_answers(set, base, vectors));
+fn evaluate_out_of_domain<'a>(
+    ready: &'a [IndexedDataset],
+    at: usize,
+    talk: impl Iterator<Item = EmbeddedQuery<'a>>,
+    measured: &mut DatasetResult,
+) {
+    let IndexedDataset { set, base, vectors } = &ready[at];
+    measured.empty_results.push(search::evaluate_without_answers(set, base, vectors));
     let others = ready.iter().enumerate().filter(|(other, _)| *other != at);
     let foreign = others.flat_map(|(_, other)| {
         let vectors = other.vectors.iter().map(Vec::as_slice);
-        other.set.queries.iter().zip(vectors).map(|(query, vector)| Asked { text: &query.text, vector })
+        other.set.queries.iter().zip(vectors).map(|(query, vector)| EmbeddedQuery { text: &query.text, vector })
     });
     if ready.len() > 1 {
-        measured.empty_results.push(search::strangers(Kind::OtherDatasets, base, foreign));
+        measured.empty_results.push(search::evaluate_out_of_domain(QueryKind::OtherDatasets, base, foreign));
     }
-    measured.empty_results.push(search::strangers(Kind::SmallTalk, base, talk));
+    measured.empty_results.push(search::evaluate_out_of_domain(QueryKind::SmallTalk, base, talk));
 }
 
-fn asked<'a>(texts: &'a [String], vectors: &'a [Vec<f32>]) -> impl Iterator<Item = Asked<'a>> {
-    texts.iter().zip(vectors).map(|(text, vector)| Asked { text, vector })
+fn embedded_queries<'a>(texts: &'a [String], vectors: &'a [Vec<f32>]) -> impl Iterator<Item = EmbeddedQuery<'a>> {
+    texts.iter().zip(vectors).map(|(text, vector)| EmbeddedQuery { text, vector })
 }
 
 async fn embed(texts: Vec<String>, inference: &Inference) -> Result<Vec<Vec<f32>>, Error> {
@@ -126,7 +138,11 @@ async fn embed(texts: Vec<String>, inference: &Inference) -> Result<Vec<Vec<f32>
 impl EvalSearch {
     /// The selected modes; all if none is selected.
     fn modes(&self) -> Vec<Mode> {
-        let ways = [(Way::Lexical, Mode::Words), (Way::Vectors, Mode::Vectors), (Way::Hybrid, Mode::Hybrid)];
+        let ways = [
+            (SearchModeArg::Lexical, Mode::Words),
+            (SearchModeArg::Vectors, Mode::Vectors),
+            (SearchModeArg::Hybrid, Mode::Hybrid),
+        ];
         let wanted = ways.into_iter().filter(|(way, _)| self.mode.is_empty() || self.mode.contains(way));
         wanted.map(|(_, mode)| mode).collect()
     }

@@ -6,21 +6,21 @@ use crate::knowledge::{Error, more_formats};
 
 /// `PDF, DOCX, … or CSV`.
 pub(super) fn all() -> String {
-    listed(&Format::ALL.map(Format::as_str), "or")
+    join_names(&Format::ALL.map(Format::as_str), "or")
 }
 
 /// Error for an unsupported format: the sentence of the contract (K-27), which names the formats of the specification,
 /// followed by the additional ones.
 pub(super) fn unsupported(extension: &str) -> String {
-    with_the_rest(&Error::UnsupportedFormat { extension: extension.to_lowercase() }.to_string())
+    with_other_formats(&Error::UnsupportedFormat { extension: extension.to_lowercase() }.to_string())
 }
 
 /// Appends the additional formats to the contract's sentence from a tool.
-pub(super) fn with_the_rest(sentence: &str) -> String {
-    format!("{sentence}; {} work too", listed(&more_formats().collect::<Vec<_>>(), "and"))
+pub(super) fn with_other_formats(sentence: &str) -> String {
+    format!("{sentence}; {} work too", join_names(&more_formats().collect::<Vec<_>>(), "and"))
 }
 
-fn listed(formats: &[&str], before_the_last: &str) -> String {
+fn join_names(formats: &[&str], before_the_last: &str) -> String {
     let names: Vec<String> = formats.iter().map(|format| format.to_uppercase()).collect();
     match names.split_last() {
         Some((last, [])) => last.clone(),

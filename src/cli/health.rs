@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{End, ending, one_line, values};
+use super::{CommandResult, exit, sanitize_line, value_parsers};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
@@ -17,7 +17,7 @@ use crate::config::address::{HostPort, Listen};
 #[command(after_help = EXAMPLES)]
 pub(super) struct Health {
     /// URL of the server, such as http://127.0.0.1:8090; defaults to the first port in the settings
-    #[arg(value_name = "URL", value_parser = values::http_url)]
+    #[arg(value_name = "URL", value_parser = value_parsers::http_url)]
     url: Option<Url>,
     /// Print one JSON object
     #[arg(long)]
@@ -33,25 +33,25 @@ Examples:
   corbie health --json                   # what it says of itself";
 
 /// Timeout; a healthy server answers in milliseconds.
-const PATIENCE: Duration = Duration::from_secs(3);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum response size.
-const MOST_BYTES: u64 = 64 * 1024;
+const MAX_RESPONSE_BYTES: u64 = 64 * 1024;
 const DEFAULT_PORT: u16 = 8090;
 /// Error code for programs.
 const NO_ANSWER: &str = "unreachable";
 
-pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> CommandResult {
     let url = match &command.url {
         Some(url) => url.clone(),
         None => url_of(config)?,
     };
-    let answer = ask(&url);
+    let answer = query_health(&url);
     let ready = matches!(&answer, Ok((200, _)));
     if command.json {
         let said = match &answer {
             Ok((status, health)) => json!({ "url": url.as_str(), "ready": ready, "status": status, "health": health }),
             Err(error) => {
-                let mut failed = ending::failed(NO_ANSWER, &silent(&url, error));
+                let mut failed = exit::error_object(NO_ANSWER, &no_answer_message(&url, error));
                 failed["url"] = json!(url.as_str());
                 failed["ready"] = json!(false);
                 failed
@@ -61,18 +61,18 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> End
     } else {
         match &answer {
             Ok((_, health)) if ready => {
-                writeln!(out, "ready, {}", one_line(health["status"].as_str().unwrap_or("ok")))?
+                writeln!(out, "ready, {}", sanitize_line(health["status"].as_str().unwrap_or("ok")))?
             }
             Ok((status, _)) => writeln!(out, "not ready: it answers with status {status}")?,
             Err(error) => {
-                return Err(silent(&url, error).into());
+                return Err(no_answer_message(&url, error).into());
             }
         }
     }
     Ok(if ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn silent(url: &Url, error: &io::Error) -> String {
+fn no_answer_message(url: &Url, error: &io::Error) -> String {
     format!("{url} does not answer: {error}; is `corbie serve` running there?")
 }
 
@@ -97,7 +97,7 @@ fn url_of(config: &Config) -> Result<Url, String> {
 }
 
 /// The status of `/ready` and the body of `/health`.
-fn ask(url: &Url) -> io::Result<(u16, Value)> {
+fn query_health(url: &Url) -> io::Result<(u16, Value)> {
     let (status, _) = get(url, "/ready")?;
     let (_, health) = get(url, "/health")?;
     Ok((status, serde_json::from_slice(&health).unwrap_or_default()))
@@ -109,18 +109,18 @@ fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let port = url.port_or_known_default().unwrap_or(DEFAULT_PORT);
     let mut refused = io::Error::other("the name stands for no address");
     for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
-        let mut stream = match TcpStream::connect_timeout(&address, PATIENCE) {
+        let mut stream = match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
             Ok(stream) => stream,
             Err(error) => {
                 refused = error;
                 continue;
             }
         };
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_read_timeout(Some(REQUEST_TIMEOUT))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n")?;
         let mut answer = Vec::new();
-        stream.take(MOST_BYTES).read_to_end(&mut answer)?;
+        stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut answer)?;
         return parse(&answer).ok_or_else(|| io::Error::other("it does not speak HTTP"));
     }
     Err(refused)

@@ -4,55 +4,55 @@ use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, mpsc};
 
-use super::demo::place;
-use super::ending::{INTERRUPTED, TERMINATED};
+use super::demo::workdir;
+use super::exit::{INTERRUPTED, TERMINATED};
 use super::progress;
-use crate::locked::locked;
+use crate::util::lock::lock;
 
 /// Guard for a file being written, or for a temporary folder. It is removed when the command is interrupted.
-pub(super) struct Unfinished;
+pub(super) struct CleanupOnInterrupt;
 
-static UNFINISHED: Mutex<Option<PathBuf>> = Mutex::new(None);
+static CLEANUP_PATH: Mutex<Option<PathBuf>> = Mutex::new(None);
 
-impl Unfinished {
+impl CleanupOnInterrupt {
     /// Registers a file, unless it already exists: existing files are never removed.
-    pub(super) fn file(path: &Path) -> Unfinished {
+    pub(super) fn file(path: &Path) -> CleanupOnInterrupt {
         if path.symlink_metadata().is_err() {
-            *locked(&UNFINISHED) = Some(path.to_owned());
+            *lock(&CLEANUP_PATH) = Some(path.to_owned());
         }
-        Unfinished
+        CleanupOnInterrupt
     }
 
     /// Registers a folder of ours, which is removed with its contents.
-    pub(super) fn folder(path: &Path) -> Unfinished {
-        *locked(&UNFINISHED) = Some(path.to_owned());
-        Unfinished
+    pub(super) fn folder(path: &Path) -> CleanupOnInterrupt {
+        *lock(&CLEANUP_PATH) = Some(path.to_owned());
+        CleanupOnInterrupt
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for CleanupOnInterrupt {
     fn drop(&mut self) {
-        *locked(&UNFINISHED) = None;
+        *lock(&CLEANUP_PATH) = None;
     }
 }
 
 /// Exits the program immediately on SIGINT or SIGTERM. Commands write files atomically or register them as
-/// [`Unfinished`], so that no partial file is left.
+/// [`CleanupOnInterrupt`], so that no partial file is left.
 ///
 /// If the thread cannot be started, the default signal action applies.
-pub(super) fn end_at_once() {
+pub(super) fn exit_on_signal() {
     let (ready, is_ready) = mpsc::channel();
     let watch = move || {
         let Ok(runtime) = tokio::runtime::Builder::new_current_thread().enable_all().build() else { return };
-        if let Ok(code) = runtime.block_on(asked(ready)) {
-            leave_the_line();
+        if let Ok(code) = runtime.block_on(wait_for_signal(ready)) {
+            clear_line();
             // The lock is held until exit: a thread that fails because its files are removed must not set the exit
             // code.
-            let mut unfinished = locked(&UNFINISHED);
+            let mut unfinished = lock(&CLEANUP_PATH);
             if let Some(path) = unfinished.take() {
                 // The file may not exist yet.
                 let _ = match path.is_dir() {
-                    true => place::remove(&path),
+                    true => workdir::remove(&path),
                     false => std::fs::remove_file(path),
                 };
             }
@@ -66,11 +66,11 @@ pub(super) fn end_at_once() {
 }
 
 /// Drops `ready` once the handlers are installed; returns the exit code when a signal arrives.
-async fn asked(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
+async fn wait_for_signal(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
     let mut asked = std::pin::pin!(async {
         tokio::select! {
             interrupted = tokio::signal::ctrl_c() => interrupted.map(|()| INTERRUPTED),
-            terminated = terminated() => terminated.map(|()| TERMINATED),
+            terminated = wait_for_sigterm() => terminated.map(|()| TERMINATED),
         }
     });
     // The first poll installs the handlers.
@@ -84,22 +84,22 @@ async fn asked(ready: mpsc::Sender<()>) -> std::io::Result<u8> {
 }
 
 #[cfg(unix)]
-async fn terminated() -> std::io::Result<()> {
+async fn wait_for_sigterm() -> std::io::Result<()> {
     use tokio::signal::unix::{SignalKind, signal};
     signal(SignalKind::terminate())?.recv().await;
     Ok(())
 }
 
 #[cfg(not(unix))]
-async fn terminated() -> std::io::Result<()> {
+async fn wait_for_sigterm() -> std::io::Result<()> {
     std::future::pending().await
 }
 
 /// Clears the progress line and the `^C` echoed by the terminal.
-fn leave_the_line() {
+fn clear_line() {
     let mut stderr = std::io::stderr();
     // A failed write to stderr cannot be reported.
-    let _ = match (progress::can_be_shown(), stderr.is_terminal()) {
+    let _ = match (progress::is_supported(), stderr.is_terminal()) {
         (true, _) => write!(stderr, "\r\u{1b}[K"),
         (false, true) => writeln!(stderr),
         (false, false) => Ok(()),
@@ -115,12 +115,12 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (there, new) = (folder.path().join("there"), folder.path().join("new"));
         std::fs::write(&there, "").unwrap();
-        let of_another = Unfinished::file(&there);
-        assert_eq!(*locked(&UNFINISHED), None, "it was there before");
+        let of_another = CleanupOnInterrupt::file(&there);
+        assert_eq!(*lock(&CLEANUP_PATH), None, "it was there before");
         drop(of_another);
-        let unfinished = Unfinished::file(&new);
-        assert_eq!(*locked(&UNFINISHED), Some(new));
+        let unfinished = CleanupOnInterrupt::file(&new);
+        assert_eq!(*lock(&CLEANUP_PATH), Some(new));
         drop(unfinished);
-        assert_eq!(*locked(&UNFINISHED), None, "it is finished");
+        assert_eq!(*lock(&CLEANUP_PATH), None, "it is finished");
     }
 }

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use clap::Args;
 use clap_mangen::roff::{Roff, roman};
 
-use super::{End, command, one_line, whole_file};
+use super::{CommandResult, command, output_file, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,15 +21,15 @@ pub(super) struct Man {
 }
 
 /// A page and its name for `man`.
-struct Page {
+struct ManPage {
     name: String,
     roff: Vec<u8>,
 }
 
 /// Preamble of the generator that defines apostrophes.
-const APOSTROPHES: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
+const ROFF_PREAMBLE: &str = ".ie \\n(.g .ds Aq \\(aq\n.el .ds Aq '\n";
 
-pub(super) fn run(command: &Man, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Man, out: &mut dyn Write) -> CommandResult {
     // Include the options that short help hides.
     let mut whole = command::command().disable_help_subcommand(true).mut_args(|flag| flag.hide_short_help(false));
     whole.build();
@@ -37,25 +37,25 @@ pub(super) fn run(command: &Man, out: &mut dyn Write) -> End {
         out.write_all(&page(&whole)?.roff)?;
         return Ok(ExitCode::SUCCESS);
     };
-    let shown = one_line(&folder.display().to_string());
+    let shown = sanitize_line(&folder.display().to_string());
     std::fs::create_dir_all(folder)
         .map_err(|error| format!("`{shown}` cannot be made: {error}; name a folder that can be written"))?;
     let mut pages = Vec::new();
-    gather(&whole, &mut pages)?;
-    for Page { name, roff } in &pages {
-        whole_file::replace(&folder.join(format!("{name}.1")), roff)?;
+    collect_pages(&whole, &mut pages)?;
+    for ManPage { name, roff } in &pages {
+        output_file::replace(&folder.join(format!("{name}.1")), roff)?;
     }
     writeln!(out, "{} pages in {shown}", pages.len())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The pages of a command and its subcommands.
-fn gather(command: &clap::Command, pages: &mut Vec<Page>) -> io::Result<()> {
+fn collect_pages(command: &clap::Command, pages: &mut Vec<ManPage>) -> io::Result<()> {
     pages.push(page(command)?);
-    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| gather(below, pages))
+    command.get_subcommands().filter(|below| !below.is_hide_set()).try_for_each(|below| collect_pages(below, pages))
 }
 
-fn page(command: &clap::Command) -> io::Result<Page> {
+fn page(command: &clap::Command) -> io::Result<ManPage> {
     let name = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let man =
         clap_mangen::Man::new(command.clone()).manual("corbie").source(concat!("corbie ", env!("CARGO_PKG_VERSION")));
@@ -71,9 +71,9 @@ fn page(command: &clap::Command) -> io::Result<Page> {
     let below = command.get_after_long_help().or(command.get_after_help());
     sections(&below.map(ToString::to_string).unwrap_or_default()).to_writer(&mut roff)?;
     // Every section repeats the preamble, which is needed only once.
-    let mut text = String::from_utf8_lossy(&roff).replace(APOSTROPHES, "");
-    text.insert_str(0, APOSTROPHES);
-    Ok(Page { name, roff: text.into_bytes() })
+    let mut text = String::from_utf8_lossy(&roff).replace(ROFF_PREAMBLE, "");
+    text.insert_str(0, ROFF_PREAMBLE);
+    Ok(ManPage { name, roff: text.into_bytes() })
 }
 
 /// Converts the text after the options, such as examples: each paragraph has a title and becomes a section.

@@ -10,30 +10,30 @@ mod connect;
 mod demo;
 mod doctor;
 mod embed;
-mod ending;
 mod eval;
 mod eval_search;
+mod exit;
 mod extract;
 mod formats;
 mod health;
+mod instance_sync;
 mod interrupt;
 mod knowledge;
 mod licenses;
-mod lines;
-mod listening;
+mod listeners;
 mod man;
 mod models;
-mod others;
+mod output_file;
 mod progress;
 mod providers;
-mod screen;
+mod sanitized_stdout;
 mod serve;
+mod stdin_lines;
 mod table;
 mod taxonomy;
 mod tokens;
 mod tools;
-mod values;
-mod whole_file;
+mod value_parsers;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -43,12 +43,12 @@ use clap::{Parser, Subcommand};
 use corbie_mcp::TrustLevel;
 use serde_json::json;
 
-use self::command::Typed;
+use self::command::ParsedCommandLine;
 pub use self::command::command;
-use self::ending::{WrongSettings, WrongUsage};
+use self::exit::{InvalidSettings, UsageError};
 use crate::colour::Colour;
-use crate::config::{Config, Loaded, Sources};
-use crate::harmless::{harmless, one_line};
+use crate::config::{Config, LoadedConfig, Sources};
+use crate::util::sanitize::{sanitize, sanitize_line};
 use crate::{telemetry, workers};
 
 /// One program for MCP clients: tools, classification, routing and knowledge, offline.
@@ -59,30 +59,30 @@ use crate::{telemetry, workers};
 #[command(name = "corbie", version, max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
     #[command(flatten)]
-    listen: Listen,
+    listen: ListenOptions,
     /// Read this configuration file instead of searching for one; CORBIE_CONFIG sets it too
-    #[arg(long, global = true, value_name = "FILE", hide_short_help = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "FILE", hide_short_help = true, help_heading = GLOBAL_OPTIONS)]
     config: Option<PathBuf>,
     /// Trust level of all callers: untrusted, verified or trusted
-    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL_OPTIONS)]
     trust: Option<TrustLevel>,
     /// Minimum log level: debug, info, warn or error
-    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL)]
+    #[arg(long, global = true, value_name = "LEVEL", hide_short_help = true, help_heading = GLOBAL_OPTIONS)]
     log_level: Option<String>,
     /// When to use colours: on terminals unless NO_COLOR is set (auto), always or never
-    #[arg(long, alias = "colour", global = true, value_name = "WHEN", hide_short_help = true, help_heading = GLOBAL)]
+    #[arg(long, alias = "colour", global = true, value_name = "WHEN", hide_short_help = true, help_heading = GLOBAL_OPTIONS)]
     #[arg(value_enum, default_value_t, hide_default_value = true, hide_possible_values = true)]
     color: Colour,
 }
 
 /// Heading of the options of every command; short help omits them.
-const GLOBAL: &str = "Global options";
+const GLOBAL_OPTIONS: &str = "Global options";
 
 /// Listener options, for `serve` and for starting without a command.
 #[derive(Debug, Clone, Default, clap::Args)]
-struct Listen {
+struct ListenOptions {
     /// Listen for HTTP and WebSocket clients
     #[arg(long)]
     http: bool,
@@ -92,7 +92,7 @@ struct Listen {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     /// Serve MCP on stdin and stdout, also in a terminal
     #[command(after_help = "\
 Examples:
@@ -107,7 +107,7 @@ Examples:
   corbie serve --stdio --log-level debug")]
     Serve {
         #[command(flatten)]
-        listen: Listen,
+        listen: ListenOptions,
         /// Also serve stdin and stdout
         #[arg(long)]
         stdio: bool,
@@ -117,18 +117,18 @@ Examples:
     /// Send a prompt to the most suitable model
     Ask(ask::Ask),
     #[command(flatten)]
-    Documents(knowledge::Command),
+    Documents(knowledge::KnowledgeCommand),
     /// List configured providers and their health
     Providers(providers::Providers),
     /// List tools and call them
     #[command(subcommand)]
-    Tools(tools::Command),
+    Tools(tools::ToolsCommand),
     /// Create, list and revoke API tokens
     #[command(subcommand)]
-    Tokens(tokens::Command),
+    Tokens(tokens::TokensCommand),
     /// Create, validate and train taxonomies
     #[command(subcommand)]
-    Taxonomy(taxonomy::Command),
+    Taxonomy(taxonomy::TaxonomyCommand),
     /// Classify texts
     Classify(classify::Classify),
     /// Evaluate the classifier on labelled texts
@@ -151,7 +151,7 @@ Examples:
     Licenses(licenses::Licenses),
     /// Show, check and explain the configuration
     #[command(subcommand)]
-    Config(config::Command),
+    Config(config::ConfigCommand),
     /// Print a completion script for a shell
     Completions(completions::Completions),
     /// Print the man page, or write the man pages of all commands
@@ -162,42 +162,42 @@ Examples:
 }
 
 /// Result of a command, which `main` reports.
-type End = Result<ExitCode, Box<dyn std::error::Error>>;
+type CommandResult = Result<ExitCode, Box<dyn std::error::Error>>;
 
 /// Runs the command and reports its result.
 pub fn main() -> ExitCode {
-    match command::typed() {
-        Ok(Typed { cli, json }) => {
+    match command::parse_command_line() {
+        Ok(ParsedCommandLine { cli, json }) => {
             if json {
                 progress::silence();
             }
-            ending::tell(run(cli), json)
+            exit::report(run(cli), json)
         }
         Err(code) => code,
     }
 }
 
-fn run(cli: Cli) -> End {
+fn run(cli: Cli) -> CommandResult {
     let Cli { command, listen, config, trust, log_level, color } = cli;
-    if let Some(Command::Worker { memory }) = command {
+    if let Some(CliCommand::Worker { memory }) = command {
         // A worker reads no settings: its parent sends them.
         return workers::child::run(memory);
     }
     let asks_to_listen = listen.http || !listen.port.is_empty();
-    if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, Command::Serve { .. })) {
+    if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, CliCommand::Serve { .. })) {
         let message = "`--http` and `--port` before a command are for `corbie serve`; leave them out".to_owned();
-        return Err(WrongUsage::Line(message).into());
+        return Err(UsageError::Line(message).into());
     }
-    if !has_its_own_end(command.as_ref()) {
-        interrupt::end_at_once();
+    if !handles_interrupt(command.as_ref()) {
+        interrupt::exit_on_signal();
     }
     // These ignore the user's settings, so invalid settings do not affect them.
     match &command {
-        Some(Command::Demo(command)) => return demo::run(command, &mut *screen::stdout()),
-        Some(Command::Licenses(command)) => return licenses::run(command, &mut *screen::stdout()),
+        Some(CliCommand::Demo(command)) => return demo::run(command, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Licenses(command)) => return licenses::run(command, &mut *sanitized_stdout::stdout()),
         _ => {}
     }
-    let mut sources = Sources { file: config, ..Sources::of_this_process()? };
+    let mut sources = Sources { file: config, ..Sources::from_process()? };
     if let Some(trust) = trust {
         sources.overrides.push(("trust.all".into(), json!(trust.as_str())));
     }
@@ -205,68 +205,76 @@ fn run(cli: Cli) -> End {
         sources.overrides.push(("log.level".into(), json!(level)));
     }
     match command {
-        None if asks_to_listen => server(sources, &listen.port, serve::With::Http),
+        None if asks_to_listen => run_server(sources, &listen.port, serve::Transports::Http),
         None if std::io::stdin().is_terminal() => {
             self::command().color(color.into()).print_help()?;
             Ok(ExitCode::SUCCESS)
         }
-        None | Some(Command::Stdio) => server(sources, &[], serve::With::Stdio),
-        Some(Command::Serve { listen: own, stdio }) => {
+        None | Some(CliCommand::Stdio) => run_server(sources, &[], serve::Transports::Stdio),
+        Some(CliCommand::Serve { listen: own, stdio }) => {
             let ports = [listen.port, own.port].concat();
-            server(sources, &ports, if stdio { serve::With::Both } else { serve::With::Http })
+            run_server(sources, &ports, if stdio { serve::Transports::Both } else { serve::Transports::Http })
         }
-        Some(Command::Ask(command)) => ask::run(&command, &load_for(sources, ask::TOLD)?, &mut *screen::stdout()),
-        Some(Command::Documents(command)) => {
-            knowledge::run(&command, &load_for(sources, knowledge::TOLD)?, &mut *screen::stdout())
+        Some(CliCommand::Ask(command)) => {
+            ask::run(&command, &load_quiet(sources, ask::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
-        Some(Command::Providers(command)) => {
-            providers::run(&command, &load_for(sources, providers::TOLD)?, &mut *screen::stdout())
+        Some(CliCommand::Documents(command)) => {
+            knowledge::run(&command, &load_quiet(sources, knowledge::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
-        Some(Command::Tools(command)) => tools::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Tokens(command)) => {
-            let loaded = load_for(sources.clone(), &[]);
-            tokens::run(&command, trust, loaded, &sources, &mut *screen::stdout())
+        Some(CliCommand::Providers(command)) => {
+            providers::run(&command, &load_quiet(sources, providers::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
-        Some(Command::Taxonomy(command)) => taxonomy::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Classify(command)) => classify::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Eval(command)) => eval::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::EvalSearch(command)) => eval_search::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Embed(command)) => embed::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Extract(command)) => {
-            extract::run(&command, &load_for(sources, extract::TOLD)?, &mut *screen::stdout())
+        Some(CliCommand::Tools(command)) => tools::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Tokens(command)) => {
+            let loaded = load_quiet(sources.clone(), &[]);
+            tokens::run(&command, trust, loaded, &sources, &mut *sanitized_stdout::stdout())
         }
-        Some(Command::Health(command)) => {
-            health::run(&command, &load_for(sources, &[])?.config, &mut *screen::stdout())
+        Some(CliCommand::Taxonomy(command)) => {
+            taxonomy::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout())
         }
-        Some(Command::Models(command)) => models::run(&command, &load(sources)?, &mut *screen::stdout()),
-        Some(Command::Connect(command)) => connect::run(&command, &sources, trust, &mut *screen::stdout()),
-        Some(Command::Doctor(command)) => doctor::run(&command, sources, &mut *screen::stdout()),
-        Some(Command::Worker { .. } | Command::Demo(_) | Command::Licenses(_)) => {
+        Some(CliCommand::Classify(command)) => {
+            classify::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout())
+        }
+        Some(CliCommand::Eval(command)) => eval::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::EvalSearch(command)) => {
+            eval_search::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout())
+        }
+        Some(CliCommand::Embed(command)) => embed::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Extract(command)) => {
+            extract::run(&command, &load_quiet(sources, extract::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
+        }
+        Some(CliCommand::Health(command)) => {
+            health::run(&command, &load_quiet(sources, &[])?.config, &mut *sanitized_stdout::stdout())
+        }
+        Some(CliCommand::Models(command)) => models::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Connect(command)) => connect::run(&command, &sources, trust, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Doctor(command)) => doctor::run(&command, sources, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Worker { .. } | CliCommand::Demo(_) | CliCommand::Licenses(_)) => {
             unreachable!("they have their own way")
         }
-        Some(Command::Config(command)) => match config::run(&command, sources, &mut *screen::stdout()) {
-            Err(config::Error::Config(mistakes)) => Err(WrongSettings(mistakes).into()),
+        Some(CliCommand::Config(command)) => match config::run(&command, sources, &mut *sanitized_stdout::stdout()) {
+            Err(config::Error::Config(mistakes)) => Err(InvalidSettings(mistakes).into()),
             ended => Ok(ended?),
         },
-        Some(Command::Completions(command)) => completions::run(&command, &mut *screen::stdout()),
-        Some(Command::Man(command)) => man::run(&command, &mut *screen::stdout()),
+        Some(CliCommand::Completions(command)) => completions::run(&command, &mut *sanitized_stdout::stdout()),
+        Some(CliCommand::Man(command)) => man::run(&command, &mut *sanitized_stdout::stdout()),
     }
 }
 
 /// Servers drain when interrupted, and some commands have to clean up or terminate a line.
-fn has_its_own_end(command: Option<&Command>) -> bool {
+fn handles_interrupt(command: Option<&CliCommand>) -> bool {
     match command {
-        None | Some(Command::Stdio | Command::Serve { .. } | Command::Ask(_) | Command::Demo(_)) => true,
-        Some(Command::Documents(command)) => command.undoes(),
+        None | Some(CliCommand::Stdio | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => true,
+        Some(CliCommand::Documents(command)) => command.handles_interrupt(),
         Some(_) => false,
     }
 }
 
 /// Starts logging and export as configured, then serves.
-fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
-    let loaded = Config::load(sources).map_err(WrongSettings)?;
-    if with != serve::With::Stdio {
-        loaded.check_token(false).map_err(WrongSettings)?;
+fn run_server(sources: Sources, ports: &[u16], with: serve::Transports) -> CommandResult {
+    let loaded = Config::load(sources).map_err(InvalidSettings)?;
+    if with != serve::Transports::Stdio {
+        loaded.check_token(false).map_err(InvalidSettings)?;
     }
     let exporting = telemetry::start_exporting(&loaded.config);
     warn(&loaded);
@@ -276,7 +284,7 @@ fn server(sources: Sources, ports: &[u16], with: serve::With) -> End {
 }
 
 /// Loads the settings and starts logging.
-fn load(sources: Sources) -> Result<Loaded, WrongSettings> {
+fn load(sources: Sources) -> Result<LoadedConfig, InvalidSettings> {
     let loaded = Config::load(sources)?;
     telemetry::start(&loaded.config.log);
     warn(&loaded);
@@ -285,25 +293,25 @@ fn load(sources: Sources) -> Result<Loaded, WrongSettings> {
 
 /// Loads the settings for an interactive command that reports the events of `modules` itself: unless `log.level` is
 /// set, other modules log warnings and `modules` only errors.
-fn load_for(sources: Sources, modules: &[&'static str]) -> Result<Loaded, WrongSettings> {
+fn load_quiet(sources: Sources, modules: &[&'static str]) -> Result<LoadedConfig, InvalidSettings> {
     let loaded = Config::load(sources)?;
     match loaded.is_set("log.level") {
         true => telemetry::start(&loaded.config.log),
-        false => telemetry::start_without(modules, loaded.config.log.format),
+        false => telemetry::start_with_quiet_modules(modules, loaded.config.log.format),
     }
     warn(&loaded);
     Ok(loaded)
 }
 
 /// Checks that a named file or folder exists.
-fn must_be_there(path: &Path) -> Result<(), String> {
+fn must_exist(path: &Path) -> Result<(), String> {
     match path.exists() {
         true => Ok(()),
         false => Err(format!("`{}` cannot be read: it is not there; check its path", path.display())),
     }
 }
 
-fn warn(loaded: &Loaded) {
+fn warn(loaded: &LoadedConfig) {
     for warning in &loaded.warnings {
         tracing::warn!("{warning}");
     }

@@ -4,11 +4,11 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::Args;
-use corbie_infer::{Card, builtin_models};
+use corbie_infer::{ModelCard, builtin_models};
 use serde_json::{Value, json};
 
-use super::{End, harmless};
-use crate::config::Loaded;
+use super::{CommandResult, sanitize};
+use crate::config::LoadedConfig;
 use crate::inference;
 
 #[derive(Debug, Args)]
@@ -22,12 +22,12 @@ pub(super) struct Models {
     json: bool,
 }
 
-pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Models, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let cards = builtin_models();
     let settings = &loaded.config.inference;
-    inference::warn_of_unused(settings);
+    inference::warn_unused_settings(settings);
     // Loading shows whether the configured model works.
-    let in_use = settings.embedding.path.as_ref().map(|path| (path, inference::open(settings)));
+    let in_use = settings.embedding.path.as_ref().map(|path| (path, inference::load_model(settings)));
     if command.json {
         let own = in_use.as_ref().map(|(path, opened)| match opened {
             Ok(model) => json!({ "path": path, "id": model.id(), "dimension": model.dimension(), "max_tokens": model.max_tokens() }),
@@ -51,7 +51,7 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
     match in_use {
         // The JSON output above contains the error.
         Some((_, Err(error))) if command.json => {
-            writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string()))?;
+            writeln!(std::io::stderr(), "corbie: {}", sanitize(&error.to_string()))?;
             Ok(ExitCode::FAILURE)
         }
         Some((_, Err(error))) => Err(error.into()),
@@ -59,10 +59,10 @@ pub(super) fn run(command: &Models, loaded: &Loaded, out: &mut dyn Write) -> End
     }
 }
 
-fn describe(card: &Card, out: &mut dyn Write) -> std::io::Result<()> {
+fn describe(card: &ModelCard, out: &mut dyn Write) -> std::io::Result<()> {
     let source = &card.source;
     writeln!(out, "{}", card.id)?;
-    writeln!(out, "  {}; {}", card.name, card.does())?;
+    writeln!(out, "  {}; {}", card.name, card.description())?;
     writeln!(out, "  languages {}", card.languages.join(", "))?;
     writeln!(out, "  made by {}, licence {}", source.publisher, source.model_license)?;
     writeln!(out, "  taken from {} {}, licence {}", source.package, source.version, source.package_license)?;

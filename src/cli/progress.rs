@@ -3,7 +3,7 @@
 use std::io::{IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::one_line;
+use super::sanitize_line;
 use crate::colour;
 
 /// Shown on stderr if it is a terminal, and cleared on drop.
@@ -25,38 +25,38 @@ pub(super) fn is_silent() -> bool {
 
 impl Progress {
     pub(super) fn new() -> Progress {
-        Progress { visible: can_be_shown() && !is_silent() }
+        Progress { visible: is_supported() && !is_silent() }
     }
 
     /// For commands that print results continuously: on a terminal the results themselves show the progress.
-    pub(super) fn beside_results() -> Progress {
+    pub(super) fn with_results() -> Progress {
         let mut progress = Progress::new();
         progress.visible &= !std::io::stdout().is_terminal();
         progress
     }
 
     /// Shows one message until it is dropped.
-    pub(super) fn of(line: &str) -> Progress {
+    pub(super) fn with_message(line: &str) -> Progress {
         let progress = Progress::new();
-        progress.tell(line);
+        progress.update(line);
         progress
     }
 
-    pub(super) fn tell(&self, line: &str) {
+    pub(super) fn update(&self, line: &str) {
         if self.visible {
             // A failed write to stderr is ignored.
-            let _ = write!(std::io::stderr(), "\r{}\u{1b}[K", one_line(line));
+            let _ = write!(std::io::stderr(), "\r{}\u{1b}[K", sanitize_line(line));
         }
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.tell("");
+        self.update("");
     }
 }
 
 /// Rewriting a line needs a terminal that supports cursor movement.
-pub(super) fn can_be_shown() -> bool {
-    std::io::stderr().is_terminal() && !colour::is_dumb()
+pub(super) fn is_supported() -> bool {
+    std::io::stderr().is_terminal() && !colour::is_dumb_terminal()
 }

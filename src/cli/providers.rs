@@ -11,17 +11,17 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::progress::Progress;
-use super::{End, one_line};
-use crate::config::{self, Loaded};
-use crate::destinations::Destinations;
+use super::{CommandResult, sanitize_line};
+use crate::config::{self, LoadedConfig};
+use crate::net::egress_policy::EgressPolicy;
 use crate::providers::call;
-use crate::providers::capabilities::{Capabilities, Known};
-use crate::providers::client::Client;
-use crate::providers::pool::Pool;
-use crate::providers::provider::{Provider, Unusable};
+use crate::providers::capabilities::{Capabilities, ModelProperties};
+use crate::providers::http_client::HttpClient;
+use crate::providers::provider::{Provider, ProviderConfigError};
+use crate::providers::registry::ProviderRegistry;
 use crate::route;
 use crate::route::methods::listing;
-use crate::route::tools::Listed;
+use crate::route::tools::ProviderOutput;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -40,8 +40,8 @@ pub(super) struct Providers {
 
 /// Output of `--json`, in the format of `list_providers` and `models/list`.
 #[derive(Serialize)]
-struct Told<'a> {
-    providers: Vec<&'a Listed>,
+struct ProvidersOutput<'a> {
+    providers: Vec<&'a ProviderOutput>,
     #[serde(skip_serializing_if = "Option::is_none")]
     default_provider: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,26 +51,26 @@ struct Told<'a> {
 }
 
 /// Log targets that are silenced, because this command reports the same itself.
-pub(super) const TOLD: &[&str] = &["corbie::providers"];
+pub(super) const QUIET_MODULES: &[&str] = &["corbie::providers"];
 
 /// Maximum concurrent requests.
-const AT_ONCE: usize = 16;
+const MAX_CONCURRENT: usize = 16;
 /// Timeout of listing the models of one provider.
-const MOST: Duration = Duration::from_secs(10);
+const LIST_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Providers, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let client = Client::within(Destinations::new(&loaded.config.network));
-    let pool = Pool::new(&loaded.config.providers, &loaded.config.defaults, client);
+    let client = HttpClient::with_egress_policy(EgressPolicy::new(&loaded.config.network));
+    let pool = ProviderRegistry::new(&loaded.config.providers, &loaded.config.defaults, client);
     let listed = runtime.block_on(async {
         let progress = Progress::new();
-        progress.tell("asking for models …");
-        pool.detect().await;
-        ask(&pool).await
+        progress.update("asking for models …");
+        pool.detect_local_servers().await;
+        query_providers(&pool).await
     });
-    let unusable = unusable(&loaded.config.providers, &pool);
+    let unusable = misconfigured(&loaded.config.providers, &pool);
     if command.json {
-        let told = Told {
+        let told = ProvidersOutput {
             providers: listed.iter().chain(&unusable).collect(),
             default_provider: pool.default_provider(),
             default_model: pool.default_model(),
@@ -80,7 +80,7 @@ pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> 
     } else if listed.is_empty() && unusable.is_empty() {
         writeln!(out, "{}", route::Error::NoProvider)?;
     } else {
-        let models = |name: &str| if command.models { lines_of_models(&pool, name) } else { Vec::new() };
+        let models = |name: &str| if command.models { model_lines(&pool, name) } else { Vec::new() };
         write_table(listed.iter().chain(&unusable), models, out)?;
     }
     let nobody_fails = listed.is_empty() && unusable.is_empty();
@@ -89,29 +89,29 @@ pub(super) fn run(command: &Providers, loaded: &Loaded, out: &mut dyn Write) -> 
 }
 
 /// Requests the models of all providers and measures the latency.
-async fn ask(pool: &Pool) -> Vec<Listed> {
+async fn query_providers(pool: &ProviderRegistry) -> Vec<ProviderOutput> {
     let one = |provider: Arc<Provider>| async move {
         let started = Instant::now();
-        let result = call::models(&provider, (started + MOST).into()).await;
+        let result = call::list_models(&provider, (started + LIST_TIMEOUT).into()).await;
         let took = started.elapsed();
         let timed = result.is_ok() && provider.is_remote();
-        provider.listed(result);
-        Listed { latency_ms: timed.then_some(took.as_secs_f64() * 1e3), ..Listed::of(&provider) }
+        provider.record_listing(result);
+        ProviderOutput { latency_ms: timed.then_some(took.as_secs_f64() * 1e3), ..ProviderOutput::of(&provider) }
     };
     let providers = pool.providers();
-    stream::iter(providers.iter().cloned()).map(one).buffered(AT_ONCE).collect().await
+    stream::iter(providers.iter().cloned()).map(one).buffered(MAX_CONCURRENT).collect().await
 }
 
 /// Configured providers that cannot be used, with the reason.
-fn unusable(settings: &config::providers::Providers, pool: &Pool) -> Vec<Listed> {
+fn misconfigured(settings: &config::providers::Providers, pool: &ProviderRegistry) -> Vec<ProviderOutput> {
     let row = |(name, settings): (&String, &config::providers::Provider)| {
         let why = Provider::new(name, settings, pool.client()).err()?;
-        Some(Listed {
+        Some(ProviderOutput {
             name: name.clone(),
             kind: settings.kind(name).as_str(),
             url: None,
             detected: false,
-            status: if matches!(why, Unusable::NoKey { .. }) { "no key" } else { "unusable" },
+            status: if matches!(why, ProviderConfigError::NoKey { .. }) { "no key" } else { "unusable" },
             error: Some(why.to_string()),
             keys: 0,
             models: None,
@@ -124,13 +124,13 @@ fn unusable(settings: &config::providers::Providers, pool: &Pool) -> Vec<Listed>
 
 /// Prints a table, with details of a provider below its row.
 fn write_table<'a>(
-    providers: impl Iterator<Item = &'a Listed>,
+    providers: impl Iterator<Item = &'a ProviderOutput>,
     models: impl Fn(&str) -> Vec<String>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
     let head = ["NAME", "TYPE", "STATUS", "LATENCY", "MODELS", "DEFAULT", "URL"].map(str::to_owned);
-    let row = |listed: &Listed| {
-        let or_dash = |text: Option<String>| text.map_or_else(|| "-".into(), |text| one_line(&text));
+    let row = |listed: &ProviderOutput| {
+        let or_dash = |text: Option<String>| text.map_or_else(|| "-".into(), |text| sanitize_line(&text));
         [
             listed.name.clone(),
             listed.kind.to_owned(),
@@ -141,9 +141,9 @@ fn write_table<'a>(
             or_dash(listed.url.clone()),
         ]
     };
-    let below = |listed: &Listed| {
+    let below = |listed: &ProviderOutput| {
         let error = listed.error.iter().map(|error| format!("  {error}"));
-        error.chain(models(&listed.name)).map(|line| one_line(&line)).collect()
+        error.chain(models(&listed.name)).map(|line| sanitize_line(&line)).collect()
     };
     let rows = providers.map(|listed| (row(listed), below(listed)));
     let rows: Vec<([String; 7], Vec<String>)> = [(head, Vec::new())].into_iter().chain(rows).collect();
@@ -157,20 +157,20 @@ fn write_table<'a>(
 }
 
 /// One line per model of a provider.
-fn lines_of_models(pool: &Pool, provider: &str) -> Vec<String> {
+fn model_lines(pool: &ProviderRegistry, provider: &str) -> Vec<String> {
     let providers = pool.providers();
     let Some(provider) = providers.iter().find(|known| known.name == provider) else { return Vec::new() };
     let models = provider.models();
     let width = widest(models.iter().map(|model| model.id.as_str()));
     let line = |id: &String| {
-        let Known { context, capabilities, .. } = provider.known(id);
-        let context = context.map_or_else(|| "-".into(), tokens);
-        format!("  {id:<width$}  {context:>5}  {}", abilities(&capabilities)).trim_end().to_owned()
+        let ModelProperties { context, capabilities, .. } = provider.model_properties(id);
+        let context = context.map_or_else(|| "-".into(), format_tokens);
+        format!("  {id:<width$}  {context:>5}  {}", capability_list(&capabilities)).trim_end().to_owned()
     };
     models.iter().map(|model| line(&model.id)).collect()
 }
 
-fn abilities(capabilities: &Capabilities) -> String {
+fn capability_list(capabilities: &Capabilities) -> String {
     let Capabilities { images, tools, reasoning, structured_output, .. } = capabilities;
     let all =
         [(images, "images"), (tools, "tools"), (reasoning, "reasoning"), (structured_output, "structured output")];
@@ -179,7 +179,7 @@ fn abilities(capabilities: &Capabilities) -> String {
 }
 
 /// A number of tokens in short form, such as `128k`.
-fn tokens(number: u64) -> String {
+fn format_tokens(number: u64) -> String {
     match number {
         0..1_000 => number.to_string(),
         1_000..1_000_000 => format!("{}k", number / 1_000),

@@ -8,20 +8,20 @@ use clap::{Args, Subcommand};
 use corbie_mcp::TrustLevel;
 use serde_json::{Value, json};
 
-use super::ending::WrongSettings;
-use super::others::{Others, Settings, Told};
+use super::exit::InvalidSettings;
+use super::instance_sync::{InstanceSync, SyncSettings, SyncStatus};
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
-use super::{End, one_line};
+use super::{CommandResult, sanitize_line};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
 use crate::config::duration::Timeout;
 use crate::config::server::RateLimit;
-use crate::config::trust::Level;
-use crate::config::{self, Loaded, Sources};
-use crate::harmless::harmless;
+use crate::config::trust::TrustLevelSetting;
+use crate::config::{self, LoadedConfig, Sources};
+use crate::file_sync::SharedFileKind;
 use crate::knowledge::document::BaseName;
-use crate::shared_files::Kind;
+use crate::util::sanitize::sanitize;
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -29,7 +29,7 @@ Examples:
   corbie tokens create laptop --expires-in 90d
   corbie tokens list
   corbie tokens revoke laptop")]
-pub(super) enum Command {
+pub(super) enum TokensCommand {
     /// Create an API token and print its secret, which cannot be shown again
     ///
     /// Running servers accept it within two seconds. `--trust` sets the trust level of its callers; without it, the
@@ -96,46 +96,52 @@ pub(super) struct Revoke {
 
 /// `trust` is the value from the command line. Invalid settings do not prevent revoking a token.
 pub(super) fn run(
-    command: &Command,
+    command: &TokensCommand,
     trust: Option<TrustLevel>,
-    loaded: Result<Loaded, WrongSettings>,
+    loaded: Result<LoadedConfig, InvalidSettings>,
     sources: &Sources,
     out: &mut dyn Write,
-) -> End {
-    let Some(file) = config::tokens_file(sources).map(TokenFile::at) else {
+) -> CommandResult {
+    let Some(file) = config::tokens_file(sources).map(TokenFile::new) else {
         return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
     };
     match command {
-        Command::Create(command) => {
+        TokensCommand::Create(command) => {
             let loaded = loaded?;
             check_tools(&command.tools, &loaded)?;
-            create(command, trust, &file, &Others::of(Settings::Good(&loaded.config), Kind::Tokens), out)
+            create(
+                command,
+                trust,
+                &file,
+                &InstanceSync::new(SyncSettings::Valid(&loaded.config), SharedFileKind::Tokens),
+                out,
+            )
         }
-        Command::List(command) => {
-            warn_of_mistakes(&loaded)?;
-            list(command, &file, &others(&loaded, sources), out)
+        TokensCommand::List(command) => {
+            warn_invalid_settings(&loaded)?;
+            list(command, &file, &instance_sync(&loaded, sources), out)
         }
-        Command::Revoke(command) => {
-            warn_of_mistakes(&loaded)?;
-            revoke(command, &file, &others(&loaded, sources), out)
+        TokensCommand::Revoke(command) => {
+            warn_invalid_settings(&loaded)?;
+            revoke(command, &file, &instance_sync(&loaded, sources), out)
         }
     }
 }
 
 /// The other instances with these tokens, as far as the settings show.
-fn others<'l>(loaded: &'l Result<Loaded, WrongSettings>, sources: &Sources) -> Others<'l> {
+fn instance_sync<'l>(loaded: &'l Result<LoadedConfig, InvalidSettings>, sources: &Sources) -> InstanceSync<'l> {
     let settings = match loaded {
-        Ok(loaded) => Settings::Good(&loaded.config),
-        Err(_) if config::names_database(sources) => Settings::MistakenAndShared,
-        Err(_) => Settings::Mistaken,
+        Ok(loaded) => SyncSettings::Valid(&loaded.config),
+        Err(_) if config::has_shared_database(sources) => SyncSettings::InvalidButShared,
+        Err(_) => SyncSettings::Invalid,
     };
-    Others::of(settings, Kind::Tokens)
+    InstanceSync::new(settings, SharedFileKind::Tokens)
 }
 
-fn warn_of_mistakes(loaded: &Result<Loaded, WrongSettings>) -> std::io::Result<()> {
+fn warn_invalid_settings(loaded: &Result<LoadedConfig, InvalidSettings>) -> std::io::Result<()> {
     match loaded {
         Ok(_) => Ok(()),
-        Err(error) => writeln!(std::io::stderr(), "corbie: {}", harmless(&error.to_string())),
+        Err(error) => writeln!(std::io::stderr(), "corbie: {}", sanitize(&error.to_string())),
     }
 }
 
@@ -143,40 +149,40 @@ fn create(
     command: &Create,
     trust: Option<TrustLevel>,
     file: &TokenFile,
-    others: &Others<'_>,
+    others: &InstanceSync<'_>,
     out: &mut dyn Write,
-) -> End {
-    let mut new = NewToken::make(command.name.clone(), command.expires_in.map(Timeout::get));
+) -> CommandResult {
+    let mut new = NewToken::generate(command.name.clone(), command.expires_in.map(Timeout::get));
     let record = &mut new.record;
-    record.trust = trust.map(Level::from);
-    record.tools = some(command.tools.clone());
-    record.knowledge_bases = some(command.knowledge_bases.iter().map(ToString::to_string).collect());
+    record.trust = trust.map(TrustLevelSetting::from);
+    record.tools = none_if_empty(command.tools.clone());
+    record.knowledge_bases = none_if_empty(command.knowledge_bases.iter().map(ToString::to_string).collect());
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
-    let reached = others.settle()?;
+    let reached = others.sync()?;
     file.add(new.record.clone())?;
-    if reached == Told::Yes {
-        others.settle()?;
+    if reached == SyncStatus::Synced {
+        others.sync()?;
     }
     // Another instance may have created a token of the same name at the same time; then this one was renamed.
     if let Some(kept) = file.read()?.into_iter().find(|token| token.sha256 == new.record.sha256) {
         new.record.name = kept.name;
     }
     if command.json {
-        let mut told = shown(&new.record);
+        let mut told = to_json(&new.record);
         told["token"] = new.expose().into();
         writeln!(out, "{told}")?;
     } else {
         writeln!(out, "{}", new.expose())?;
         let mut stderr = std::io::stderr();
         writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
-        writeln!(stderr, "`{}` {}.", new.record.name, allows(&new.record))?;
-        writeln!(stderr, "Servers of this user know it by {}.", one_line(&file.path().display().to_string()))?;
+        writeln!(stderr, "`{}` {}.", new.record.name, permissions_text(&new.record))?;
+        writeln!(stderr, "Servers of this user know it by {}.", sanitize_line(&file.path().display().to_string()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Rejects unknown tool names: a token for a misspelt tool would be useless without an obvious reason.
-fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::error::Error>> {
+fn check_tools(names: &[String], loaded: &LoadedConfig) -> Result<(), Box<dyn std::error::Error>> {
     if names.is_empty() {
         return Ok(());
     }
@@ -196,13 +202,13 @@ fn check_tools(names: &[String], loaded: &Loaded) -> Result<(), Box<dyn std::err
     Ok(())
 }
 
-fn list(command: &List, file: &TokenFile, others: &Others<'_>, out: &mut dyn Write) -> End {
+fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut dyn Write) -> CommandResult {
     let tokens = match others.newest()? {
         Some(text) => file.parse(&text)?,
         None => file.read()?,
     };
     if command.json {
-        writeln!(out, "{}", json!({ "tokens": tokens.iter().map(shown).collect::<Vec<_>>() }))?;
+        writeln!(out, "{}", json!({ "tokens": tokens.iter().map(to_json).collect::<Vec<_>>() }))?;
         return Ok(ExitCode::SUCCESS);
     }
     if tokens.is_empty() {
@@ -220,13 +226,13 @@ fn list(command: &List, file: &TokenFile, others: &Others<'_>, out: &mut dyn Wri
     ];
     let row = |token: &TokenRecord| {
         let names =
-            |names: &Option<Vec<String>>| names.as_ref().map_or("all".into(), |names| one_line(&names.join(", ")));
+            |names: &Option<Vec<String>>| names.as_ref().map_or("all".into(), |names| sanitize_line(&names.join(", ")));
         let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst());
         vec![
             token.name.to_string(),
-            token.trust.map_or("as others", Level::as_str).to_owned(),
+            token.trust.map_or("as others", TrustLevelSetting::as_str).to_owned(),
             day(token.created),
-            expiry(token),
+            expiry_text(token),
             names(&token.tools),
             names(&token.knowledge_bases),
             token.rate_limit.map_or("as others".into(), rate),
@@ -236,35 +242,39 @@ fn list(command: &List, file: &TokenFile, others: &Others<'_>, out: &mut dyn Wri
     Ok(ExitCode::SUCCESS)
 }
 
-fn revoke(command: &Revoke, file: &TokenFile, others: &Others<'_>, out: &mut dyn Write) -> End {
-    let reached = others.settle()?;
+fn revoke(command: &Revoke, file: &TokenFile, others: &InstanceSync<'_>, out: &mut dyn Write) -> CommandResult {
+    let reached = others.sync()?;
     let token = file.revoke(&command.name)?;
     let told = match reached {
-        Told::Yes => others.settle()?,
-        Told::No => Told::No,
+        SyncStatus::Synced => others.sync()?,
+        SyncStatus::NotSynced => SyncStatus::NotSynced,
     };
     match (command.json, told) {
-        (true, _) => writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == Told::Yes }))?,
-        (false, Told::Yes) => writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?,
-        (false, Told::No) => {
+        (true, _) => {
+            writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }))?
+        }
+        (false, SyncStatus::Synced) => {
+            writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?
+        }
+        (false, SyncStatus::NotSynced) => {
             writeln!(out, "revoked `{}` on this machine alone; other instances still let it in", token.name)?
         }
     }
     // The exit code shows whether the token may still be valid on other instances.
-    Ok(if told == Told::Yes { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if told == SyncStatus::Synced { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// A token without its digest, which has no use here and looks like a secret.
-fn shown(token: &TokenRecord) -> Value {
+fn to_json(token: &TokenRecord) -> Value {
     let mut shown = json!(token);
     if let Some(members) = shown.as_object_mut() {
         members.remove("sha256");
-        members.insert("expired".into(), token.is_over(SystemTime::now()).into());
+        members.insert("expired".into(), token.is_expired(SystemTime::now()).into());
     }
     shown
 }
 
-fn allows(token: &TokenRecord) -> String {
+fn permissions_text(token: &TokenRecord) -> String {
     let trust = match token.trust {
         Some(trust) => format!("is {} wherever it comes from", trust.as_str()),
         None => "is trusted as far as the settings trust where it comes from".to_owned(),
@@ -281,10 +291,10 @@ fn allows(token: &TokenRecord) -> String {
     format!("{trust}{tools}{bases}, {expires}")
 }
 
-fn expiry(token: &TokenRecord) -> String {
+fn expiry_text(token: &TokenRecord) -> String {
     match token.expires {
         None => "never".into(),
-        Some(expires) if token.is_over(SystemTime::now()) => format!("{} (over)", day(expires)),
+        Some(expires) if token.is_expired(SystemTime::now()) => format!("{} (over)", day(expires)),
         Some(expires)
             if expires.duration_since(SystemTime::now()).is_ok_and(|left| left < Duration::from_secs(86_400)) =>
         {
@@ -298,6 +308,6 @@ fn day(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string().chars().take(10).collect()
 }
 
-fn some(names: Vec<String>) -> Option<Vec<String>> {
+fn none_if_empty(names: Vec<String>) -> Option<Vec<String>> {
     (!names.is_empty()).then_some(names)
 }

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::progress::Progress;
-use super::{End, values};
+use super::{CommandResult, value_parsers};
 use crate::app::{self, App};
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::config::trust::Via;
 
 #[derive(Debug, Subcommand)]
@@ -19,7 +19,7 @@ use crate::config::trust::Via;
 Examples:
   corbie tools list
   corbie tools call classify_text '{\"text\": \"what is 2 + 2?\"}'")]
-pub(super) enum Command {
+pub(super) enum ToolsCommand {
     /// List all tools with the first line of their descriptions
     #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ Examples:
         /// Name of the tool
         name: String,
         /// Arguments of the tool as a JSON object
-        #[arg(value_name = "JSON", default_value = "{}", value_parser = values::json_object)]
+        #[arg(value_name = "JSON", default_value = "{}", value_parser = value_parsers::json_object)]
         arguments: Map<String, Value>,
         /// Print the complete result as JSON
         #[arg(long)]
@@ -58,14 +58,14 @@ impl UnknownTool {
     }
 }
 
-pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &ToolsCommand, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let App { server, knowledge, .. } = app::build_loaded(loaded)?;
         // The local user has the same trust as a stdio client.
         let trust = loaded.config.trust.level(Via::Stdio).into();
         match command {
-            Command::List { json } => {
+            ToolsCommand::List { json } => {
                 let tools = server.registry().list_registered_tools();
                 if *json {
                     writeln!(out, "{:#}", json!({ "tools": tools }))?;
@@ -74,14 +74,14 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
                 }
                 Ok(ExitCode::SUCCESS)
             }
-            Command::Call { name, arguments, json } => {
+            ToolsCommand::Call { name, arguments, json } => {
                 let params = json!({ "name": name, "arguments": arguments });
                 server.registry().find(name).map_err(UnknownTool::because)?;
-                let progress = Progress::of(&format!("calling {name} …"));
+                let progress = Progress::with_message(&format!("calling {name} …"));
                 let result = server.request(trust, "tools/call", &params).await;
                 if let Some(knowledge) = knowledge {
                     // Running work finishes or resumes at the next start, and the index is saved.
-                    knowledge.finish(server.grace_ends()).await;
+                    knowledge.shut_down(server.drain_deadline()).await;
                 }
                 drop(progress);
                 let result = result?;

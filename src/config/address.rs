@@ -46,19 +46,19 @@ pub struct HttpUrl(Url);
 /// The text does not have the required form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a {0}")]
-pub struct NotAnAddress(pub(super) &'static str);
+pub struct ParseAddressError(pub(super) &'static str);
 
 // === impl Listen ===
 
 impl FromStr for Listen {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
         match text.strip_prefix("unix:") {
             Some(path) if path.starts_with('/') && !path.ends_with('/') && !path.contains('\0') => {
                 Ok(Self::Socket(path.into()))
             }
-            Some(_) => Err(NotAnAddress("path of a socket")),
+            Some(_) => Err(ParseAddressError("path of a socket")),
             None => text.parse().map(Self::Port),
         }
     }
@@ -99,11 +99,11 @@ impl HostPort {
 }
 
 impl FromStr for HostPort {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        let (host, port) = split(text).ok_or(NotAnAddress("host:port"))?;
-        Ok(Self { host: host.into(), port: port.ok_or(NotAnAddress("host:port"))? })
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let (host, port) = split(text).ok_or(ParseAddressError("host:port"))?;
+        Ok(Self { host: host.into(), port: port.ok_or(ParseAddressError("host:port"))? })
     }
 }
 
@@ -125,15 +125,15 @@ impl WebOrigin {
 }
 
 impl FromStr for WebOrigin {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        let (scheme, rest) = text.split_once("://").ok_or(NotAnAddress("web origin"))?;
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let (scheme, rest) = text.split_once("://").ok_or(ParseAddressError("web origin"))?;
         let scheme_fits = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
             && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c));
         match split(rest) {
             Some(_) if scheme_fits => Ok(Self(text.into())),
-            _ => Err(NotAnAddress("web origin")),
+            _ => Err(ParseAddressError("web origin")),
         }
     }
 }
@@ -145,10 +145,10 @@ impl HostName {
 }
 
 impl FromStr for HostName {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        split(text).map(|_| Self(text.into())).ok_or(NotAnAddress("host name"))
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        split(text).map(|_| Self(text.into())).ok_or(ParseAddressError("host name"))
     }
 }
 
@@ -162,12 +162,12 @@ impl HttpUrl {
 }
 
 impl FromStr for HttpUrl {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        let url = Url::parse(text).map_err(|_| NotAnAddress("web address"))?;
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let url = Url::parse(text).map_err(|_| ParseAddressError("web address"))?;
         let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && url.fragment().is_none();
-        fits.then_some(Self(url)).ok_or(NotAnAddress("web address"))
+        fits.then_some(Self(url)).ok_or(ParseAddressError("web address"))
     }
 }
 
@@ -224,9 +224,9 @@ fn number(port: &str) -> Option<u16> {
 macro_rules! is_text {
     ($type:ident, $format:literal, $example:literal) => {
         impl TryFrom<String> for $type {
-            type Error = NotAnAddress;
+            type Error = ParseAddressError;
 
-            fn try_from(text: String) -> Result<Self, NotAnAddress> {
+            fn try_from(text: String) -> Result<Self, ParseAddressError> {
                 text.parse()
             }
         }

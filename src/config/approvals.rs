@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::layers::user_folder;
-use crate::private_folder::{private_file, private_folder};
-use crate::whole_file::{self, Access, folder_of};
+use super::layers::user_config_dir;
+use crate::util::fs::atomic_write::{self, FilePermissions, parent_dir};
+use crate::util::fs::private_dir::{create_private_dir, open_private_file};
 
 /// The approvals file in the user's configuration folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub struct ContentHash(String);
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Content {
+struct ApprovalFileContent {
     version: u32,
     files: Approvals,
 }
@@ -67,7 +67,7 @@ impl ContentHash {
 impl ApprovalFile {
     /// `None` if the environment defines no configuration folder for the user; then nothing can be approved.
     pub fn of(variables: &BTreeMap<String, String>) -> Option<ApprovalFile> {
-        user_folder(variables).map(|folder| ApprovalFile(folder.join("corbie").join(NAME)))
+        user_config_dir(variables).map(|folder| ApprovalFile(folder.join("corbie").join(NAME)))
     }
 
     pub fn path(&self) -> &Path {
@@ -86,7 +86,7 @@ impl ApprovalFile {
         file.take(MAX_FILE_BYTES).read_to_string(&mut text).map_err(io)?;
         let unreadable =
             |error: serde_json::Error| ApprovalError::Unreadable { path: self.0.clone(), reason: error.to_string() };
-        let content: Content = serde_json::from_str(&text).map_err(unreadable)?;
+        let content: ApprovalFileContent = serde_json::from_str(&text).map_err(unreadable)?;
         match content.version {
             VERSION => Ok(content.files),
             version => Err(ApprovalError::Newer { path: self.0.clone(), version }),
@@ -117,27 +117,29 @@ impl ApprovalFile {
     /// Reads, changes and replaces the file under an exclusive lock.
     fn change<T>(&self, change: impl FnOnce(&mut Approvals) -> Result<T, ApprovalError>) -> Result<T, ApprovalError> {
         let io = |error| ApprovalError::Io { path: self.0.clone(), error };
-        private_folder(folder_of(&self.0)).map_err(io)?;
-        let lock = private_file(&self.0.with_extension("lock")).map_err(io)?;
+        create_private_dir(parent_dir(&self.0)).map_err(io)?;
+        let lock = open_private_file(&self.0.with_extension("lock")).map_err(io)?;
         lock.lock().map_err(io)?;
         let before = self.read()?;
         let mut approvals = before.clone();
         let changed = change(&mut approvals)?;
         if approvals != before {
-            let mut text = serde_json::to_string_pretty(&Content { version: VERSION, files: approvals })
+            let mut text = serde_json::to_string_pretty(&ApprovalFileContent { version: VERSION, files: approvals })
                 .map_err(|error| io(error.into()))?;
             text.push('\n');
             // The file may be a symbolic link into a folder of dotfiles, so the target is replaced.
             let place = std::fs::canonicalize(&self.0).unwrap_or_else(|_| self.0.clone());
-            whole_file::prepare(&place, text.as_bytes(), Access::Owner).and_then(|file| file.replace()).map_err(io)?;
+            atomic_write::prepare(&place, text.as_bytes(), FilePermissions::OwnerOnly)
+                .and_then(|file| file.replace())
+                .map_err(io)?;
         }
         Ok(changed)
     }
 }
 
 /// The path used as the key of an approval: the folder's canonical path and the file name.
-pub fn place(file: &Path) -> io::Result<PathBuf> {
-    let folder = std::fs::canonicalize(folder_of(file))?;
+pub fn approval_path(file: &Path) -> io::Result<PathBuf> {
+    let folder = std::fs::canonicalize(parent_dir(file))?;
     Ok(folder.join(file.file_name().ok_or(ErrorKind::InvalidInput)?))
 }
 
@@ -179,7 +181,7 @@ mod tests {
     #[test]
     fn x46_a_damaged_file_approves_nothing_and_is_not_overwritten() {
         let (_folder, file) = file();
-        private_folder(folder_of(file.path())).unwrap();
+        create_private_dir(parent_dir(file.path())).unwrap();
         for damaged in ["half", "{\"version\": 2, \"files\": {}}", "{\"version\": 1, \"files\": {}, \"more\": 1}"] {
             std::fs::write(file.path(), damaged).unwrap();
             assert!(file.read().is_err(), "{damaged}");

@@ -16,7 +16,7 @@ pub struct Classification {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub taxonomy: Option<PathBuf>,
     /// Classification method: `hybrid`, `rules`, `embedding` or `model`.
-    pub method: Method,
+    pub method: ClassificationMethod,
     /// Model trained for these categories.
     #[serde(skip_serializing_if = "SequenceModel::is_absent")]
     pub model: SequenceModel,
@@ -58,7 +58,7 @@ pub struct Classification {
 /// Classification method.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Method {
+pub enum ClassificationMethod {
     /// Rules for clear matches, unambiguous words, and the embedding model for all other texts.
     #[default]
     Hybrid,
@@ -88,7 +88,7 @@ impl Default for Classification {
     fn default() -> Self {
         Self {
             taxonomy: None,
-            method: Method::default(),
+            method: ClassificationMethod::default(),
             model: SequenceModel::default(),
             max_text_length: 32_768,
             max_batch: 256,
@@ -110,7 +110,7 @@ impl SequenceModel {
     }
 }
 
-impl Method {
+impl ClassificationMethod {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Hybrid => "hybrid",

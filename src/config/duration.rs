@@ -11,17 +11,17 @@ use serde::{Deserialize, Serialize, Serializer};
 
 /// A duration that may be zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Period(Duration);
+pub struct ConfigDuration(Duration);
 
 /// A duration that is never zero.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
-#[serde(try_from = "Period", into = "Period")]
-pub struct Timeout(Period);
+#[serde(try_from = "ConfigDuration", into = "ConfigDuration")]
+pub struct Timeout(ConfigDuration);
 
 /// The text is not a duration, or out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a duration such as `2s`, `5m` or `100ms`")]
-pub struct NotADuration;
+pub struct ParseDurationError;
 
 /// A year. A larger value could overflow the clock.
 const MAX_SECONDS: u64 = 366 * 24 * 60 * 60;
@@ -43,7 +43,7 @@ pub(super) fn as_seconds<S: Serializer>(
 
 // === impl Period ===
 
-impl Period {
+impl ConfigDuration {
     pub const fn seconds(seconds: u64) -> Self {
         Self(Duration::from_secs(seconds))
     }
@@ -53,37 +53,37 @@ impl Period {
     }
 
     /// Rounds to milliseconds, the smallest unit.
-    fn checked(seconds: f64) -> Result<Self, NotADuration> {
+    fn checked(seconds: f64) -> Result<Self, ParseDurationError> {
         if (0.0..=MAX_SECONDS as f64).contains(&seconds) {
             Ok(Self(Duration::from_millis((seconds * 1000.0).round() as u64)))
         } else {
-            Err(NotADuration)
+            Err(ParseDurationError)
         }
     }
 }
 
-impl FromStr for Period {
-    type Err = NotADuration;
+impl FromStr for ConfigDuration {
+    type Err = ParseDurationError;
 
     /// One or more numbers with units, largest unit first; or a number of seconds.
-    fn from_str(text: &str) -> Result<Self, NotADuration> {
+    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
         let text = text.trim();
         if !text.starts_with(|first: char| first.is_ascii_digit()) {
-            return Err(NotADuration);
+            return Err(ParseDurationError);
         }
         if text.ends_with(|last: char| last.is_ascii_digit()) && !text.contains(char::is_alphabetic) {
-            return Self::checked(text.parse().map_err(|_| NotADuration)?);
+            return Self::checked(text.parse().map_err(|_| ParseDurationError)?);
         }
         let mut rest = text;
         let mut units = UNITS.iter();
         let mut seconds = 0.0;
         while !rest.is_empty() {
-            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(NotADuration)?;
-            let amount: f64 = rest[..end].parse().map_err(|_| NotADuration)?;
+            let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(ParseDurationError)?;
+            let amount: f64 = rest[..end].parse().map_err(|_| ParseDurationError)?;
             let unit_end = rest[end..].find(|c: char| !c.is_ascii_alphabetic()).map_or(rest.len(), |len| end + len);
             let unit = &rest[end..unit_end];
             // `find` continues after the last match, so a unit cannot occur twice or out of order.
-            let (_, milliseconds) = units.find(|(name, _)| *name == unit).ok_or(NotADuration)?;
+            let (_, milliseconds) = units.find(|(name, _)| *name == unit).ok_or(ParseDurationError)?;
             seconds += amount * (*milliseconds as f64) / 1000.0;
             rest = &rest[unit_end..];
         }
@@ -91,7 +91,7 @@ impl FromStr for Period {
     }
 }
 
-impl fmt::Display for Period {
+impl fmt::Display for ConfigDuration {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_zero() {
             return out.write_str("0s");
@@ -107,29 +107,29 @@ impl fmt::Display for Period {
     }
 }
 
-impl<'de> Deserialize<'de> for Period {
+impl<'de> Deserialize<'de> for ConfigDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct TextOrNumber;
         impl Visitor<'_> for TextOrNumber {
-            type Value = Period;
+            type Value = ConfigDuration;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
                 out.write_str("a duration such as `2s`, or a number of seconds")
             }
 
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Period, E> {
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ConfigDuration, E> {
                 text.parse().map_err(E::custom)
             }
 
-            fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<Period, E> {
-                Period::checked(seconds).map_err(E::custom)
+            fn visit_f64<E: serde::de::Error>(self, seconds: f64) -> Result<ConfigDuration, E> {
+                ConfigDuration::checked(seconds).map_err(E::custom)
             }
 
-            fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<Period, E> {
+            fn visit_u64<E: serde::de::Error>(self, seconds: u64) -> Result<ConfigDuration, E> {
                 self.visit_f64(seconds as f64)
             }
 
-            fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<Period, E> {
+            fn visit_i64<E: serde::de::Error>(self, seconds: i64) -> Result<ConfigDuration, E> {
                 self.visit_f64(seconds as f64)
             }
         }
@@ -137,19 +137,19 @@ impl<'de> Deserialize<'de> for Period {
     }
 }
 
-impl Serialize for Period {
+impl Serialize for ConfigDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl From<Period> for Duration {
-    fn from(period: Period) -> Self {
+impl From<ConfigDuration> for Duration {
+    fn from(period: ConfigDuration) -> Self {
         period.0
     }
 }
 
-impl JsonSchema for Period {
+impl JsonSchema for ConfigDuration {
     fn schema_name() -> Cow<'static, str> {
         "Period".into()
     }
@@ -169,7 +169,7 @@ impl Timeout {
     /// For constant defaults; must not be zero.
     pub(super) const fn seconds(seconds: u64) -> Self {
         assert!(seconds > 0);
-        Self(Period::seconds(seconds))
+        Self(ConfigDuration::seconds(seconds))
     }
 
     pub const fn get(self) -> Duration {
@@ -177,19 +177,19 @@ impl Timeout {
     }
 }
 
-impl TryFrom<Period> for Timeout {
-    type Error = NotADuration;
+impl TryFrom<ConfigDuration> for Timeout {
+    type Error = ParseDurationError;
 
-    fn try_from(period: Period) -> Result<Self, NotADuration> {
-        if period.0.is_zero() { Err(NotADuration) } else { Ok(Self(period)) }
+    fn try_from(period: ConfigDuration) -> Result<Self, ParseDurationError> {
+        if period.0.is_zero() { Err(ParseDurationError) } else { Ok(Self(period)) }
     }
 }
 
 impl FromStr for Timeout {
-    type Err = NotADuration;
+    type Err = ParseDurationError;
 
-    fn from_str(text: &str) -> Result<Self, NotADuration> {
-        text.parse::<Period>()?.try_into()
+    fn from_str(text: &str) -> Result<Self, ParseDurationError> {
+        text.parse::<ConfigDuration>()?.try_into()
     }
 }
 
@@ -199,7 +199,7 @@ impl fmt::Display for Timeout {
     }
 }
 
-impl From<Timeout> for Period {
+impl From<Timeout> for ConfigDuration {
     fn from(timeout: Timeout) -> Self {
         timeout.0
     }

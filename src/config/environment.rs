@@ -7,17 +7,17 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::coerce::coerce;
+use super::diagnostic::{Diagnostic, Diagnostics, KeyPath, Origin, Segment};
 use super::layers::CONFIG_VARIABLE;
-use super::problem::{Findings, KeyPath, Origin, Problem, Segment};
 use super::schema;
-use super::tree::Node;
-use super::typed::typed;
+use super::spanned_value::SpannedValue;
 
 const PREFIX: &str = "CORBIE_";
 
 /// Variables with dedicated names. An empty value counts as unset, and a `CORBIE_` variable for the same key takes
 /// precedence.
-const NAMED: [(&str, &str); 8] = [
+const VARIABLE_ALIASES: [(&str, &str); 8] = [
     ("LOG_LEVEL", "log.level"),
     ("LOG_FORMAT", "log.format"),
     ("MCP_API_KEY", "server.token"),
@@ -29,14 +29,14 @@ const NAMED: [(&str, &str); 8] = [
 ];
 
 /// The settings in `variables`. Warns about variables that look like settings but are none.
-pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, findings: &mut Findings) -> Node {
-    let mut tree = Node::empty(Origin::variable(PREFIX));
+pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, findings: &mut Diagnostics) -> SpannedValue {
+    let mut tree = SpannedValue::empty(Origin::variable(PREFIX));
     let mut set = |name: &str, path: KeyPath, text: &str| {
-        let leaf = typed(text, schema::at(schema, &path.0), Origin::variable(name));
-        tree.merge(Node::nested(&path, leaf));
+        let leaf = coerce(text, schema::schema_at(schema, &path.0), Origin::variable(name));
+        tree.merge(SpannedValue::nested(&path, leaf));
     };
 
-    for (name, key) in NAMED {
+    for (name, key) in VARIABLE_ALIASES {
         if let Some(text) = variables.get(name).filter(|text| !text.is_empty()) {
             set(name, KeyPath::dotted(key), text);
         }
@@ -49,9 +49,9 @@ pub(super) fn read(variables: &BTreeMap<String, String>, schema: &Value, finding
         let path = KeyPath(key.split("__").map(|key| Segment::Key(key.to_ascii_lowercase())).collect());
         // Kubernetes sets `CORBIE_PORT` and similar variables for a service of that name, which must not prevent the
         // start. A misspelt section with keys below it is an error.
-        if path.0.len() == 1 && schema::at(schema, &path.0).is_none() {
+        if path.0.len() == 1 && schema::schema_at(schema, &path.0).is_none() {
             let message = "is not a setting and is ignored";
-            findings.warnings.push(Problem::at(Origin::variable(name), KeyPath::default(), message));
+            findings.warnings.push(Diagnostic::at(Origin::variable(name), KeyPath::default(), message));
             continue;
         }
         set(name, path, text);

@@ -5,50 +5,51 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use zeroize::Zeroizing;
 
-use super::problem::{KeyPath, Problem};
+use super::coerce::coerce;
+use super::diagnostic::{Diagnostic, KeyPath};
 use super::read::MAX_FILE_BYTES;
 use super::schema;
-use super::tree::{Data, Node};
-use super::typed::typed;
+use super::spanned_value::{SpannedValue, ValueData};
 
 /// Expands every string below `node`, then coerces each expanded string to the type of its key.
 ///
 /// The expanded size of a file is limited to `MAX_FILE_BYTES`, however often it contains a long variable.
-pub(super) fn expand(node: &mut Node, variables: &BTreeMap<String, String>, schema: &Value) -> Vec<Problem> {
-    let mut expansion = Expansion { variables, budget: MAX_FILE_BYTES, problems: Vec::new() };
+pub(super) fn expand(node: &mut SpannedValue, variables: &BTreeMap<String, String>, schema: &Value) -> Vec<Diagnostic> {
+    let mut expansion = Expander { variables, budget: MAX_FILE_BYTES, problems: Vec::new() };
     expansion.visit(node, &KeyPath::default(), Some(schema));
     expansion.problems
 }
 
-struct Expansion<'a> {
+struct Expander<'a> {
     variables: &'a BTreeMap<String, String>,
     budget: usize,
-    problems: Vec<Problem>,
+    problems: Vec<Diagnostic>,
 }
 
-impl Expansion<'_> {
-    fn visit(&mut self, node: &mut Node, path: &KeyPath, schema: Option<&Value>) {
+impl Expander<'_> {
+    fn visit(&mut self, node: &mut SpannedValue, path: &KeyPath, schema: Option<&Value>) {
         match &mut node.data {
-            Data::Map(entries) => {
+            ValueData::Map(entries) => {
                 for (key, entry) in entries {
                     self.visit(&mut entry.node, &path.key(key), schema.and_then(|schema| schema::member(schema, key)));
                 }
             }
-            Data::List(items) => {
+            ValueData::List(items) => {
                 for (index, item) in items.iter_mut().enumerate() {
                     self.visit(item, &path.index(index), schema.and_then(|schema| schema.get("items")));
                 }
             }
-            Data::String(text) if text.contains("${") => {
+            ValueData::String(text) if text.contains("${") => {
                 let result = substitute(text, self.variables, self.budget);
                 match result {
-                    Ok(Expanded { text, grown, replaced }) => {
+                    Ok(ExpandedText { text, grown, replaced }) => {
                         self.budget -= grown.min(self.budget);
                         let origin = node.origin.clone();
-                        *node = if replaced { typed(&text, schema, origin) } else { Node::string(&text, origin) };
+                        *node =
+                            if replaced { coerce(&text, schema, origin) } else { SpannedValue::string(&text, origin) };
                     }
                     Err(messages) => {
-                        let at = |message| Problem::at(node.origin.clone(), path.clone(), message);
+                        let at = |message| Diagnostic::at(node.origin.clone(), path.clone(), message);
                         self.problems.extend(messages.into_iter().map(at));
                     }
                 }
@@ -58,7 +59,7 @@ impl Expansion<'_> {
     }
 }
 
-struct Expanded {
+struct ExpandedText {
     /// Zeroed on drop, because variables may contain keys.
     text: Zeroizing<String>,
     /// Number of bytes inserted from variables.
@@ -68,8 +69,8 @@ struct Expanded {
 }
 
 /// Expands once: the value of a variable is not expanded again.
-fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -> Result<Expanded, Vec<String>> {
-    let mut expanded = Expanded { text: Zeroizing::default(), grown: 0, replaced: false };
+fn substitute(text: &str, variables: &BTreeMap<String, String>, budget: usize) -> Result<ExpandedText, Vec<String>> {
+    let mut expanded = ExpandedText { text: Zeroizing::default(), grown: 0, replaced: false };
     let mut problems = Vec::new();
     let mut rest = text;
     while let Some(start) = rest.find("${") {

@@ -21,7 +21,7 @@ const RESERVED: [&str; 9] = [
 
 /// A header name that cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum NotAHeader {
+pub enum HeaderNameError {
     #[error("is not the name of a header; use letters, digits and `-`")]
     Name(String),
     #[error("is set by the protocol; leave it out")]
@@ -29,21 +29,21 @@ pub enum NotAHeader {
 }
 
 /// The headers as a map. Their values are marked as sensitive.
-pub fn header_map(headers: &BTreeMap<String, SecretLine>) -> Result<HeaderMap, NotAHeader> {
+pub fn header_map(headers: &BTreeMap<String, SecretLine>) -> Result<HeaderMap, HeaderNameError> {
     let ready = headers.iter().map(|(name, line)| {
-        let key: HeaderName = name.parse().map_err(|_| NotAHeader::Name(name.clone()))?;
+        let key: HeaderName = name.parse().map_err(|_| HeaderNameError::Name(name.clone()))?;
         if RESERVED.contains(&key.as_str()) {
-            return Err(NotAHeader::Reserved(name.clone()));
+            return Err(HeaderNameError::Reserved(name.clone()));
         }
         // Values are validated when they are parsed. If one is invalid anyway, the error names its header.
-        let mut value = HeaderValue::from_str(line.expose()).map_err(|_| NotAHeader::Name(name.clone()))?;
+        let mut value = HeaderValue::from_str(line.expose()).map_err(|_| HeaderNameError::Name(name.clone()))?;
         value.set_sensitive(true);
         Ok((key, value))
     });
     ready.collect()
 }
 
-impl NotAHeader {
+impl HeaderNameError {
     pub fn name(&self) -> &str {
         match self {
             Self::Name(name) | Self::Reserved(name) => name,
@@ -55,7 +55,7 @@ impl NotAHeader {
 mod tests {
     use super::*;
 
-    fn map(name: &str) -> Result<HeaderMap, NotAHeader> {
+    fn map(name: &str) -> Result<HeaderMap, HeaderNameError> {
         header_map(&[(name.to_owned(), SecretLine::new("Bearer sk-1"))].into())
     }
 
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn f26_names_that_cannot_be_sent_are_told() {
-        assert_eq!(map("a b"), Err(NotAHeader::Name("a b".into())));
-        assert_eq!(map("Content-Length"), Err(NotAHeader::Reserved("Content-Length".into())));
+        assert_eq!(map("a b"), Err(HeaderNameError::Name("a b".into())));
+        assert_eq!(map("Content-Length"), Err(HeaderNameError::Reserved("Content-Length".into())));
     }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::diagnostic::KeyPath;
 use super::duration::Timeout;
-use super::external::Mistake;
+use super::external_classifier::SettingDiagnostic;
 use super::inference::Inference;
-use super::problem::KeyPath;
 use super::secret::SecretLine;
 use crate::knowledge::store::MigrationCopy;
 use crate::knowledge::store::postgres::Address;
@@ -65,7 +65,7 @@ pub struct Knowledge {
     pub allowed_roots: Vec<PathBuf>,
     /// Watched folders: new, changed and deleted files are applied to the knowledge base.
     #[schemars(length(max = 100))]
-    pub watch: Vec<Watch>,
+    pub watch: Vec<WatchedFolder>,
     /// Interval between scans of watched folders.
     pub watch_interval: Timeout,
     /// Send progress of tasks on open streams to callers that did not request it.
@@ -98,7 +98,7 @@ pub struct KnowledgeOcr {
 /// A watched folder.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Watch {
+pub struct WatchedFolder {
     /// Path of the folder.
     pub path: PathBuf,
     /// Also watch subfolders.
@@ -149,51 +149,51 @@ impl Default for KnowledgeOcr {
 
 impl Knowledge {
     /// The storage folder; `None` if the user's data folder is unknown.
-    pub fn storage(&self) -> Option<PathBuf> {
-        self.storage_path.clone().or_else(|| Some(data_folder()?.join("corbie").join("knowledge")))
+    pub fn storage_dir(&self) -> Option<PathBuf> {
+        self.storage_path.clone().or_else(|| Some(data_dir()?.join("corbie").join("knowledge")))
     }
 
     /// The index folder.
-    pub fn index(&self, storage: &Path) -> PathBuf {
+    pub fn index_dir(&self, storage: &Path) -> PathBuf {
         self.vector_db_path.clone().unwrap_or_else(|| storage.join("index"))
     }
 
     /// Location of the search index for display: a folder, or a database URL without credentials.
-    pub fn searched_in(&self) -> Option<String> {
+    pub fn index_location(&self) -> Option<String> {
         match &self.store {
             Some(store) => Address::parse(store.expose()).ok().map(|address| format!("postgres://{address}")),
-            None => Some(self.index(&self.storage()?).display().to_string()),
+            None => Some(self.index_dir(&self.storage_dir()?).display().to_string()),
         }
     }
 
     /// Validation across keys: the name of the embedding model, and the database URLs.
-    pub(super) fn mistakes(&self, inference: &Inference) -> Vec<Mistake> {
-        let mut mistakes = self.wrong_stores();
-        mistakes.extend(self.wrong_model(inference));
+    pub(super) fn diagnostics(&self, inference: &Inference) -> Vec<SettingDiagnostic> {
+        let mut mistakes = self.store_diagnostics();
+        mistakes.extend(self.model_diagnostics(inference));
         mistakes
     }
 
-    fn wrong_stores(&self) -> Vec<Mistake> {
+    fn store_diagnostics(&self) -> Vec<SettingDiagnostic> {
         let knowledge = || KeyPath::default().key("knowledge");
         let wrong = |path: KeyPath, address: &SecretLine| {
             let message = Address::parse(address.expose()).err()?;
-            Some(Mistake { path, message })
+            Some(SettingDiagnostic { path, message })
         };
         let store = self.store.iter().filter_map(|store| wrong(knowledge().key("store"), store));
         let replicas = self.store_replicas.iter().enumerate();
         let replicas = replicas.filter_map(|(at, replica)| wrong(knowledge().key("store_replicas").index(at), replica));
-        let mut mistakes: Vec<Mistake> = store.chain(replicas).collect();
+        let mut mistakes: Vec<SettingDiagnostic> = store.chain(replicas).collect();
         if self.store.is_none() && !self.store_replicas.is_empty() {
             let message = "is of no use without `knowledge.store`; name the database that these follow".to_owned();
-            mistakes.push(Mistake { path: knowledge().key("store_replicas"), message });
+            mistakes.push(SettingDiagnostic { path: knowledge().key("store_replicas"), message });
         }
         mistakes
     }
 
-    fn wrong_model(&self, inference: &Inference) -> Vec<Mistake> {
+    fn model_diagnostics(&self, inference: &Inference) -> Vec<SettingDiagnostic> {
         let Some(wanted) = &self.embedding_model else { return Vec::new() };
         let (used, which) = match &inference.embedding.path {
-            Some(path) => (crate::inference::name_of(path), "of `inference.embedding.path`"),
+            Some(path) => (crate::inference::model_dir_name(path), "of `inference.embedding.path`"),
             None => (corbie_infer::builtin_models()[0].id.clone(), "inside"),
         };
         // The built-in model is also accepted without the suffix of its quantization, and any model with its
@@ -207,7 +207,7 @@ impl Knowledge {
         let message = format!(
             "must be `{usual}`, which is the model {which}; leave it out, or set `inference.embedding.path` to the folder of another"
         );
-        vec![Mistake { path, message }]
+        vec![SettingDiagnostic { path, message }]
     }
 
     pub fn max_file_bytes(&self) -> u64 {
@@ -216,7 +216,7 @@ impl Knowledge {
 }
 
 /// The user's data folder, by the conventions of the platform.
-pub(super) fn data_folder() -> Option<PathBuf> {
+pub(super) fn data_dir() -> Option<PathBuf> {
     let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = || named("HOME");
     if cfg!(target_os = "macos") {

@@ -37,7 +37,7 @@ pub struct Layer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Given by `--config` or `CORBIE_CONFIG`.
-    Named,
+    Explicit,
     /// Found in the working folder, which may be untrusted.
     Project,
     User,
@@ -76,14 +76,14 @@ pub(super) const NAMES: [&str; 4] = ["corbie.yaml", "corbie.yml", "corbie.toml",
 
 /// All locations, highest precedence first.
 pub fn search(sources: &Sources) -> Vec<Layer> {
-    let user = sources.user_folder();
+    let user = sources.user_config_dir();
     let system = sources.system.join("corbie");
     let named = sources.named_file().map(|path| sources.folder.join(path));
     // If the user's own file is named, only the project's file is left out: the administrator's settings still apply.
     let names_own = named.as_ref().is_some_and(|named| sources.user_file().is_some_and(|own| is_same(named, &own)));
     let is_skipped = |scope| named.is_some() && !(names_own && scope == Scope::System);
     let named = named.iter().map(|path| Layer {
-        scope: Scope::Named,
+        scope: Scope::Explicit,
         path: path.clone(),
         state: State::Active,
         approval: Approval::NotNeeded,
@@ -96,7 +96,7 @@ pub fn search(sources: &Sources) -> Vec<Layer> {
         (Scope::System, Some(system)),
     ];
     let searched =
-        folders.into_iter().filter_map(|(scope, folder)| Some(in_folder(scope, &folder?, is_skipped(scope))));
+        folders.into_iter().filter_map(|(scope, folder)| Some(layers_in_dir(scope, &folder?, is_skipped(scope))));
     named.chain(searched.flatten()).collect()
 }
 
@@ -104,7 +104,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
     matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-pub(super) fn in_folder(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
+pub(super) fn layers_in_dir(scope: Scope, folder: &Path, skip: bool) -> Vec<Layer> {
     let mut found = false;
     let approval = if scope == Scope::Project { Approval::Unapproved } else { Approval::NotNeeded };
     let layer = |name| {
@@ -129,7 +129,7 @@ impl Sources {
     /// The sources of this process. This is the only function that reads the real environment.
     ///
     /// A relative path in `CORBIE_CONFIG` is an error.
-    pub fn of_this_process() -> io::Result<Self> {
+    pub fn from_process() -> io::Result<Self> {
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             (name.to_string_lossy().into_owned(), value.to_string_lossy().into_owned())
         };
@@ -138,7 +138,7 @@ impl Sources {
         Ok(Self {
             file: None,
             folder: std::env::current_dir()?,
-            system: system_folder(&variables),
+            system: system_config_dir(&variables),
             variables,
             overrides: Vec::new(),
         })
@@ -153,7 +153,7 @@ impl Sources {
 
     /// The user's own file, if it exists.
     pub fn user_file(&self) -> Option<PathBuf> {
-        let layers = in_folder(Scope::User, &self.user_folder()?, false);
+        let layers = layers_in_dir(Scope::User, &self.user_config_dir()?, false);
         layers.into_iter().find(|layer| layer.state == State::Active).map(|layer| layer.path)
     }
 
@@ -166,12 +166,12 @@ impl Sources {
     /// Working folder of programs whose command comes from no file: the user's configuration folder, else the home
     /// folder, else the root. It is never corbie's working folder, which may be untrusted.
     pub(super) fn program_folder(&self) -> PathBuf {
-        let folders = self.user_folder().into_iter().chain(self.home_folder().map(Path::to_owned));
+        let folders = self.user_config_dir().into_iter().chain(self.home_folder().map(Path::to_owned));
         folders.into_iter().find(|folder| folder.is_dir()).unwrap_or_else(|| MAIN_SEPARATOR_STR.into())
     }
 
-    fn user_folder(&self) -> Option<PathBuf> {
-        user_folder(&self.variables).map(|folder| folder.join("corbie"))
+    fn user_config_dir(&self) -> Option<PathBuf> {
+        user_config_dir(&self.variables).map(|folder| folder.join("corbie"))
     }
 }
 
@@ -197,7 +197,7 @@ fn check_config_variable(variables: &BTreeMap<String, String>) -> io::Result<()>
 }
 
 /// `$XDG_CONFIG_HOME` applies on every system; a relative path is ignored, as its specification requires.
-pub(super) fn user_folder(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
+pub(super) fn user_config_dir(variables: &BTreeMap<String, String>) -> Option<PathBuf> {
     let folder = |name: &str| variables.get(name).map(PathBuf::from).filter(|path| path.is_absolute());
     folder("XDG_CONFIG_HOME").or_else(|| {
         if cfg!(windows) {
@@ -210,7 +210,7 @@ pub(super) fn user_folder(variables: &BTreeMap<String, String>) -> Option<PathBu
     })
 }
 
-fn system_folder(variables: &BTreeMap<String, String>) -> PathBuf {
+fn system_config_dir(variables: &BTreeMap<String, String>) -> PathBuf {
     if cfg!(windows) {
         variables.get("ProgramData").map_or_else(|| r"C:\ProgramData".into(), PathBuf::from)
     } else if cfg!(target_os = "macos") {
@@ -232,7 +232,7 @@ impl Layer {
 impl fmt::Display for Scope {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.pad(match self {
-            Self::Named => "--config",
+            Self::Explicit => "--config",
             Self::Project => "project",
             Self::User => "user",
             Self::System => "system",

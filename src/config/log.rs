@@ -11,15 +11,15 @@ use serde::{Deserialize, Serialize};
 pub struct Log {
     /// Minimum log level. The variable `LOG_LEVEL` also sets it. If it is unset, `corbie ask` and `corbie providers`
     /// log only warnings and errors.
-    pub level: Level,
+    pub level: LogLevelSetting,
     /// Log format. The variable `LOG_FORMAT` also sets it.
-    pub format: Format,
+    pub format: LogFormat,
 }
 
 /// Log format. A message is always one line without terminal control characters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Format {
+pub enum LogFormat {
     /// Human-readable: time, level, request, message and fields.
     #[default]
     Text,
@@ -30,7 +30,7 @@ pub enum Format {
 /// Log level.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum LogLevelSetting {
     /// Details for debugging, including each request.
     Debug,
     /// Operation of the server: listeners, refused requests, shutdown. Requests are logged at `debug`.
@@ -42,7 +42,7 @@ pub enum Level {
     Error,
 }
 
-impl fmt::Display for Level {
+impl fmt::Display for LogLevelSetting {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(match self {
             Self::Debug => "debug",

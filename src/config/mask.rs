@@ -8,7 +8,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::schema;
-use super::tree::{Data, Node};
+use super::spanned_value::{SpannedValue, ValueData};
 
 /// How much of a text is secret.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,28 +30,28 @@ const URL_CHARACTERS: [char; 6] = ['@', '/', '\\', '?', '#', ':'];
 
 /// The value without its secrets, on one line. A value without a schema is no setting, so all of its texts count as
 /// secret.
-pub(super) fn masked(value: &Node, schema: Option<&Value>) -> String {
+pub(super) fn masked(value: &SpannedValue, schema: Option<&Value>) -> String {
     match masked_json(value, schema) {
         Value::String(text) => text,
         other => other.to_string(),
     }
 }
 
-fn masked_json(value: &Node, schema: Option<&Value>) -> Value {
+fn masked_json(value: &SpannedValue, schema: Option<&Value>) -> Value {
     let is_secret = schema.is_none_or(|schema| schema.get("writeOnly").is_some());
     match &value.data {
-        Data::String(text) if is_secret => masked_text(text, Sensitivity::Secret).into(),
-        Data::String(text) => masked_text(text, Sensitivity::Plain).into(),
-        Data::List(items) => {
+        ValueData::String(text) if is_secret => masked_text(text, Sensitivity::Secret).into(),
+        ValueData::String(text) => masked_text(text, Sensitivity::Plain).into(),
+        ValueData::List(items) => {
             let schema = schema.and_then(|schema| schema.get("items"));
             items.iter().map(|item| masked_json(item, schema)).collect()
         }
-        Data::Map(entries) => {
+        ValueData::Map(entries) => {
             let member = |key: &str| schema.and_then(|schema| schema::member(schema, key));
             entries.iter().map(|(key, entry)| (key.clone(), masked_json(&entry.node, member(key)))).collect()
         }
-        Data::Null | Data::Bool(_) | Data::Number(_) if is_secret => MASK.into(),
-        Data::Null | Data::Bool(_) | Data::Number(_) => value.to_json(),
+        ValueData::Null | ValueData::Bool(_) | ValueData::Number(_) if is_secret => MASK.into(),
+        ValueData::Null | ValueData::Bool(_) | ValueData::Number(_) => value.to_json(),
     }
 }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::HttpUrl;
-use super::duration::{Period, Timeout};
+use super::duration::{ConfigDuration, Timeout};
 use super::program::Program;
 use super::secret::SecretLine;
 
@@ -34,7 +34,7 @@ pub struct McpServer {
     /// Cache the list of categories. Otherwise it is requested with every prompt.
     pub cache_categories: bool,
     /// Interval for refreshing the cached list; 0 disables the refresh.
-    pub refresh_interval: Period,
+    pub refresh_interval: ConfigDuration,
     /// Headers of every request, such as `Authorization: "Bearer ${MCP_API_KEY}"`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, SecretLine>,
@@ -95,7 +95,7 @@ impl Default for McpServer {
             timeout: None,
             max_retries: 3,
             cache_categories: true,
-            refresh_interval: Period::seconds(300),
+            refresh_interval: ConfigDuration::seconds(300),
             headers: BTreeMap::new(),
             command: None,
             args: Vec::new(),

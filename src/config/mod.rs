@@ -15,13 +15,14 @@ pub mod audit;
 pub mod cache;
 pub mod classification;
 pub mod classifier;
-mod digests;
-pub(crate) mod document;
+mod coerce;
+mod diagnostic;
 pub mod documents;
 pub mod duration;
 mod environment;
 mod expand;
-mod external;
+mod external_classifier;
+mod fingerprint;
 pub mod grounding;
 pub mod headers;
 pub mod inference;
@@ -36,7 +37,6 @@ pub mod oauth;
 pub mod ocr;
 mod paths;
 pub mod policy;
-mod problem;
 pub mod program;
 mod project;
 pub mod providers;
@@ -45,20 +45,19 @@ pub mod registry;
 mod renamed;
 pub mod router;
 mod schema;
+mod schema_text;
 pub mod secret;
 pub mod server;
 pub mod size;
 pub mod socket_mode;
-mod suggest;
+pub(crate) mod source_file;
+mod spanned_value;
 pub mod telemetry;
 pub mod tls;
 mod token_strength;
-mod tree;
 pub mod trust;
-mod typed;
-mod unapproved;
+mod unapproved_settings;
 mod validate;
-mod wording;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -67,22 +66,22 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use approvals::{ApprovalError, ApprovalFile, Approvals, ContentHash, place as approved_place};
-pub use digests::Digests;
-pub use external::{ClassificationPolicy, Mistake};
+pub use approvals::{ApprovalError, ApprovalFile, Approvals, ContentHash, approval_path as approved_place};
+pub use diagnostic::{ConfigError, Diagnostic, KeyPath, Origin, Position, Segment, ValueSource};
+pub use external_classifier::{ClassificationPolicy, SettingDiagnostic};
+pub use fingerprint::SectionFingerprints;
 pub use layers::{Approval, Layer, Scope, Sources, State, search};
-pub use problem::{ConfigError, KeyPath, Origin, Position, Problem, Segment, Source};
-pub use project::{Candidate, WrittenKey, candidate, content_hash};
-pub(crate) use read::Kind;
+pub use project::{ApprovalCandidate, WrittenKey, approval_candidate, content_hash};
+pub(crate) use read::FileKind;
 pub use read::MAX_FILE_BYTES;
 pub(crate) use schema::derive;
 pub use schema::schema;
 
+use coerce::coerce;
+use diagnostic::Diagnostics;
 use expand::expand;
-use problem::Findings;
 use project::ApprovedContent;
-use tree::{Data, Node};
-use typed::typed;
+use spanned_value::{SpannedValue, ValueData};
 use validate::validate;
 
 /// The settings of corbie. Every key may be left out.
@@ -90,7 +89,7 @@ use validate::validate;
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "corbie")]
 pub struct Config {
-    pub server: server::Server,
+    pub server: server::ServerConfig,
     pub trust: trust::Trust,
     pub registry: registry::Registry,
     pub inference: inference::Inference,
@@ -111,69 +110,71 @@ pub struct Config {
 
 /// A valid configuration with its sources.
 #[derive(Debug, Clone)]
-pub struct Loaded {
+pub struct LoadedConfig {
     pub config: Config,
     /// Diagnostics that do not prevent the start; logged at startup.
-    pub warnings: Vec<Problem>,
+    pub warnings: Vec<Diagnostic>,
     /// All locations searched for files, highest precedence first.
     pub layers: Vec<Layer>,
     /// The sources, for reloading.
     pub sources: Sources,
-    tree: Node,
-    digests: Digests,
+    tree: SpannedValue,
+    fingerprints: SectionFingerprints,
     /// The approved content of the project file that is in effect.
     in_force: Option<Arc<ApprovedContent>>,
-    not_to_listen: Option<Problem>,
+    not_to_listen: Option<Diagnostic>,
 }
 
 impl Config {
     /// Loads, merges and validates all sources, including constraints between settings.
-    pub fn load(sources: Sources) -> Result<Loaded, ConfigError> {
-        Self::load_after(sources, None)
+    pub fn load(sources: Sources) -> Result<LoadedConfig, ConfigError> {
+        Self::load_with(sources, None)
     }
 
-    fn load_after(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<Loaded, ConfigError> {
+    fn load_with(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<LoadedConfig, ConfigError> {
         let schema = schema();
-        let Gathered { mut tree, mut findings, layers, in_force, not_to_listen } = gather(&sources, in_force, schema);
+        let MergedSources { mut tree, diagnostics: mut findings, layers, in_force, not_to_listen } =
+            merge_sources(&sources, in_force, schema);
         validate(&mut tree, schema, &mut findings);
 
-        let Findings { mistakes, warnings } = findings;
+        let Diagnostics { errors: mistakes, warnings } = findings;
         if !mistakes.is_empty() {
             return Err(ConfigError::sorted(mistakes));
         }
         // The schema is generated from the types and uses their parsers, so this cannot fail. The error of serde is
         // omitted because it may quote a value.
-        let mut config = Config::deserialize(tree.to_json()).map_err(|_| Problem {
+        let mut config = Config::deserialize(tree.to_json()).map_err(|_| Diagnostic {
             origin: None,
             path: KeyPath::default(),
             message: "the settings fit the schema but cannot be read; please report this".into(),
             suggestion: None,
         })?;
         config.resolve_paths(&tree, &sources);
-        let digests = Digests::of(&tree);
+        let digests = SectionFingerprints::of(&tree);
         // The types now hold the values and protect secrets; the tree is kept for its source spans.
-        tree.forget_values();
-        let mut loaded = Loaded { config, warnings, layers, sources, tree, digests, in_force, not_to_listen };
+        tree.wipe_values();
+        let mut loaded =
+            LoadedConfig { config, warnings, layers, sources, tree, fingerprints: digests, in_force, not_to_listen };
         loaded.warnings.extend(loaded.weak_token(false));
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
-        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::mistakes).unwrap_or_default());
-        mistakes.extend(loaded.config.providers.mistakes());
-        mistakes.extend(loaded.config.telemetry.mistakes());
-        mistakes.extend(loaded.config.forbidden_addresses());
-        mistakes.extend(loaded.config.knowledge.mistakes(&loaded.config.inference));
+        mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::diagnostics).unwrap_or_default());
+        mistakes.extend(loaded.config.providers.diagnostics());
+        mistakes.extend(loaded.config.telemetry.diagnostics());
+        mistakes.extend(loaded.config.denied_addresses());
+        mistakes.extend(loaded.config.knowledge.diagnostics(&loaded.config.inference));
         if mistakes.is_empty() {
             return Ok(loaded);
         }
-        let problems = mistakes.into_iter().map(|mistake| loaded.problem(mistake.path, mistake.message));
+        let problems = mistakes.into_iter().map(|mistake| loaded.diagnostic_at(mistake.path, mistake.message));
         Err(ConfigError::sorted(problems.collect()))
     }
 }
 
 /// The token file, also if other settings are invalid: revoking a token must still be possible.
 pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
-    let tree = gather(sources, None, schema()).tree;
+    let tree = merge_sources(sources, None, schema()).tree;
     let key = KeyPath::dotted("server.tokens_file");
-    let written = tree.get(&key.0).map(Node::to_json);
+    let written = tree.get(&key.0).map(SpannedValue::to_json);
     let written = written.and_then(|path| path.as_str().map(PathBuf::from)).map(|mut path| {
         paths::resolve(&mut path, &key, &tree, sources);
         path
@@ -182,27 +183,27 @@ pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
 }
 
 /// Whether a shared database is configured, also if other settings are invalid.
-pub fn names_database(sources: &Sources) -> bool {
-    let tree = gather(sources, None, schema()).tree;
+pub fn has_shared_database(sources: &Sources) -> bool {
+    let tree = merge_sources(sources, None, schema()).tree;
     tree.get(&KeyPath::dotted("knowledge.store").0).is_some()
 }
 
 /// All locations searched for files, highest precedence first, and whether project files are approved.
 pub fn layers(sources: &Sources) -> Vec<Layer> {
-    gather(sources, None, schema()).layers
+    merge_sources(sources, None, schema()).layers
 }
 
 impl Config {
     /// The token file; `None` if the user's data folder is unknown.
     pub fn tokens_file(&self) -> Option<PathBuf> {
-        self.server.tokens_file.clone().or_else(|| Some(knowledge::data_folder()?.join("corbie").join("tokens.json")))
+        self.server.tokens_file.clone().or_else(|| Some(knowledge::data_dir()?.join("corbie").join("tokens.json")))
     }
 }
 
-impl Loaded {
+impl LoadedConfig {
     /// Reloads the same sources. If a project file has changed without approval, its approved content stays in effect.
-    pub fn load_again(&self) -> Result<Loaded, ConfigError> {
-        Config::load_after(self.sources.clone(), self.in_force.as_ref())
+    pub fn reload(&self) -> Result<LoadedConfig, ConfigError> {
+        Config::load_with(self.sources.clone(), self.in_force.as_ref())
     }
 
     /// Fails if the token can be guessed, or if an unapproved project file restricts callers: listening without these
@@ -218,23 +219,23 @@ impl Loaded {
         self.weak_token(is_required).map_or(Ok(()), |problem| Err(problem.into()))
     }
 
-    fn weak_token(&self, is_required: bool) -> Option<Problem> {
+    fn weak_token(&self, is_required: bool) -> Option<Diagnostic> {
         let weak = self.config.server.weak_token(is_required);
-        weak.map(|Mistake { path, message }| self.problem(path, message))
+        weak.map(|SettingDiagnostic { path, message }| self.diagnostic_at(path, message))
     }
 
     /// Whether a warning is about a weak token.
-    pub fn is_about_token(&self, warning: &Problem) -> bool {
+    pub fn is_about_token(&self, warning: &Diagnostic) -> bool {
         self.weak_token(false).as_ref() == Some(warning)
     }
 
     /// Warnings about one file.
-    pub fn warnings_about(&self, file: &Path) -> impl Iterator<Item = &Problem> {
+    pub fn warnings_about(&self, file: &Path) -> impl Iterator<Item = &Diagnostic> {
         self.warnings.iter().filter(move |warning| warning.is_about(file))
     }
 
     /// The files in effect for the log, highest precedence first, with their approval.
-    pub fn files(&self) -> String {
+    pub fn files_in_effect(&self) -> String {
         let active = self.layers.iter().filter(|layer| layer.state == State::Active);
         let named = active.map(|Layer { scope, path, approval, .. }| match approval {
             Approval::NotNeeded => format!("{} ({scope})", path.display()),
@@ -250,43 +251,43 @@ impl Loaded {
     }
 
     /// Fingerprints for comparison with a later version.
-    pub fn digests(&self) -> &Digests {
-        &self.digests
+    pub fn fingerprints(&self) -> &SectionFingerprints {
+        &self.fingerprints
     }
 
     /// An error that is detected when a setting is used, such as a port in use. Contains the key (`server.listen`) and
     /// its location.
-    pub fn mistake(&self, key: &str, message: impl Into<String>) -> ConfigError {
-        self.problem(KeyPath::dotted(key), message.into()).into()
+    pub fn error_at(&self, key: &str, message: impl Into<String>) -> ConfigError {
+        self.diagnostic_at(KeyPath::dotted(key), message.into()).into()
     }
 
-    fn problem(&self, path: KeyPath, message: String) -> Problem {
+    fn diagnostic_at(&self, path: KeyPath, message: String) -> Diagnostic {
         let written = self.tree.get(&path.0).is_some();
         let origin = written.then(|| self.tree.key_origin(&path));
-        Problem { origin, path, message, suggestion: None }
+        Diagnostic { origin, path, message, suggestion: None }
     }
 }
 
 /// The merged sources.
-struct Gathered {
-    tree: Node,
-    findings: Findings,
+struct MergedSources {
+    tree: SpannedValue,
+    diagnostics: Diagnostics,
     layers: Vec<Layer>,
     in_force: Option<Arc<ApprovedContent>>,
-    not_to_listen: Option<Problem>,
+    not_to_listen: Option<Diagnostic>,
 }
 
 /// Merges all sources, lowest precedence first, and collects diagnostics.
-fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &Value) -> Gathered {
-    let mut merged = Node::empty(Origin::command_line());
-    let mut findings = Findings::default();
+fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &Value) -> MergedSources {
+    let mut merged = SpannedValue::empty(Origin::command_line());
+    let mut findings = Diagnostics::default();
     let mut layers = search(sources);
     let (mut now_in_force, mut not_to_listen) = (None, None);
-    let mut add = |mut tree: Node, findings: &mut Findings| {
-        set_aside(&mut tree);
+    let mut add = |mut tree: SpannedValue, findings: &mut Diagnostics| {
+        remove_schema_key(&mut tree);
         // Values with references to variables have already been removed from an unapproved file.
-        if matches!(tree.origin.source, Source::File(_)) {
-            findings.mistakes.extend(expand(&mut tree, &sources.variables, schema));
+        if matches!(tree.origin.source, ValueSource::File(_)) {
+            findings.errors.extend(expand(&mut tree, &sources.variables, schema));
         }
         tree.drop_nulls();
         merged.merge(tree);
@@ -303,13 +304,15 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
                     add(tree, &mut findings);
                 }
             }
-            State::Active => match read::file(&layer.path, read::CONFIGURATION) {
+            State::Active => match read::file(&layer.path, read::CONFIG_FILE) {
                 Ok(tree) => add(tree, &mut findings),
-                Err(problems) => findings.mistakes.extend(problems),
+                Err(problems) => findings.errors.extend(problems),
             },
             State::Shadowed => {
                 let message = "is not read, because another file in this folder comes first";
-                findings.warnings.push(Problem::with_source(Source::File(layer.path.as_path().into()), message));
+                findings
+                    .warnings
+                    .push(Diagnostic::with_source(ValueSource::File(layer.path.as_path().into()), message));
             }
             State::Absent | State::Skipped => {}
         }
@@ -319,17 +322,17 @@ fn gather(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, schema: &V
     for (key, value) in &sources.overrides {
         let path = KeyPath::dotted(key);
         let leaf = match value {
-            Value::String(text) => typed(text, schema::at(schema, &path.0), Origin::command_line()),
-            value => Node::from_json(value.clone(), Origin::command_line()),
+            Value::String(text) => coerce(text, schema::schema_at(schema, &path.0), Origin::command_line()),
+            value => SpannedValue::from_json(value.clone(), Origin::command_line()),
         };
-        add(Node::nested(&path, leaf), &mut findings);
+        add(SpannedValue::nested(&path, leaf), &mut findings);
     }
-    Gathered { tree: merged, findings, layers, in_force: now_in_force, not_to_listen }
+    MergedSources { tree: merged, diagnostics: findings, layers, in_force: now_in_force, not_to_listen }
 }
 
 /// Removes `$schema`, which is for editors and not a setting.
-fn set_aside(tree: &mut Node) {
-    if let Data::Map(entries) = &mut tree.data {
+fn remove_schema_key(tree: &mut SpannedValue) {
+    if let ValueData::Map(entries) = &mut tree.data {
         entries.remove("$schema");
     }
 }

@@ -10,10 +10,10 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use super::Config;
-use super::address::{HttpUrl, NotAnAddress};
-use super::external::Mistake;
-use super::problem::KeyPath;
-use crate::destinations::Destinations;
+use super::address::{HttpUrl, ParseAddressError};
+use super::diagnostic::KeyPath;
+use super::external_classifier::SettingDiagnostic;
+use crate::net::egress_policy::EgressPolicy;
 
 /// Outgoing connections: providers, proxies, MCP servers and the trace collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -36,13 +36,13 @@ pub struct AddressBlock {
 }
 
 /// Error for a forbidden address.
-const FORBIDDEN: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
+const DENIED_MESSAGE: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
 another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
 
 impl Config {
     /// URLs with a forbidden IP address. Host names are checked when they are resolved.
-    pub(super) fn forbidden_addresses(&self) -> Vec<Mistake> {
-        let destinations = Destinations::new(&self.network);
+    pub(super) fn denied_addresses(&self) -> Vec<SettingDiagnostic> {
+        let destinations = EgressPolicy::new(&self.network);
         let mut named: Vec<(KeyPath, &Option<HttpUrl>)> = Vec::new();
         for (name, provider) in &self.providers.named {
             let path = KeyPath::default().key("providers").key(name);
@@ -60,8 +60,8 @@ impl Config {
             urls.push((KeyPath::dotted("server.oauth.issuer"), oauth.issuer.url()));
             urls.extend(oauth.jwks_url.iter().map(|url| (KeyPath::dotted("server.oauth.jwks_url"), url.expose())));
         }
-        let wrong = urls.into_iter().filter(|(_, url)| destinations.permit_url(url).is_err());
-        wrong.map(|(path, _)| Mistake { path, message: FORBIDDEN.into() }).collect()
+        let wrong = urls.into_iter().filter(|(_, url)| destinations.check_url(url).is_err());
+        wrong.map(|(path, _)| SettingDiagnostic { path, message: DENIED_MESSAGE.into() }).collect()
     }
 }
 
@@ -84,10 +84,10 @@ impl AddressBlock {
 }
 
 impl FromStr for AddressBlock {
-    type Err = NotAnAddress;
+    type Err = ParseAddressError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnAddress> {
-        let not = NotAnAddress("block of addresses");
+    fn from_str(text: &str) -> Result<Self, ParseAddressError> {
+        let not = ParseAddressError("block of addresses");
         let (address, length) = match text.split_once('/') {
             Some((address, length)) => (address, Some(length)),
             None => (text, None),
@@ -115,9 +115,9 @@ impl fmt::Display for AddressBlock {
 }
 
 impl TryFrom<String> for AddressBlock {
-    type Error = NotAnAddress;
+    type Error = ParseAddressError;
 
-    fn try_from(text: String) -> Result<Self, NotAnAddress> {
+    fn try_from(text: String) -> Result<Self, ParseAddressError> {
         text.parse()
     }
 }

@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
 use super::address::HttpUrl;
-use super::duration::Period;
-use super::external::Mistake;
-use super::problem::KeyPath;
-use super::trust::Level;
+use super::diagnostic::KeyPath;
+use super::duration::ConfigDuration;
+use super::external_classifier::SettingDiagnostic;
+use super::trust::TrustLevelSetting;
 
 /// Authorization server whose access tokens are accepted; corbie is an OAuth 2.1 resource server. Tokens are signed
 /// JWTs according to RFC 9068.
@@ -23,9 +23,9 @@ use super::trust::Level;
 #[serde(deny_unknown_fields)]
 pub struct OAuth {
     /// Issuer URL. Must match the token's `iss` claim exactly.
-    pub issuer: Identifier,
+    pub issuer: ServerIdentifier,
     /// URL of this server as clients know it. Must be in the token's `aud` claim.
-    pub resource: Identifier,
+    pub resource: ServerIdentifier,
     /// Further accepted values of the `aud` claim.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
@@ -34,10 +34,10 @@ pub struct OAuth {
     pub jwks_url: Option<HttpUrl>,
     /// Trust level by scope of the token; the highest applies. A token with none of these scopes is `untrusted`.
     #[serde(default)]
-    pub scopes: BTreeMap<String, Level>,
+    pub scopes: BTreeMap<String, TrustLevelSetting>,
     /// Maximum clock skew, at most `10m`.
     #[serde(default = "usual_skew")]
-    pub clock_skew: Period,
+    pub clock_skew: ConfigDuration,
     /// Accepted signature algorithms.
     #[serde(default = "all_algorithms")]
     #[schemars(length(min = 1))]
@@ -62,7 +62,7 @@ pub enum Algorithm {
 /// A URL that is compared as a string and therefore stored as written. It has no user, query or fragment.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Identifier {
+pub struct ServerIdentifier {
     text: String,
     url: Url,
 }
@@ -70,30 +70,30 @@ pub struct Identifier {
 /// The text is not such a URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a web address without user, query and fragment")]
-pub struct NotAnIdentifier;
+pub struct ParseIdentifierError;
 
 /// A larger skew would accept tokens long after their expiry.
-const MOST_SKEW: Duration = Duration::from_secs(600);
+const MAX_CLOCK_SKEW: Duration = Duration::from_secs(600);
 
 impl OAuth {
     /// Validation beyond the schema.
-    pub(super) fn mistakes(&self) -> Vec<Mistake> {
-        let mistake = |key: &str, message: String| Mistake {
+    pub(super) fn diagnostics(&self) -> Vec<SettingDiagnostic> {
+        let mistake = |key: &str, message: String| SettingDiagnostic {
             path: KeyPath::default().key("server").key("oauth").key(key),
             message,
         };
         let mut mistakes = Vec::new();
         let asked = [("issuer", Some(self.issuer.url())), ("jwks_url", self.jwks_url.as_ref().map(HttpUrl::expose))];
         for (key, url) in asked {
-            if url.is_some_and(|url| !is_safe(url)) {
+            if url.is_some_and(|url| !is_secure(url)) {
                 let message = "must begin with `https://`; `http://` is for addresses of this machine only";
                 mistakes.push(mistake(key, message.into()));
             }
         }
-        if self.jwks_url.as_ref().map(HttpUrl::expose).is_some_and(names_user) {
+        if self.jwks_url.as_ref().map(HttpUrl::expose).is_some_and(has_user_info) {
             mistakes.push(mistake("jwks_url", "must not name a user; keys are public".into()));
         }
-        if self.clock_skew.get() > MOST_SKEW {
+        if self.clock_skew.get() > MAX_CLOCK_SKEW {
             mistakes.push(mistake("clock_skew", "may be `10m` at most".into()));
         }
         for scope in self.scopes.keys().filter(|scope| !is_scope(scope)) {
@@ -106,7 +106,7 @@ impl OAuth {
 }
 
 /// Whether responses from the URL are authentic: HTTPS, or loopback.
-pub fn is_safe(url: &Url) -> bool {
+pub fn is_secure(url: &Url) -> bool {
     url.scheme() == "https" || url.scheme() == "http" && is_loopback(url)
 }
 
@@ -119,7 +119,7 @@ pub fn is_loopback(url: &Url) -> bool {
     }
 }
 
-fn names_user(url: &Url) -> bool {
+fn has_user_info(url: &Url) -> bool {
     !url.username().is_empty() || url.password().is_some()
 }
 
@@ -128,8 +128,8 @@ fn is_scope(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'"' && byte != b'\\')
 }
 
-fn usual_skew() -> Period {
-    Period::seconds(60)
+fn usual_skew() -> ConfigDuration {
+    ConfigDuration::seconds(60)
 }
 
 fn all_algorithms() -> Vec<Algorithm> {
@@ -139,7 +139,7 @@ fn all_algorithms() -> Vec<Algorithm> {
 
 // === impl Identifier ===
 
-impl Identifier {
+impl ServerIdentifier {
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -149,42 +149,42 @@ impl Identifier {
     }
 }
 
-impl FromStr for Identifier {
-    type Err = NotAnIdentifier;
+impl FromStr for ServerIdentifier {
+    type Err = ParseIdentifierError;
 
-    fn from_str(text: &str) -> Result<Self, NotAnIdentifier> {
-        let url = Url::parse(text).map_err(|_| NotAnIdentifier)?;
-        let is_bare = !names_user(&url);
+    fn from_str(text: &str) -> Result<Self, ParseIdentifierError> {
+        let url = Url::parse(text).map_err(|_| ParseIdentifierError)?;
+        let is_bare = !has_user_info(&url);
         let is_short = url.query().is_none() && url.fragment().is_none();
         // The text appears in headers and is compared as a string. A text that a parser would normalize is therefore
         // rejected.
         let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && !b"\"\\".contains(&byte));
         let fits = matches!(url.scheme(), "http" | "https") && url.has_host() && is_bare && is_short && is_plain;
-        fits.then(|| Self { text: text.into(), url }).ok_or(NotAnIdentifier)
+        fits.then(|| Self { text: text.into(), url }).ok_or(ParseIdentifierError)
     }
 }
 
-impl fmt::Display for Identifier {
+impl fmt::Display for ServerIdentifier {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(&self.text)
     }
 }
 
-impl TryFrom<String> for Identifier {
-    type Error = NotAnIdentifier;
+impl TryFrom<String> for ServerIdentifier {
+    type Error = ParseIdentifierError;
 
-    fn try_from(text: String) -> Result<Self, NotAnIdentifier> {
+    fn try_from(text: String) -> Result<Self, ParseIdentifierError> {
         text.parse()
     }
 }
 
-impl From<Identifier> for String {
-    fn from(identifier: Identifier) -> Self {
+impl From<ServerIdentifier> for String {
+    fn from(identifier: ServerIdentifier) -> Self {
         identifier.text
     }
 }
 
-impl JsonSchema for Identifier {
+impl JsonSchema for ServerIdentifier {
     fn schema_name() -> Cow<'static, str> {
         "Identifier".into()
     }
@@ -211,14 +211,14 @@ mod tests {
     #[test]
     fn s05_an_issuer_stays_as_it_was_written() {
         for text in ["https://a.example", "https://a.example/", "https://a.example/tenant/"] {
-            assert_eq!(text.parse::<Identifier>().expect("fits").as_str(), text);
+            assert_eq!(text.parse::<ServerIdentifier>().expect("fits").as_str(), text);
         }
         for text in
             ["a.example", "ftp://a.example", "https://u@a.example", "https://a.example?x", "https://a.example#x"]
         {
-            assert_eq!(text.parse::<Identifier>(), Err(NotAnIdentifier), "{text}");
+            assert_eq!(text.parse::<ServerIdentifier>(), Err(ParseIdentifierError), "{text}");
         }
-        assert_eq!("https://a.example/\"x".parse::<Identifier>(), Err(NotAnIdentifier));
+        assert_eq!("https://a.example/\"x".parse::<ServerIdentifier>(), Err(ParseIdentifierError));
     }
 
     #[test]
@@ -232,7 +232,7 @@ mod tests {
     fn s05_keys_come_over_https_or_from_this_machine() {
         let none: [&str; 0] = [];
         let mistakes = |more| {
-            let found = settings(more).expect("readable").mistakes();
+            let found = settings(more).expect("readable").diagnostics();
             found.into_iter().map(|mistake| mistake.path.to_string()).collect::<Vec<_>>()
         };
         assert_eq!(mistakes(serde_json::json!({})), none);

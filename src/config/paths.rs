@@ -6,15 +6,15 @@
 use std::path::PathBuf;
 
 use super::Config;
+use super::diagnostic::{KeyPath, ValueSource};
 use super::layers::Sources;
-use super::problem::{KeyPath, Source};
 use super::program::Program;
-use super::tree::Node;
-use crate::whole_file::folder_of;
+use super::spanned_value::SpannedValue;
+use crate::util::fs::atomic_write::parent_dir;
 
 impl Config {
     /// Makes the paths of all files absolute and sets the folders of programs. `tree` has the file of each setting.
-    pub(super) fn resolve_paths(&mut self, tree: &Node, sources: &Sources) {
+    pub(super) fn resolve_paths(&mut self, tree: &SpannedValue, sources: &Sources) {
         for (key, path) in self.paths() {
             resolve(path, &key, tree, sources);
         }
@@ -65,7 +65,7 @@ impl Config {
 
 /// Makes the path of a setting absolute, unless it comes from the environment or a flag: what the user types in a
 /// terminal starts from the working folder.
-pub(super) fn resolve(path: &mut PathBuf, key: &KeyPath, tree: &Node, sources: &Sources) {
+pub(super) fn resolve(path: &mut PathBuf, key: &KeyPath, tree: &SpannedValue, sources: &Sources) {
     expand_home(path, sources);
     if let Some(folder) = file_folder(key, tree) {
         *path = folder.join(&path);
@@ -73,10 +73,10 @@ pub(super) fn resolve(path: &mut PathBuf, key: &KeyPath, tree: &Node, sources: &
 }
 
 /// The folder of the file that has a setting; none for other sources.
-fn file_folder(key: &KeyPath, tree: &Node) -> Option<PathBuf> {
+fn file_folder(key: &KeyPath, tree: &SpannedValue) -> Option<PathBuf> {
     match &tree.get(&key.0)?.origin.source {
-        Source::File(file) => Some(folder_of(file).to_owned()),
-        Source::Variable(_) | Source::CommandLine => None,
+        ValueSource::File(file) => Some(parent_dir(file).to_owned()),
+        ValueSource::Variable(_) | ValueSource::CommandLine => None,
     }
 }
 
@@ -133,8 +133,8 @@ mod tests {
         config.audit.file = Some(PathBuf::new());
         let last = |key: &KeyPath| {
             key.0.iter().rev().find_map(|segment| match segment {
-                super::super::problem::Segment::Key(key) => Some(key.clone()),
-                super::super::problem::Segment::Index(_) => None,
+                super::super::diagnostic::Segment::Key(key) => Some(key.clone()),
+                super::super::diagnostic::Segment::Index(_) => None,
             })
         };
         let mut resolved: BTreeSet<String> = config.paths().iter().filter_map(|(key, _)| last(key)).collect();

@@ -11,7 +11,7 @@ use crate::providers::chat::Effort;
 /// Overrides for requests with the model `auto:NAME`. Unset fields are inherited from `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Policy {
+pub struct RoutingPolicy {
     /// Classify prompts. If disabled, the default model is used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -37,9 +37,9 @@ pub struct Policy {
     pub failover: Option<bool>,
 }
 
-impl Policy {
+impl RoutingPolicy {
     /// The settings with the overrides of this policy. `restricted_categories` applies under every policy.
-    pub fn over(&self, router: &Router) -> Router {
+    pub fn applied_to(&self, router: &Router) -> Router {
         let mut settings = router.clone();
         settings.enabled = self.enabled.unwrap_or(settings.enabled);
         settings.system_prompt = self.system_prompt.unwrap_or(settings.system_prompt);

@@ -10,35 +10,35 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::approvals::{self, ApprovalFile, Approvals, ContentHash};
-use super::layers::{Approval, NAMES, Scope, State, in_folder};
-use super::problem::{ConfigError, Findings, KeyPath, Problem, Source};
-use super::tree::Node;
-use super::{mask, read, schema, unapproved};
-use crate::shell::quoted;
-use crate::whole_file::folder_of;
+use super::diagnostic::{ConfigError, Diagnostic, Diagnostics, KeyPath, ValueSource};
+use super::layers::{Approval, NAMES, Scope, State, layers_in_dir};
+use super::spanned_value::SpannedValue;
+use super::{mask, read, schema, unapproved_settings};
+use crate::util::fs::atomic_write::parent_dir;
+use crate::util::shell_quote::shell_quote;
 
 /// Approved content that is in effect. A running server keeps it until an approved change replaces it.
 pub(super) struct ApprovedContent {
     /// Path of the file for messages.
     path: PathBuf,
     /// The path that was approved.
-    place: PathBuf,
+    approval_path: PathBuf,
     bytes: Zeroizing<Vec<u8>>,
 }
 
 /// Result of reading a project file.
 pub(super) struct ProjectFile {
     /// The settings that take effect; `None` if the file cannot be used.
-    pub(super) settings: Option<Node>,
+    pub(super) settings: Option<SpannedValue>,
     pub(super) approval: Approval,
     pub(super) in_force: Option<Arc<ApprovedContent>>,
     /// Why a server must not listen without the settings that are ignored.
-    pub(super) not_to_listen: Option<Problem>,
+    pub(super) not_to_listen: Option<Diagnostic>,
 }
 
 /// A file that can be approved.
 #[derive(Debug)]
-pub struct Candidate {
+pub struct ApprovalCandidate {
     /// The path used as the key of the approval.
     pub path: PathBuf,
     pub hash: ContentHash,
@@ -66,25 +66,25 @@ pub(super) fn read(
     variables: &BTreeMap<String, String>,
     in_force: Option<&Arc<ApprovedContent>>,
     schema: &Value,
-    findings: &mut Findings,
+    findings: &mut Diagnostics,
 ) -> ProjectFile {
-    let about = |message: String| Problem::with_source(Source::File(path.into()), message);
+    let about = |message: String| Diagnostic::with_source(ValueSource::File(path.into()), message);
     let file = ApprovalFile::of(variables);
     let known = file.as_ref().map_or_else(|| Ok(Approvals::new()), ApprovalFile::read);
     if let Err(error) = &known {
         findings.warnings.push(about(format!("cannot be approved: {error}")));
     }
-    let content = read::content(path, read::CONFIGURATION);
-    let place = approvals::place(path).ok();
+    let content = read::read_content(path, read::CONFIG_FILE);
+    let place = approvals::approval_path(path).ok();
     if let (Ok(bytes), Some(place), Ok(known)) = (&content, &place, &known)
         && known.get(place) == Some(&ContentHash::of(bytes))
     {
-        let content = ApprovedContent { path: path.to_owned(), place: place.clone(), bytes: bytes.clone() };
+        let content = ApprovedContent { path: path.to_owned(), approval_path: place.clone(), bytes: bytes.clone() };
         return Arc::new(content).into_force(Approval::Approved, findings);
     }
     // A missing file withdraws its approval; an unreadable file does not.
     let is_withdrawn =
-        |content: &ApprovedContent| known.as_ref().is_ok_and(|known| !known.contains_key(&content.place));
+        |content: &ApprovedContent| known.as_ref().is_ok_and(|known| !known.contains_key(&content.approval_path));
     let how = how_to_approve(path, file.as_ref());
     if let Some(content) = in_force.filter(|content| !is_withdrawn(content)) {
         let message = format!("has changed and is not approved, so the settings approved before stay in force; {how}");
@@ -95,17 +95,17 @@ pub(super) fn read(
     let is_changed = matches!((&place, &known), (Some(place), Ok(known)) if known.contains_key(place));
     let mut not_to_listen =
         is_changed.then(|| about(format!("has changed since it was approved, so corbie does not listen; {how}")));
-    let settings = match content.and_then(|bytes| read::parsed(&bytes, path, read::CONFIGURATION)) {
+    let settings = match content.and_then(|bytes| read::parse_content(&bytes, path, read::CONFIG_FILE)) {
         Ok(mut written) => {
-            super::set_aside(&mut written);
-            let (allowed, ignored) = unapproved::allowed_settings(&written, schema);
+            super::remove_schema_key(&mut written);
+            let (allowed, ignored) = unapproved_settings::allowed_settings(&written, schema);
             if !ignored.is_empty() {
-                let keys = listed(&ignored);
+                let keys = join_keys(&ignored);
                 findings.warnings.push(about(format!("is not approved, so these settings are ignored: {keys}; {how}")));
             }
-            let access: Vec<KeyPath> = ignored.into_iter().filter(unapproved::is_about_access).collect();
+            let access: Vec<KeyPath> = ignored.into_iter().filter(unapproved_settings::is_about_access).collect();
             if !access.is_empty() && not_to_listen.is_none() {
-                let keys = listed(&access);
+                let keys = join_keys(&access);
                 let message =
                     format!("is not approved and says who may call ({keys}), so corbie does not listen; {how}");
                 not_to_listen = Some(about(message));
@@ -114,7 +114,7 @@ pub(super) fn read(
         }
         Err(problems) => {
             let first = problems.into_iter().next();
-            findings.warnings.extend(first.map(|problem| Problem {
+            findings.warnings.extend(first.map(|problem| Diagnostic {
                 message: format!("{}; the file is not approved, so it is ignored", problem.message),
                 ..problem
             }));
@@ -125,26 +125,27 @@ pub(super) fn read(
 }
 
 /// The file that `corbie config trust` would approve in a folder.
-pub fn candidate(folder: &Path) -> Result<Candidate, ConfigError> {
-    let found = in_folder(Scope::Project, folder, false).into_iter().find(|layer| layer.state == State::Active);
+pub fn approval_candidate(folder: &Path) -> Result<ApprovalCandidate, ConfigError> {
+    let found = layers_in_dir(Scope::Project, folder, false).into_iter().find(|layer| layer.state == State::Active);
     let Some(layer) = found else {
         let message = format!("has no configuration file; corbie looks for {}", NAMES.join(", "));
-        return Err(Problem::with_source(Source::File(folder.into()), message).into());
+        return Err(Diagnostic::with_source(ValueSource::File(folder.into()), message).into());
     };
-    let wrong = |problems| ConfigError { problems };
-    let bytes = read::content(&layer.path, read::CONFIGURATION).map_err(wrong)?;
-    let mut written = read::parsed(&bytes, &layer.path, read::CONFIGURATION).map_err(wrong)?;
-    super::set_aside(&mut written);
-    let path = approvals::place(&layer.path).map_err(|error| {
-        Problem::with_source(Source::File(layer.path.as_path().into()), format!("cannot be approved: {error}"))
+    let wrong = |problems| ConfigError { diagnostics: problems };
+    let bytes = read::read_content(&layer.path, read::CONFIG_FILE).map_err(wrong)?;
+    let mut written = read::parse_content(&bytes, &layer.path, read::CONFIG_FILE).map_err(wrong)?;
+    super::remove_schema_key(&mut written);
+    let path = approvals::approval_path(&layer.path).map_err(|error| {
+        Diagnostic::with_source(ValueSource::File(layer.path.as_path().into()), format!("cannot be approved: {error}"))
     })?;
-    let keys = unapproved::leaves(&written).into_iter().map(|(path, value)| WrittenKey::of(path, value)).collect();
-    Ok(Candidate { path, hash: ContentHash::of(&bytes), keys })
+    let keys =
+        unapproved_settings::leaves(&written).into_iter().map(|(path, value)| WrittenKey::of(path, value)).collect();
+    Ok(ApprovalCandidate { path, hash: ContentHash::of(&bytes), keys })
 }
 
 /// The hash of a configuration file; `None` if it cannot be read.
 pub fn content_hash(path: &Path) -> Option<ContentHash> {
-    read::content(path, read::CONFIGURATION).ok().map(|bytes| ContentHash::of(&bytes))
+    read::read_content(path, read::CONFIG_FILE).ok().map(|bytes| ContentHash::of(&bytes))
 }
 
 /// Instructions for approving a file.
@@ -152,7 +153,7 @@ fn how_to_approve(path: &Path, approvals: Option<&ApprovalFile>) -> String {
     match approvals {
         Some(_) => format!(
             "if you trust the file, run `corbie config trust {}`",
-            quoted(&folder_of(path).display().to_string())
+            shell_quote(&parent_dir(path).display().to_string())
         ),
         None => {
             "no file can be approved, because the environment names no configuration folder of the user: set HOME, or \
@@ -162,7 +163,7 @@ fn how_to_approve(path: &Path, approvals: Option<&ApprovalFile>) -> String {
     }
 }
 
-fn listed(keys: &[KeyPath]) -> String {
+fn join_keys(keys: &[KeyPath]) -> String {
     let short = |key: &KeyPath| -> String {
         let key = key.to_string();
         match key.char_indices().nth(MAX_KEY_CHARS) {
@@ -180,9 +181,9 @@ fn listed(keys: &[KeyPath]) -> String {
 // === impl ApprovedContent ===
 
 impl ApprovedContent {
-    fn into_force(self: Arc<Self>, approval: Approval, findings: &mut Findings) -> ProjectFile {
-        let parsed = read::parsed(&self.bytes, &self.path, read::CONFIGURATION);
-        let settings = parsed.map_err(|problems| findings.mistakes.extend(problems)).ok();
+    fn into_force(self: Arc<Self>, approval: Approval, findings: &mut Diagnostics) -> ProjectFile {
+        let parsed = read::parse_content(&self.bytes, &self.path, read::CONFIG_FILE);
+        let settings = parsed.map_err(|problems| findings.errors.extend(problems)).ok();
         ProjectFile { settings, approval, in_force: Some(self), not_to_listen: None }
     }
 }
@@ -197,10 +198,10 @@ impl fmt::Debug for ApprovedContent {
 // === impl WrittenKey ===
 
 impl WrittenKey {
-    fn of(path: KeyPath, value: &Node) -> WrittenKey {
-        let has_reference = unapproved::has_reference(value);
-        let needs_approval = has_reference || !unapproved::is_allowed(&path);
-        let value = mask::masked(value, schema::at(schema::schema(), &path.0));
+    fn of(path: KeyPath, value: &SpannedValue) -> WrittenKey {
+        let has_reference = unapproved_settings::has_reference(value);
+        let needs_approval = has_reference || !unapproved_settings::is_allowed(&path);
+        let value = mask::masked(value, schema::schema_at(schema::schema(), &path.0));
         WrittenKey { path, value, needs_approval }
     }
 }

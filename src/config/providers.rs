@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::HttpUrl;
+use super::diagnostic::KeyPath;
 use super::duration::Timeout;
-use super::external::Mistake;
+use super::external_classifier::SettingDiagnostic;
 use super::headers::header_map;
-use super::problem::KeyPath;
 use super::secret::{Secret, SecretLine};
 use crate::providers::capabilities::Overrides;
 
@@ -35,7 +35,7 @@ pub struct Provider {
     /// Kind of provider: `openai`, `anthropic`, `google`, `openai-compatible` or `mock`. Defaults to the predefined
     /// kind of the name, or `openai-compatible`.
     #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<Kind>,
+    pub kind: Option<ProviderKind>,
     /// API key. The variables `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` and `GOOGLE_API_KEY` set the keys of these
     /// providers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -62,13 +62,13 @@ pub struct Provider {
     /// Prices and capabilities of models, by model name. A model in this map is offered even if the provider does not
     /// list it.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub models: BTreeMap<String, Model>,
+    pub models: BTreeMap<String, ModelSettings>,
 }
 
 /// Kind of provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ProviderKind {
     /// OpenAI.
     #[serde(rename = "openai")]
     OpenAi,
@@ -85,7 +85,7 @@ pub enum Kind {
 /// Prices and capabilities of a model.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Model {
+pub struct ModelSettings {
     /// Price of tokens.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub price: Option<Price>,
@@ -129,26 +129,29 @@ pub struct Defaults {
 pub struct ProviderTimeout(Timeout);
 
 /// Ollama, LM Studio, vLLM, llama.cpp.
-const DETECTED: [u16; 4] = [11434, 1234, 8000, 8080];
+const DEFAULT_DETECT_PORTS: [u16; 4] = [11434, 1234, 8000, 8080];
 
 impl Default for Providers {
     fn default() -> Self {
-        Self { required: false, detect_ports: DETECTED.into(), named: BTreeMap::new() }
+        Self { required: false, detect_ports: DEFAULT_DETECT_PORTS.into(), named: BTreeMap::new() }
     }
 }
 
 impl Providers {
     /// Validation across keys: servers without an address, and invalid headers.
-    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+    pub(super) fn diagnostics(&self) -> Vec<SettingDiagnostic> {
         let mut mistakes = Vec::new();
         for (name, provider) in &self.named {
             let path = KeyPath::default().key("providers").key(name);
-            if provider.kind(name) == Kind::Compatible && provider.base_url.is_none() {
+            if provider.kind(name) == ProviderKind::Compatible && provider.base_url.is_none() {
                 let message = "needs `base_url`, such as `http://localhost:11434/v1`; or say with `type` what it is";
-                mistakes.push(Mistake { path: path.clone(), message: message.into() });
+                mistakes.push(SettingDiagnostic { path: path.clone(), message: message.into() });
             }
             if let Err(header) = header_map(&provider.headers) {
-                mistakes.push(Mistake { path: path.key("headers").key(header.name()), message: header.to_string() });
+                mistakes.push(SettingDiagnostic {
+                    path: path.key("headers").key(header.name()),
+                    message: header.to_string(),
+                });
             }
         }
         mistakes
@@ -169,13 +172,13 @@ impl ProviderTimeout {
 
 impl Provider {
     /// The configured kind, or the default for the name.
-    pub fn kind(&self, name: &str) -> Kind {
+    pub fn kind(&self, name: &str) -> ProviderKind {
         self.kind.unwrap_or(match name {
-            "openai" => Kind::OpenAi,
-            "anthropic" => Kind::Anthropic,
-            "google" => Kind::Google,
-            "mock" => Kind::Mock,
-            _ => Kind::Compatible,
+            "openai" => ProviderKind::OpenAi,
+            "anthropic" => ProviderKind::Anthropic,
+            "google" => ProviderKind::Google,
+            "mock" => ProviderKind::Mock,
+            _ => ProviderKind::Compatible,
         })
     }
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::duration::{Period, as_seconds};
+use super::duration::{ConfigDuration, as_seconds};
 
 /// Tool list.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -11,11 +11,11 @@ use super::duration::{Period, as_seconds};
 pub struct Registry {
     /// How long a client may cache the tool list and cacheable tool results, in seconds; 0 disables caching.
     #[serde(serialize_with = "as_seconds")]
-    pub cache_ttl: Period,
+    pub cache_ttl: ConfigDuration,
 }
 
 impl Default for Registry {
     fn default() -> Self {
-        Self { cache_ttl: Period::seconds(300) }
+        Self { cache_ttl: ConfigDuration::seconds(300) }
     }
 }

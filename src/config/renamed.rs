@@ -3,7 +3,7 @@
 //! An old name is an error that contains the new name. It is not accepted as an alias, because two keys for one setting
 //! would need a precedence.
 
-use super::problem::{KeyPath, Segment};
+use super::diagnostic::{KeyPath, Segment};
 
 /// Path of an old key and its new name in the same section; `*` matches any key of a map.
 const KEYS: [(&str, &str); 22] = [
@@ -59,10 +59,10 @@ fn matches(pattern: &str, path: &KeyPath) -> bool {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::super::problem::{Findings, Origin};
-    use super::super::tree::Node;
+    use super::super::diagnostic::{Diagnostics, Origin};
+    use super::super::spanned_value::SpannedValue;
     use super::super::validate::validate;
-    use super::super::{schema, schema::at};
+    use super::super::{schema, schema::schema_at};
     use super::*;
 
     /// The path with `name` in place of each `*`.
@@ -71,10 +71,10 @@ mod tests {
     }
 
     fn mistakes(path: &KeyPath, value: &Value) -> Vec<String> {
-        let mut tree = Node::nested(path, Node::from_json(value.clone(), Origin::command_line()));
-        let mut findings = Findings::default();
+        let mut tree = SpannedValue::nested(path, SpannedValue::from_json(value.clone(), Origin::command_line()));
+        let mut findings = Diagnostics::default();
         validate(&mut tree, schema(), &mut findings);
-        findings.mistakes.iter().map(ToString::to_string).collect()
+        findings.errors.iter().map(ToString::to_string).collect()
     }
 
     #[test]
@@ -83,8 +83,8 @@ mod tests {
             let path = example(old);
             let (_, parent) = path.0.split_last().unwrap();
             let renamed = KeyPath(parent.to_vec()).key(new);
-            assert!(at(schema(), &path.0).is_none(), "{path} is still a setting");
-            assert!(at(schema(), &renamed.0).is_some(), "{renamed} is not a setting");
+            assert!(schema_at(schema(), &path.0).is_none(), "{path} is still a setting");
+            assert!(schema_at(schema(), &renamed.0).is_some(), "{renamed} is not a setting");
             let expected = format!("command line: {path}: was renamed to `{renamed}`");
             assert_eq!(mistakes(&path, &json!("any")), [expected]);
         }

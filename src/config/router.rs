@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::cache::Cache;
 use super::duration::Timeout;
 use super::grounding::Grounding;
-use super::policy::Policy;
+use super::policy::RoutingPolicy;
 use crate::providers::chat::Effort;
 
 /// Routing of prompts to models.
@@ -48,7 +48,7 @@ pub struct Router {
     pub budget: Budget,
     /// Policies by name: overrides for requests with the model `auto:NAME`.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub policies: BTreeMap<String, Policy>,
+    pub policies: BTreeMap<String, RoutingPolicy>,
     /// Response cache.
     #[serde(skip_serializing_if = "Cache::is_absent")]
     pub cache: Cache,

@@ -7,73 +7,77 @@ use schemars::generate::SchemaSettings;
 use schemars::transform::{RecursiveTransform, Transform};
 use serde_json::Value;
 
-use super::problem::Segment;
+use super::diagnostic::Segment;
 use super::{Config, address, duration, network, oauth, secret, size, socket_mode};
 
 /// A custom `format` with its check and its description. It has no standard name, because editors validate standard
 /// formats.
-pub(super) struct Format {
+pub(super) struct SchemaFormat {
     pub(super) name: &'static str,
-    pub(super) fits: fn(&str) -> bool,
+    pub(super) is_valid: fn(&str) -> bool,
     pub(super) expected: &'static str,
 }
 
 /// The checks use the parsers of the types, so that schema and serde cannot disagree.
-pub(super) const FORMATS: [Format; 12] = [
-    Format {
+pub(super) const FORMATS: [SchemaFormat; 12] = [
+    SchemaFormat {
         name: "non-negative-duration",
-        fits: |text| text.parse::<duration::Period>().is_ok(),
+        is_valid: |text| text.parse::<duration::ConfigDuration>().is_ok(),
         expected: "a duration such as `2s`, `5m` or `100ms`, or a number of seconds",
     },
-    Format {
+    SchemaFormat {
         name: "timeout",
-        fits: |text| text.parse::<duration::Timeout>().is_ok(),
+        is_valid: |text| text.parse::<duration::Timeout>().is_ok(),
         expected: "a duration longer than zero such as `2s`, `5m` or `100ms`, or a number of seconds",
     },
-    Format {
+    SchemaFormat {
         name: "byte-size",
-        fits: |text| text.parse::<size::ByteSize>().is_ok(),
+        is_valid: |text| text.parse::<size::ByteSize>().is_ok(),
         expected: "a size such as `16KiB` or `4MiB`, up to `1GiB`, or a number of bytes",
     },
-    Format {
+    SchemaFormat {
         name: "listen",
-        fits: |text| text.parse::<address::Listen>().is_ok(),
+        is_valid: |text| text.parse::<address::Listen>().is_ok(),
         expected: "`host:port`, such as `127.0.0.1:8090` or `[::1]:8090`, or a socket such as `unix:/run/corbie/corbie.sock`",
     },
-    Format {
+    SchemaFormat {
         name: "socket-mode",
-        fits: |text| text.parse::<socket_mode::SocketMode>().is_ok(),
+        is_valid: |text| text.parse::<socket_mode::SocketMode>().is_ok(),
         expected: "permissions in octal digits such as `0660`",
     },
-    Format {
+    SchemaFormat {
         name: "origin",
-        fits: |text| text.parse::<address::WebOrigin>().is_ok(),
+        is_valid: |text| text.parse::<address::WebOrigin>().is_ok(),
         expected: "an origin such as `https://example.org`, without a path and without `*`",
     },
-    Format {
+    SchemaFormat {
         name: "host",
-        fits: |text| text.parse::<address::HostName>().is_ok(),
+        is_valid: |text| text.parse::<address::HostName>().is_ok(),
         expected: "a host name such as `example.org` or `example.org:8090`, without `*`",
     },
-    Format {
+    SchemaFormat {
         name: "http-url",
-        fits: |text| text.parse::<address::HttpUrl>().is_ok(),
+        is_valid: |text| text.parse::<address::HttpUrl>().is_ok(),
         expected: "a web address such as `https://api.example/v1`",
     },
-    Format {
+    SchemaFormat {
         name: "address-block",
-        fits: |text| text.parse::<network::AddressBlock>().is_ok(),
+        is_valid: |text| text.parse::<network::AddressBlock>().is_ok(),
         expected: "an address such as `169.254.10.1` or a network such as `169.254.10.0/24`",
     },
-    Format {
+    SchemaFormat {
         name: "server-identifier",
-        fits: |text| text.parse::<oauth::Identifier>().is_ok(),
+        is_valid: |text| text.parse::<oauth::ServerIdentifier>().is_ok(),
         expected: "a web address without user, query and fragment, such as `https://login.example.org`",
     },
-    Format { name: "token", fits: secret::is_token, expected: "one or more visible ASCII characters without spaces" },
-    Format {
+    SchemaFormat {
+        name: "token",
+        is_valid: secret::is_token,
+        expected: "one or more visible ASCII characters without spaces",
+    },
+    SchemaFormat {
         name: "header-value",
-        fits: secret::is_header_value,
+        is_valid: secret::is_header_value,
         expected: "one line of visible ASCII characters, with spaces only between them",
     },
 ];
@@ -121,7 +125,7 @@ fn simplify(schema: &mut schemars::Schema) {
 }
 
 /// The schema of the value at `path`.
-pub(super) fn at<'a>(schema: &'a Value, path: &[Segment]) -> Option<&'a Value> {
+pub(super) fn schema_at<'a>(schema: &'a Value, path: &[Segment]) -> Option<&'a Value> {
     path.iter().try_fold(schema, |schema, segment| match segment {
         Segment::Key(key) => member(schema, key),
         Segment::Index(_) => schema.get("items"),

@@ -7,12 +7,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::{HostName, Listen, WebOrigin};
-use super::duration::{Period, Timeout, as_seconds};
-use super::external::Mistake;
+use super::diagnostic::KeyPath;
+use super::duration::{ConfigDuration, Timeout, as_seconds};
+use super::external_classifier::SettingDiagnostic;
 use super::limits::Limits;
 use super::network::AddressBlock;
 use super::oauth::OAuth;
-use super::problem::KeyPath;
 use super::secret::Secret;
 use super::socket_mode::SocketMode;
 use super::tls::Tls;
@@ -21,7 +21,7 @@ use super::token_strength::{Weakness, weakness};
 /// Listeners, authentication, timeouts and limits.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub struct Server {
+pub struct ServerConfig {
     /// Listeners for HTTP and WebSocket, as a list of `host:port` or `unix:/path` for Unix sockets. Defaults to ports
     /// 8090 and 3000 of loopback. Not used if corbie serves only stdin and stdout.
     pub listen: Vec<Listen>,
@@ -63,7 +63,7 @@ pub struct Server {
     pub tool_timeouts: BTreeMap<String, Timeout>,
     /// Grace period for running requests at shutdown, in seconds.
     #[serde(serialize_with = "as_seconds")]
-    pub shutdown_grace_seconds: Period,
+    pub shutdown_grace_seconds: ConfigDuration,
     /// Rate limit per caller. Defaults to no limit on loopback addresses, otherwise 500 per second with a burst of
     /// 1000.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -108,33 +108,33 @@ pub enum Authentication {
 
 /// Why a listener must not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NoAuthentication {
+pub enum AuthenticationError {
     #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
-    OpenToOthers,
+    ExposedWithoutAuth,
     #[error(
         "needs a token; make one with `corbie tokens create`, or set `server.token`, the variable `MCP_API_KEY` or `server.oauth`"
     )]
     NoToken,
 }
 
-impl Server {
+impl ServerConfig {
     /// The authentication of a listener, or an error if it must not be opened. `anybody` is whether any valid token
     /// exists.
-    pub fn authentication(&self, loopback: bool, anybody: bool) -> Result<Authentication, NoAuthentication> {
+    pub fn authentication(&self, loopback: bool, anybody: bool) -> Result<Authentication, AuthenticationError> {
         // A proxy forwards callers from other machines to a loopback listener.
         let loopback = loopback && !self.is_behind_proxy();
         match self.auth {
-            Some(Auth::None) if !loopback => Err(NoAuthentication::OpenToOthers),
+            Some(Auth::None) if !loopback => Err(AuthenticationError::ExposedWithoutAuth),
             Some(Auth::None) => Ok(Authentication::None),
             None if loopback && self.oauth.is_none() => Ok(Authentication::None),
             _ if anybody => Ok(Authentication::Bearer),
-            _ => Err(NoAuthentication::NoToken),
+            _ => Err(AuthenticationError::NoToken),
         }
     }
 
     /// A token under 128 plausible bits on a listener that requires a token. Servers refuse it; other commands warn.
     /// `is_required` is whether an open listener requires a token, independently of these settings.
-    pub(super) fn weak_token(&self, is_required: bool) -> Option<Mistake> {
+    pub(super) fn weak_token(&self, is_required: bool) -> Option<SettingDiagnostic> {
         let is_loopback = |listen: &Listen| match listen {
             Listen::Port(address) => address.is_loopback(),
             Listen::Socket(_) => true,
@@ -154,7 +154,7 @@ impl Server {
                     "without its words, dates, sequences and repetitions it has less than 128 random bits",
             }
         );
-        Some(Mistake { path: KeyPath::dotted("server.token"), message })
+        Some(SettingDiagnostic { path: KeyPath::dotted("server.token"), message })
     }
 
     /// Whether a proxy may forward callers from other machines to a loopback listener.
@@ -169,7 +169,7 @@ impl Server {
     }
 }
 
-impl Default for Server {
+impl Default for ServerConfig {
     fn default() -> Self {
         Self {
             listen: Vec::new(),
@@ -186,7 +186,7 @@ impl Default for Server {
             limits: Limits::default(),
             tool_timeout_seconds: Timeout::seconds(30),
             tool_timeouts: BTreeMap::new(),
-            shutdown_grace_seconds: Period::seconds(30),
+            shutdown_grace_seconds: ConfigDuration::seconds(30),
             rate_limit: None,
             global_rate_limit: None,
             console: true,

@@ -15,9 +15,9 @@ pub struct ByteSize(u32);
 /// The text is not a size, or out of range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a size such as `16KiB` or `4MiB`, from `1B` to `1GiB`")]
-pub struct NotASize;
+pub struct ParseSizeError;
 
-const MAX: u64 = 1 << 30;
+const MAX_BYTES: u64 = 1 << 30;
 
 /// `KB` is 1000 and `KiB` is 1024 (IEC 80000-13). The units used for output come first.
 const UNITS: [(&str, u64); 7] = [
@@ -40,25 +40,25 @@ impl ByteSize {
         self.0 as usize
     }
 
-    fn checked(bytes: u64) -> Result<Self, NotASize> {
-        if (1..=MAX).contains(&bytes) { Ok(Self(bytes as u32)) } else { Err(NotASize) }
+    fn checked(bytes: u64) -> Result<Self, ParseSizeError> {
+        if (1..=MAX_BYTES).contains(&bytes) { Ok(Self(bytes as u32)) } else { Err(ParseSizeError) }
     }
 }
 
 impl FromStr for ByteSize {
-    type Err = NotASize;
+    type Err = ParseSizeError;
 
-    fn from_str(text: &str) -> Result<Self, NotASize> {
+    fn from_str(text: &str) -> Result<Self, ParseSizeError> {
         let text = text.trim();
         let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
         let (amount, unit) = (&text[..digits], text[digits..].trim_start());
-        let amount: u64 = amount.parse().map_err(|_| NotASize)?;
+        let amount: u64 = amount.parse().map_err(|_| ParseSizeError)?;
         let factor = match UNITS.iter().find(|(name, _)| name.eq_ignore_ascii_case(unit)) {
             Some((_, factor)) => *factor,
             None if unit.is_empty() => 1,
-            None => return Err(NotASize),
+            None => return Err(ParseSizeError),
         };
-        Self::checked(amount.checked_mul(factor).ok_or(NotASize)?)
+        Self::checked(amount.checked_mul(factor).ok_or(ParseSizeError)?)
     }
 }
 
@@ -90,7 +90,7 @@ impl<'de> Deserialize<'de> for ByteSize {
             }
 
             fn visit_i64<E: Error>(self, bytes: i64) -> Result<ByteSize, E> {
-                self.visit_u64(u64::try_from(bytes).map_err(|_| E::custom(NotASize))?)
+                self.visit_u64(u64::try_from(bytes).map_err(|_| E::custom(ParseSizeError))?)
             }
         }
         deserializer.deserialize_any(TextOrNumber)
@@ -113,6 +113,6 @@ impl JsonSchema for ByteSize {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        json_schema!({"type": ["string", "integer"], "format": "byte-size", "minimum": 1, "maximum": MAX})
+        json_schema!({"type": ["string", "integer"], "format": "byte-size", "minimum": 1, "maximum": MAX_BYTES})
     }
 }

@@ -15,7 +15,7 @@ pub struct SocketMode(u32);
 /// The text is not such a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("is not a mode of three octal digits such as `0660`")]
-pub struct NotAMode;
+pub struct ParseModeError;
 
 impl SocketMode {
     pub fn bits(self) -> u32 {
@@ -31,13 +31,13 @@ impl Default for SocketMode {
 }
 
 impl FromStr for SocketMode {
-    type Err = NotAMode;
+    type Err = ParseModeError;
 
-    fn from_str(text: &str) -> Result<Self, NotAMode> {
+    fn from_str(text: &str) -> Result<Self, ParseModeError> {
         let digits = text.strip_prefix('0').filter(|rest| rest.len() == 3).unwrap_or(text);
         let fits = digits.len() == 3 && digits.bytes().all(|digit| (b'0'..=b'7').contains(&digit));
         let mode = fits.then(|| u32::from_str_radix(digits, 8).ok()).flatten();
-        mode.map(Self).ok_or(NotAMode)
+        mode.map(Self).ok_or(ParseModeError)
     }
 }
 
@@ -48,9 +48,9 @@ impl fmt::Display for SocketMode {
 }
 
 impl TryFrom<String> for SocketMode {
-    type Error = NotAMode;
+    type Error = ParseModeError;
 
-    fn try_from(text: String) -> Result<Self, NotAMode> {
+    fn try_from(text: String) -> Result<Self, ParseModeError> {
         text.parse()
     }
 }

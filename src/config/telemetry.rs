@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::HttpUrl;
+use super::diagnostic::KeyPath;
 use super::duration::Timeout;
-use super::external::Mistake;
+use super::external_classifier::SettingDiagnostic;
 use super::headers::header_map;
-use super::problem::KeyPath;
 use super::secret::SecretLine;
 
 /// Export of telemetry.
@@ -62,9 +62,12 @@ impl Otlp {
 
 impl Telemetry {
     /// Rejects headers that cannot be sent.
-    pub(super) fn mistakes(&self) -> Vec<Mistake> {
+    pub(super) fn diagnostics(&self) -> Vec<SettingDiagnostic> {
         let path = KeyPath::dotted("telemetry.otlp.headers");
         let wrong = header_map(&self.otlp.headers).err();
-        wrong.map(|header| Mistake { path: path.key(header.name()), message: header.to_string() }).into_iter().collect()
+        wrong
+            .map(|header| SettingDiagnostic { path: path.key(header.name()), message: header.to_string() })
+            .into_iter()
+            .collect()
     }
 }

@@ -9,26 +9,26 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields, default)]
 pub struct Trust {
     /// Callers on stdin and stdout: the program that started corbie.
-    pub stdio: Level,
+    pub stdio: TrustLevelSetting,
     /// Callers on HTTP and WebSocket from this machine.
-    pub loopback: Level,
+    pub loopback: TrustLevelSetting,
     /// Callers on HTTP and WebSocket from other machines.
-    pub remote: Level,
+    pub remote: TrustLevelSetting,
     /// Callers with the token, from any address. Defaults to the level of other callers from that address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub token: Option<Level>,
+    pub token: Option<TrustLevelSetting>,
     /// Allow destructive calls of verified callers after the user confirms them in the client. Requires a client that
     /// supports elicitation; otherwise the call is refused.
     pub confirm_destructive: bool,
     /// Trust level of all callers; overrides all other levels. The flag `--trust` sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub all: Option<Level>,
+    pub all: Option<TrustLevelSetting>,
 }
 
 /// Trust level; each level includes the previous ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Level {
+pub enum TrustLevelSetting {
     /// Read only.
     Untrusted,
     /// Also change data and spend money, such as adding documents and calling models.
@@ -47,7 +47,7 @@ pub enum Via {
 
 impl Trust {
     /// The trust level of callers on this kind of listener.
-    pub fn level(&self, via: Via) -> Level {
+    pub fn level(&self, via: Via) -> TrustLevelSetting {
         self.all.unwrap_or(match via {
             Via::Stdio => self.stdio,
             Via::Loopback => self.loopback,
@@ -56,28 +56,28 @@ impl Trust {
     }
 }
 
-impl Level {
+impl TrustLevelSetting {
     pub fn as_str(self) -> &'static str {
         TrustLevel::from(self).as_str()
     }
 }
 
-impl From<Level> for TrustLevel {
-    fn from(level: Level) -> TrustLevel {
+impl From<TrustLevelSetting> for TrustLevel {
+    fn from(level: TrustLevelSetting) -> TrustLevel {
         match level {
-            Level::Untrusted => TrustLevel::Untrusted,
-            Level::Verified => TrustLevel::Verified,
-            Level::Trusted => TrustLevel::Trusted,
+            TrustLevelSetting::Untrusted => TrustLevel::Untrusted,
+            TrustLevelSetting::Verified => TrustLevel::Verified,
+            TrustLevelSetting::Trusted => TrustLevel::Trusted,
         }
     }
 }
 
-impl From<TrustLevel> for Level {
-    fn from(level: TrustLevel) -> Level {
+impl From<TrustLevel> for TrustLevelSetting {
+    fn from(level: TrustLevel) -> TrustLevelSetting {
         match level {
-            TrustLevel::Untrusted => Level::Untrusted,
-            TrustLevel::Verified => Level::Verified,
-            TrustLevel::Trusted => Level::Trusted,
+            TrustLevel::Untrusted => TrustLevelSetting::Untrusted,
+            TrustLevel::Verified => TrustLevelSetting::Verified,
+            TrustLevel::Trusted => TrustLevelSetting::Trusted,
         }
     }
 }
@@ -85,9 +85,9 @@ impl From<TrustLevel> for Level {
 impl Default for Trust {
     fn default() -> Self {
         Self {
-            stdio: Level::Trusted,
-            loopback: Level::Trusted,
-            remote: Level::Verified,
+            stdio: TrustLevelSetting::Trusted,
+            loopback: TrustLevelSetting::Trusted,
+            remote: TrustLevelSetting::Verified,
             token: None,
             confirm_destructive: false,
             all: None,

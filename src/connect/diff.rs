@@ -3,9 +3,9 @@
 use similar::TextDiff;
 
 /// Number of context lines.
-const AROUND: usize = 3;
+const CONTEXT_LINES: usize = 3;
 /// Maximum line length. Some programs write JSON without line breaks.
-const WIDEST: usize = 400;
+const MAX_LINE_CHARS: usize = 400;
 
 /// A unified diff; empty if both texts are equal.
 pub fn unified(name: &str, before: &str, after: &str) -> String {
@@ -13,12 +13,12 @@ pub fn unified(name: &str, before: &str, after: &str) -> String {
         return String::new();
     }
     let lines = TextDiff::from_lines(before, after);
-    let whole = lines.unified_diff().context_radius(AROUND).header(name, name).to_string();
-    whole.split_inclusive('\n').map(cut).collect()
+    let whole = lines.unified_diff().context_radius(CONTEXT_LINES).header(name, name).to_string();
+    whole.split_inclusive('\n').map(truncate_line).collect()
 }
 
-fn cut(line: &str) -> String {
-    match line.char_indices().nth(WIDEST) {
+fn truncate_line(line: &str) -> String {
+    match line.char_indices().nth(MAX_LINE_CHARS) {
         Some((end, _)) => format!("{}…\n", &line[..end]),
         None => line.to_owned(),
     }

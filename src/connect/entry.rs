@@ -4,8 +4,8 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 
-use super::client::Client;
-use super::edit::{self, Format};
+use super::client::McpClient;
+use super::edit::{self, ClientFileFormat};
 
 /// How a client connects to corbie.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,13 +21,13 @@ const INDENT: &str = "  ";
 
 impl Connection {
     /// The entry for one client.
-    pub fn entry(&self, client: Client) -> Map<String, Value> {
+    pub fn entry(&self, client: McpClient) -> Map<String, Value> {
         let mut entry = Map::new();
         let kind = match (self, client) {
-            (_, Client::ClaudeDesktop | Client::Cursor | Client::Codex) => None,
-            (Connection::Program { .. }, Client::AmazonQ) => None,
-            (Connection::Program { .. }, Client::Copilot) => Some("local"),
-            (Connection::Program { .. }, Client::ClaudeCode | Client::Vscode) => Some("stdio"),
+            (_, McpClient::ClaudeDesktop | McpClient::Cursor | McpClient::Codex) => None,
+            (Connection::Program { .. }, McpClient::AmazonQ) => None,
+            (Connection::Program { .. }, McpClient::Copilot) => Some("local"),
+            (Connection::Program { .. }, McpClient::ClaudeCode | McpClient::Vscode) => Some("stdio"),
             (Connection::Url(_), _) => Some("http"),
         };
         entry.extend(kind.map(|kind| ("type".to_owned(), json!(kind))));
@@ -40,7 +40,7 @@ impl Connection {
                 entry.insert("url".into(), json!(url));
             }
         }
-        if client == Client::Copilot {
+        if client == McpClient::Copilot {
             // Without this list the client offers no tools.
             entry.insert("tools".into(), json!(["*"]));
         }
@@ -48,18 +48,18 @@ impl Connection {
     }
 
     /// A complete file with this entry, for copying.
-    pub fn snippet(&self, client: Client, name: &str) -> String {
+    pub fn snippet(&self, client: McpClient, name: &str) -> String {
         edit::set(client.format(), "", client.section(), name, &self.entry(client))
             .expect("a new file has nothing in the way")
     }
 
     /// The entry alone, for an existing section. In TOML it is a separate table.
-    pub fn member(&self, client: Client, name: &str) -> String {
-        self.inside(client, name, 2)
+    pub fn member(&self, client: McpClient, name: &str) -> String {
+        self.nested_text(client, name, 2)
     }
 
     /// The entry alone, for an inline table in TOML.
-    pub fn inline_member(&self, client: Client, name: &str) -> String {
+    pub fn inline_member(&self, client: McpClient, name: &str) -> String {
         let section = format!("{} = {{", client.section());
         let whole = edit::set(client.format(), &format!("{section}}}"), client.section(), name, &self.entry(client))
             .expect("a new file has nothing in the way");
@@ -68,14 +68,14 @@ impl Connection {
     }
 
     /// The section with this entry alone, for a file that has none.
-    pub fn section(&self, client: Client, name: &str) -> String {
-        self.inside(client, name, 1)
+    pub fn section(&self, client: McpClient, name: &str) -> String {
+        self.nested_text(client, name, 1)
     }
 
     /// The part of the snippet at this nesting depth, without its indentation.
-    fn inside(&self, client: Client, name: &str, depth: usize) -> String {
+    fn nested_text(&self, client: McpClient, name: &str, depth: usize) -> String {
         let snippet = self.snippet(client, name);
-        if client.format() == Format::Toml {
+        if client.format() == ClientFileFormat::Toml {
             return snippet;
         }
         let lines: Vec<&str> = snippet.lines().collect();
@@ -92,12 +92,12 @@ pub fn missing_program(entry: &Value) -> Option<&str> {
 }
 
 /// Whether an entry has neither a command nor a URL.
-pub fn says_nothing(entry: &Value) -> bool {
+pub fn has_no_target(entry: &Value) -> bool {
     !["command", "url"].iter().any(|key| entry.get(key).is_some_and(Value::is_string))
 }
 
 /// Whether the user has disabled the entry.
-pub fn is_switched_off(entry: &Value) -> bool {
+pub fn is_disabled(entry: &Value) -> bool {
     entry.get("disabled") == Some(&Value::Bool(true)) || entry.get("enabled") == Some(&Value::Bool(false))
 }
 
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn parts_of_a_snippet_fit_where_they_are_told_to_go() {
         let connection = Connection::Program { command: "/bin/corbie".into(), arguments: vec!["stdio".into()] };
-        for client in Client::ALL.into_iter().filter(|client| client.format() == Format::Json) {
+        for client in McpClient::ALL.into_iter().filter(|client| client.format() == ClientFileFormat::Json) {
             let entry = json!({ "corbie": connection.entry(client) });
             let parsed =
                 |text: String| serde_json::from_str::<Value>(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
@@ -119,11 +119,11 @@ mod tests {
             );
             assert!(connection.member(client, "corbie").starts_with("\"corbie\": {\n  \""));
         }
-        assert!(connection.member(Client::Codex, "corbie").starts_with("[mcp_servers.corbie]\n"));
-        let inline = connection.inline_member(Client::Codex, "corbie");
+        assert!(connection.member(McpClient::Codex, "corbie").starts_with("[mcp_servers.corbie]\n"));
+        let inline = connection.inline_member(McpClient::Codex, "corbie");
         let beside = format!("mcp_servers = {{ docs = {{ command = 'd' }}, {} }}\n", inline.trim());
-        let found = edit::find(Format::Toml, &beside, "mcp_servers", "corbie").unwrap();
-        assert_eq!(found, Some(connection.entry(Client::Codex).into()), "{beside}");
+        let found = edit::find(ClientFileFormat::Toml, &beside, "mcp_servers", "corbie").unwrap();
+        assert_eq!(found, Some(connection.entry(McpClient::Codex).into()), "{beside}");
     }
 
     #[test]

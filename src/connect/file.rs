@@ -4,18 +4,18 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use crate::whole_file::{self, Access, folder_of};
+use crate::util::fs::atomic_write::{self, FilePermissions, parent_dir};
 
 /// Maximum file size. Some clients store more than settings in the file, but none comes near this size.
-const MOST_BYTES: u64 = 32 * 1024 * 1024;
+const MAX_FILE_BYTES: u64 = 32 * 1024 * 1024;
 /// Maximum number of backups of a file. Then the user has to delete some.
-const MOST_BACKUPS: u32 = 1000;
+const MAX_BACKUPS: u32 = 1000;
 /// Maximum number of symbolic links to follow.
-const MOST_LINKS: usize = 16;
+const MAX_SYMLINKS: usize = 16;
 
 /// Content of a configuration file.
 #[derive(Debug)]
-pub struct Opened {
+pub struct ClientFile {
     /// Path with all links resolved.
     pub path: PathBuf,
     /// `None` if the file does not exist.
@@ -24,11 +24,11 @@ pub struct Opened {
 
 /// Permissions of a new file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Readers {
+pub enum NewFilePermissions {
     /// Owner only: such files often contain keys.
-    Owner,
+    OwnerOnly,
     /// Default permissions, for project files.
-    AsUsual,
+    Default,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -49,39 +49,39 @@ pub enum Error {
     Changed { path: PathBuf },
     #[error("`{}` cannot be written: {error}; the file was left as it is", .path.display())]
     Unwritable { path: PathBuf, error: io::Error },
-    #[error("beside `{}` there are {MOST_BACKUPS} backups already; remove some", .path.display())]
+    #[error("beside `{}` there are {MAX_BACKUPS} backups already; remove some", .path.display())]
     TooManyBackups { path: PathBuf },
 }
 
 /// Reads a file, if it exists.
-pub fn open(path: &Path) -> Result<Opened, Error> {
-    let path = followed(path)?;
+pub fn open(path: &Path) -> Result<ClientFile, Error> {
+    let path = resolve_symlinks(path)?;
     let unreadable = |error| Error::Unreadable { path: path.clone(), error };
     let found = match fs::metadata(&path) {
         Ok(found) => found,
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Opened { path, text: None }),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ClientFile { path, text: None }),
         Err(error) => return Err(unreadable(error)),
     };
     // Reading a pipe could block forever.
     if !found.is_file() {
         return Err(Error::NotAFile { path });
     }
-    if found.len() > MOST_BYTES {
+    if found.len() > MAX_FILE_BYTES {
         return Err(Error::TooLarge { path, bytes: found.len() });
     }
     let mut bytes = Vec::new();
     let file = File::open(&path).map_err(unreadable)?;
-    file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > MOST_BYTES {
+    file.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() as u64 > MAX_FILE_BYTES {
         return Err(Error::TooLarge { bytes: bytes.len() as u64, path });
     }
     match String::from_utf8(bytes) {
-        Ok(text) => Ok(Opened { path, text: Some(text) }),
+        Ok(text) => Ok(ClientFile { path, text: Some(text) }),
         Err(_) => Err(Error::NotUtf8 { path }),
     }
 }
 
-impl Opened {
+impl ClientFile {
     pub fn exists(&self) -> bool {
         self.text.is_some()
     }
@@ -92,16 +92,16 @@ impl Opened {
     }
 
     /// Backs up the file, then replaces it with `text`. Returns the path of the backup, if the file existed.
-    pub fn replace(&self, text: &str, readers: Readers) -> Result<Option<PathBuf>, Error> {
+    pub fn replace(&self, text: &str, readers: NewFilePermissions) -> Result<Option<PathBuf>, Error> {
         let path = &self.path;
         let unwritable = |error| Error::Unwritable { path: path.clone(), error };
-        let folder = folder_of(path);
+        let folder = parent_dir(path);
         fs::create_dir_all(folder).map_err(unwritable)?;
         let metadata = if self.exists() { Some(fs::metadata(path).map_err(unwritable)?) } else { None };
         if metadata.as_ref().is_some_and(|metadata| metadata.permissions().readonly()) {
             return Err(Error::ReadOnly { path: path.clone() });
         }
-        let backup = metadata.as_ref().map(|metadata| self.put_aside(metadata)).transpose()?;
+        let backup = metadata.as_ref().map(|metadata| self.create_backup(metadata)).transpose()?;
         let written = self.write(text, readers, metadata.as_ref());
         if let (Err(_), Some(backup)) = (&written, &backup) {
             // The change failed, so the backup is not needed; it may contain secrets.
@@ -111,15 +111,15 @@ impl Opened {
     }
 
     /// Replaces the file atomically with `text`.
-    fn write(&self, text: &str, readers: Readers, metadata: Option<&Metadata>) -> Result<(), Error> {
+    fn write(&self, text: &str, readers: NewFilePermissions, metadata: Option<&Metadata>) -> Result<(), Error> {
         let path = &self.path;
         let unwritable = |error| Error::Unwritable { path: path.clone(), error };
         let access = match (metadata, readers) {
-            (Some(metadata), _) => Access::Like(metadata),
-            (None, Readers::Owner) => Access::Owner,
-            (None, Readers::AsUsual) => Access::AsUsual,
+            (Some(metadata), _) => FilePermissions::CopyOf(metadata),
+            (None, NewFilePermissions::OwnerOnly) => FilePermissions::OwnerOnly,
+            (None, NewFilePermissions::Default) => FilePermissions::Default,
         };
-        let file = whole_file::prepare(path, text.as_bytes(), access).map_err(unwritable)?;
+        let file = atomic_write::prepare(path, text.as_bytes(), access).map_err(unwritable)?;
         // Clients write to these files too; changes made since the file was read must not be lost.
         if open(path)?.text != self.text {
             return Err(Error::Changed { path: path.clone() });
@@ -132,15 +132,15 @@ impl Opened {
     }
 
     /// A backup in the same folder with an unused name and the same permissions.
-    fn put_aside(&self, metadata: &Metadata) -> Result<PathBuf, Error> {
-        for number in 1..=MOST_BACKUPS {
+    fn create_backup(&self, metadata: &Metadata) -> Result<PathBuf, Error> {
+        for number in 1..=MAX_BACKUPS {
             let path = backup_path(&self.path, number);
             let unwritable = |error| Error::Unwritable { path: path.clone(), error };
             if path.symlink_metadata().is_ok() {
                 continue;
             }
-            let copy =
-                whole_file::prepare(&path, self.text().as_bytes(), Access::Like(metadata)).map_err(unwritable)?;
+            let copy = atomic_write::prepare(&path, self.text().as_bytes(), FilePermissions::CopyOf(metadata))
+                .map_err(unwritable)?;
             match copy.create() {
                 Ok(()) => return Ok(path),
                 // Another process has created this backup.
@@ -154,9 +154,9 @@ impl Opened {
 
 /// The content of the newest backup, if it can be read.
 pub fn newest_backup(path: &Path) -> Option<String> {
-    let path = followed(path).ok()?;
+    let path = resolve_symlinks(path).ok()?;
     let there = |number: &u32| backup_path(&path, *number).is_file();
-    let newest = (1..=MOST_BACKUPS).take_while(there).last()?;
+    let newest = (1..=MAX_BACKUPS).take_while(there).last()?;
     open(&backup_path(&path, newest)).ok()?.text
 }
 
@@ -171,11 +171,11 @@ fn backup_path(path: &Path, number: u32) -> PathBuf {
 }
 
 /// Resolves symbolic links, so that writing the file preserves them.
-fn followed(path: &Path) -> Result<PathBuf, Error> {
+fn resolve_symlinks(path: &Path) -> Result<PathBuf, Error> {
     let mut at = path.to_owned();
-    for _ in 0..MOST_LINKS {
+    for _ in 0..MAX_SYMLINKS {
         match fs::read_link(&at) {
-            Ok(target) => at = folder_of(&at).join(target),
+            Ok(target) => at = parent_dir(&at).join(target),
             // Not a link, or does not exist.
             Err(_) => return Ok(at),
         }

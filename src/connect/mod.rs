@@ -13,16 +13,16 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value};
 
-pub use client::{Client, Places};
+pub use client::{ClientDirs, McpClient};
 pub use entry::Connection;
 
-use edit::Refused;
-use file::Opened;
+use edit::EditError;
+use file::ClientFile;
 
 /// Location of an entry.
 #[derive(Debug)]
-pub struct Place {
-    pub client: Client,
+pub struct EntryLocation {
+    pub client: McpClient,
     /// Path of the file as the client uses it; may be a symbolic link.
     pub file: PathBuf,
     /// The name of the entry.
@@ -31,17 +31,17 @@ pub struct Place {
 
 /// A pending change of a file.
 #[derive(Debug)]
-pub struct Change {
-    pub opened: Opened,
+pub struct PendingEdit {
+    pub file: ClientFile,
     /// The complete new content.
     pub text: String,
     /// Whether an entry with this name exists.
-    pub was_there: bool,
+    pub existed: bool,
 }
 
 /// Content of a file other than the entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Beside {
+pub enum OtherContent {
     Nothing,
     /// Other members, but no other servers.
     Settings,
@@ -53,14 +53,14 @@ pub enum Beside {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("`{}` was left as it is: {why}", .file.display())]
-    Refused { file: PathBuf, why: Refused },
+    Edit { file: PathBuf, why: EditError },
     #[error(transparent)]
     File(#[from] file::Error),
 }
 
 /// Adds the entry to the file's text.
-pub fn adding(place: &Place, entry: &Map<String, Value>) -> Result<Change, Error> {
-    change(place, |text| {
+pub fn plan_add(place: &EntryLocation, entry: &Map<String, Value>) -> Result<PendingEdit, Error> {
+    plan_edit(place, |text| {
         let was_there = edit::find(place.client.format(), text, place.client.section(), &place.name)?.is_some();
         let text = edit::set(place.client.format(), text, place.client.section(), &place.name, entry)?;
         Ok((text, was_there))
@@ -69,9 +69,9 @@ pub fn adding(place: &Place, entry: &Map<String, Value>) -> Result<Change, Error
 
 /// The file without the entry. If corbie's last change of the file is the only one since its newest backup, the result
 /// is that backup, byte for byte.
-pub fn removing(place: &Place) -> Result<Change, Error> {
+pub fn plan_remove(place: &EntryLocation) -> Result<PendingEdit, Error> {
     let (format, section) = (place.client.format(), place.client.section());
-    change(place, |text| {
+    plan_edit(place, |text| {
         let Some(found) = edit::find(format, text, section, &place.name)? else { return Ok((text.to_owned(), false)) };
         let restored = found.as_object().and_then(|entry| {
             let before = file::newest_backup(&place.file)?;
@@ -88,40 +88,43 @@ pub fn removing(place: &Place) -> Result<Change, Error> {
 }
 
 /// The present entry.
-pub fn found(place: &Place) -> Result<Option<Value>, Error> {
+pub fn find_entry(place: &EntryLocation) -> Result<Option<Value>, Error> {
     let opened = file::open(&place.file)?;
     let found = edit::find(place.client.format(), opened.text(), place.client.section(), &place.name);
-    found.map_err(|why| Error::Refused { file: place.file.clone(), why })
+    found.map_err(|why| Error::Edit { file: place.file.clone(), why })
 }
 
-fn change(place: &Place, edit: impl FnOnce(&str) -> Result<(String, bool), Refused>) -> Result<Change, Error> {
+fn plan_edit(
+    place: &EntryLocation,
+    edit: impl FnOnce(&str) -> Result<(String, bool), EditError>,
+) -> Result<PendingEdit, Error> {
     let opened = file::open(&place.file)?;
     let edited = edit(opened.text());
-    let (text, was_there) = edited.map_err(|why| Error::Refused { file: place.file.clone(), why })?;
-    Ok(Change { opened, text, was_there })
+    let (text, was_there) = edited.map_err(|why| Error::Edit { file: place.file.clone(), why })?;
+    Ok(PendingEdit { file: opened, text, existed: was_there })
 }
 
 impl Error {
     /// Whether the user can fix the file and insert the entry manually.
-    pub fn is_mistake_in_the_file(&self) -> bool {
-        matches!(self, Error::Refused { .. } | Error::File(file::Error::NotUtf8 { .. }))
+    pub fn is_content_error(&self) -> bool {
+        matches!(self, Error::Edit { .. } | Error::File(file::Error::NotUtf8 { .. }))
     }
 }
 
-impl Change {
+impl PendingEdit {
     /// The file's content other than the entry.
-    pub fn beside(&self, place: &Place) -> Result<Beside, Error> {
-        let found = edit::beside(place.client.format(), self.opened.text(), place.client.section(), &place.name);
-        found.map_err(|why| Error::Refused { file: place.file.clone(), why })
+    pub fn other_content(&self, place: &EntryLocation) -> Result<OtherContent, Error> {
+        let found = edit::other_content(place.client.format(), self.file.text(), place.client.section(), &place.name);
+        found.map_err(|why| Error::Edit { file: place.file.clone(), why })
     }
 
     /// Whether the servers are in one inline table, in TOML.
-    pub fn is_inline(&self, place: &Place) -> bool {
-        edit::is_inline(place.client.format(), self.opened.text(), place.client.section())
+    pub fn is_inline(&self, place: &EntryLocation) -> bool {
+        edit::is_inline(place.client.format(), self.file.text(), place.client.section())
     }
 
     /// Whether the change is empty.
-    pub fn is_none(&self) -> bool {
-        self.opened.text() == self.text
+    pub fn is_noop(&self) -> bool {
+        self.file.text() == self.text
     }
 }

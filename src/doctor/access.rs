@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{Check, Findings, Subject};
+use super::{Check, Findings, SetupContext};
 use crate::access::TokenFile;
 use crate::config::Config;
 use crate::config::address::Listen;
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
-    let looked = tokio::task::spawn_blocking(move || subject.config.as_ref().map(look)).await;
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
+    let looked = tokio::task::spawn_blocking(move || subject.config.as_ref().map(inspect)).await;
     looked.ok()?.unwrap_or_default().check("access")
 }
 
-fn look(config: &Config) -> Findings {
+fn inspect(config: &Config) -> Findings {
     let mut findings = Findings::default();
-    let tokens = match config.tokens_file().map(|path| TokenFile::at(path).read()).transpose() {
+    let tokens = match config.tokens_file().map(|path| TokenFile::new(path).read()).transpose() {
         Ok(tokens) => tokens.unwrap_or_default().len(),
         Err(error) => {
             findings.problem(error.to_string(), "put it right, or move it away and make tokens anew");

@@ -8,20 +8,20 @@ use std::time::{Duration, SystemTime};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-use super::validity::{Validity, validity};
-use super::{Check, Findings, Subject};
+use super::x509_validity::{Validity, validity};
+use super::{Check, Findings, SetupContext};
 
 /// Larger than any certificate chain.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_FILE_BYTES: u64 = 1 << 20;
 /// Remaining validity below which the check reports a renewal.
-const SOON: Duration = Duration::from_secs(14 * 24 * 3600);
+const EXPIRY_WARNING: Duration = Duration::from_secs(14 * 24 * 3600);
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let tls = subject.config.as_ref()?.server.tls.clone()?;
     let read = tokio::task::spawn_blocking(move || -> (String, std::io::Result<Vec<u8>>) {
         let read = || {
             let mut pem = Vec::new();
-            File::open(&tls.certificate)?.take(MOST_BYTES).read_to_end(&mut pem)?;
+            File::open(&tls.certificate)?.take(MAX_FILE_BYTES).read_to_end(&mut pem)?;
             Ok(pem)
         };
         (tls.certificate.display().to_string(), read())
@@ -34,13 +34,13 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             None => {
                 findings.problem(format!("`{path}` holds no certificate in PEM"), "correct `server.tls.certificate`")
             }
-            Some(validity) => judge(&path, validity, SystemTime::now(), &mut findings),
+            Some(validity) => check_validity(&path, validity, SystemTime::now(), &mut findings),
         },
     }
     findings.check("certificate")
 }
 
-fn judge(path: &str, Validity { from, until }: Validity, now: SystemTime, findings: &mut Findings) {
+fn check_validity(path: &str, Validity { from, until }: Validity, now: SystemTime, findings: &mut Findings) {
     let day = |time: SystemTime| humantime::format_rfc3339_seconds(time).to_string();
     let advice = "get a new one and put it in its place; the server takes it up by itself";
     if now > until {
@@ -50,7 +50,7 @@ fn judge(path: &str, Validity { from, until }: Validity, now: SystemTime, findin
             format!("`{path}` is valid from {} only", day(from)),
             "check the clock of this machine, or get another one",
         );
-    } else if now + SOON > until {
+    } else if now + EXPIRY_WARNING > until {
         findings.note(format!("`{path}` expires on {}", day(until)), advice);
     } else {
         findings.ok(format!("`{path}` is valid until {}", day(until)));
@@ -67,7 +67,7 @@ mod tests {
         let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(day * 24 * 3600);
         let state = |now| {
             let mut findings = Findings::default();
-            judge("x", Validity { from: day(100), until: day(200) }, now, &mut findings);
+            check_validity("x", Validity { from: day(100), until: day(200) }, now, &mut findings);
             findings.check("certificate").unwrap().state
         };
         assert_eq!([99, 101, 185, 187, 199, 201].map(|now| state(day(now))), {

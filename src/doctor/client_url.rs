@@ -4,62 +4,62 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use url::{Host, Url};
 
-use super::health::{self, Answer, PROGRAM};
+use super::health_probe::{self, PROCESS_NAME, ProbeResult};
 use super::process;
 
 /// Suffix of every path at which corbie serves MCP.
-const PATH: &str = "/mcp";
+const MCP_PATH: &str = "/mcp";
 
 /// Result of probing a URL.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Found {
+pub(super) enum UrlTarget {
     Corbie,
     /// corbie, but without MCP at this path.
     WrongPath,
-    Nobody,
+    Unreachable,
     /// With the id and the name of the process, if they can be determined.
     Other(Option<(u32, String)>),
     /// A remote address, or a server that does not identify itself.
-    NotAsked,
+    NotProbed,
 }
 
 /// Probes a URL on this machine. Returns within seconds.
-pub(super) fn look(text: &str) -> Found {
-    let Ok(url) = Url::parse(text) else { return Found::NotAsked };
-    let (addresses, Some(host)) = (loopback(&url), url.host_str()) else { return Found::NotAsked };
-    let Some(port) = url.port_or_known_default().filter(|_| !addresses.is_empty()) else { return Found::NotAsked };
+pub(super) fn probe(text: &str) -> UrlTarget {
+    let Ok(url) = Url::parse(text) else { return UrlTarget::NotProbed };
+    let (addresses, Some(host)) = (loopback_addresses(&url), url.host_str()) else { return UrlTarget::NotProbed };
+    let Some(port) = url.port_or_known_default().filter(|_| !addresses.is_empty()) else { return UrlTarget::NotProbed };
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| (address, port).into()).collect();
     let process = || process::listening_at(port);
     if url.scheme() == "https" {
         // A server with HTTPS is identified only by its process name; a proxy may be in front of corbie.
-        return match addresses.into_iter().any(health::is_taken) {
-            false => Found::Nobody,
-            true if process().is_some_and(|(_, name)| name == PROGRAM) => Found::Corbie,
-            true => Found::NotAsked,
+        return match addresses.into_iter().any(health_probe::is_listening) {
+            false => UrlTarget::Unreachable,
+            true if process().is_some_and(|(_, name)| name == PROCESS_NAME) => UrlTarget::Corbie,
+            true => UrlTarget::NotProbed,
         };
     }
     let (host, path) = (format!("{host}:{port}"), health_path(&url));
-    let answers: Vec<Answer> =
-        addresses.into_iter().filter_map(|address| health::ask(address, &host, &path).ok()).collect();
+    let answers: Vec<ProbeResult> =
+        addresses.into_iter().filter_map(|address| health_probe::probe(address, &host, &path).ok()).collect();
     if answers.is_empty() {
-        return Found::Nobody;
+        return UrlTarget::Unreachable;
     }
-    judge(&answers, process(), url.path().ends_with(PATH))
+    classify_responses(&answers, process(), url.path().ends_with(MCP_PATH))
 }
 
 /// Interprets the responses. `is_path` is whether corbie could serve MCP at the path.
-fn judge(answers: &[Answer], process: Option<(u32, String)>, is_path: bool) -> Found {
-    let is_named = process.as_ref().is_some_and(|(_, name)| name == PROGRAM);
-    let is_corbie = answers.iter().any(|answer| health::is_corbie(*answer, process.as_ref()));
+fn classify_responses(answers: &[ProbeResult], process: Option<(u32, String)>, is_path: bool) -> UrlTarget {
+    let is_named = process.as_ref().is_some_and(|(_, name)| name == PROCESS_NAME);
+    let is_corbie = answers.iter().any(|answer| health_probe::is_corbie(*answer, process.as_ref()));
     if (is_corbie || is_named) && !is_path {
-        return Found::WrongPath;
+        return UrlTarget::WrongPath;
     }
     if is_corbie {
-        return Found::Corbie;
+        return UrlTarget::Corbie;
     }
     // corbie sends unauthenticated clients only a status, and the process of a proxy in front of corbie has another
     // name. So a bare status is inconclusive.
-    if answers.contains(&Answer::Well) { Found::NotAsked } else { Found::Other(process) }
+    if answers.contains(&ProbeResult::Healthy) { UrlTarget::NotProbed } else { UrlTarget::Other(process) }
 }
 
 /// The health endpoint that belongs to an MCP URL: same parent path, because a proxy may mount both under a prefix.
@@ -70,7 +70,7 @@ fn health_path(url: &Url) -> String {
 }
 
 /// A URL without its credentials and query.
-pub(super) fn shown(text: &str) -> String {
+pub(super) fn redacted(text: &str) -> String {
     match Url::parse(text) {
         Ok(url) => format!("{}{}", url.origin().ascii_serialization(), url.path()),
         Err(_) => "its URL".to_owned(),
@@ -78,7 +78,7 @@ pub(super) fn shown(text: &str) -> String {
 }
 
 /// The loopback addresses of a URL; empty for a remote one. Does not resolve names, which could point to any host.
-fn loopback(url: &Url) -> Vec<IpAddr> {
+fn loopback_addresses(url: &Url) -> Vec<IpAddr> {
     if !matches!(url.scheme(), "http" | "https") {
         return Vec::new();
     }
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn only_addresses_of_this_machine_are_asked() {
-        let addresses = |text: &str| loopback(&Url::parse(text).unwrap()).len();
+        let addresses = |text: &str| loopback_addresses(&Url::parse(text).unwrap()).len();
         for here in ["http://127.0.0.1:1/mcp", "https://[::1]/mcp", "http://127.9.9.9", "http://[::ffff:127.0.0.1]:1/"]
         {
             assert_eq!(addresses(here), 1, "{here}");
@@ -116,18 +116,18 @@ mod tests {
             "unix:/run/corbie.sock",
         ] {
             assert_eq!(addresses(elsewhere), 0, "{elsewhere}");
-            assert_eq!(look(elsewhere), Found::NotAsked);
+            assert_eq!(probe(elsewhere), UrlTarget::NotProbed);
         }
-        assert_eq!(look("${input:url}"), Found::NotAsked);
+        assert_eq!(probe("${input:url}"), UrlTarget::NotProbed);
     }
 
     #[test]
     fn who_speaks_https_is_told_from_nobody_without_being_asked() {
         let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("https://127.0.0.1:{}/mcp", taken.local_addr().unwrap().port());
-        assert_eq!(look(&url), Found::NotAsked);
+        assert_eq!(probe(&url), UrlTarget::NotProbed);
         drop(taken);
-        assert_eq!(look(&url), Found::Nobody);
+        assert_eq!(probe(&url), UrlTarget::Unreachable);
     }
 
     #[test]
@@ -142,17 +142,20 @@ mod tests {
     #[test]
     fn who_says_little_is_called_neither_corbie_nor_another() {
         let process = |name: &str| Some((7, name.to_owned()));
-        assert_eq!(judge(&[Answer::Well], process("corbie"), true), Found::Corbie);
-        assert_eq!(judge(&[Answer::Corbie], process("ssh"), true), Found::Corbie);
-        assert_eq!(judge(&[Answer::Well], process("ssh"), true), Found::NotAsked);
-        assert_eq!(judge(&[Answer::Other], process("nginx"), true), Found::Other(process("nginx")));
-        assert_eq!(judge(&[Answer::Corbie], None, false), Found::WrongPath);
-        assert_eq!(judge(&[Answer::Other], process("corbie"), false), Found::WrongPath);
+        assert_eq!(classify_responses(&[ProbeResult::Healthy], process("corbie"), true), UrlTarget::Corbie);
+        assert_eq!(classify_responses(&[ProbeResult::Corbie], process("ssh"), true), UrlTarget::Corbie);
+        assert_eq!(classify_responses(&[ProbeResult::Healthy], process("ssh"), true), UrlTarget::NotProbed);
+        assert_eq!(
+            classify_responses(&[ProbeResult::Other], process("nginx"), true),
+            UrlTarget::Other(process("nginx"))
+        );
+        assert_eq!(classify_responses(&[ProbeResult::Corbie], None, false), UrlTarget::WrongPath);
+        assert_eq!(classify_responses(&[ProbeResult::Other], process("corbie"), false), UrlTarget::WrongPath);
     }
 
     #[test]
     fn what_may_be_secret_in_a_url_is_not_shown() {
-        assert_eq!(shown("http://me:word@localhost:8090/mcp?key=1#x"), "http://localhost:8090/mcp");
-        assert_eq!(shown("${input:url}"), "its URL");
+        assert_eq!(redacted("http://me:word@localhost:8090/mcp?key=1#x"), "http://localhost:8090/mcp");
+        assert_eq!(redacted("${input:url}"), "its URL");
     }
 }

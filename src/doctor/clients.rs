@@ -6,27 +6,27 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use serde_json::Value;
 
-use super::client_url::{self, Found};
-use super::health::PROGRAM;
-use super::{Check, Findings, Subject};
-use crate::connect::{self, Client, Place, entry};
+use super::client_url::{self, UrlTarget};
+use super::health_probe::PROCESS_NAME;
+use super::{Check, Findings, SetupContext};
+use crate::connect::{self, EntryLocation, McpClient, entry};
 
 /// Usual name of the entry.
-const NAME: &str = "corbie";
+const ENTRY_NAME: &str = "corbie";
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
-    let places = subject.places.as_ref()?;
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
+    let places = subject.client_dirs.as_ref()?;
     let mut findings = Findings::default();
     let mut entries = Vec::new();
-    for client in Client::ALL.into_iter().filter(|client| client.seems_installed(places)) {
+    for client in McpClient::ALL.into_iter().filter(|client| client.is_installed(places)) {
         let title = client.title();
-        match connect::found(&Place { client, file: client.file(places), name: NAME.to_owned() }) {
+        match connect::find_entry(&EntryLocation { client, file: client.file(places), name: ENTRY_NAME.to_owned() }) {
             Ok(None) => {}
             Ok(Some(entry)) => entries.push((client, entry)),
             Err(error) => findings.problem(format!("{title} cannot read its servers: {error}"), "correct that file"),
         }
     }
-    let asked = ask(&entries).await;
+    let asked = probe_urls(&entries).await;
     let mut connected = Vec::new();
     for (client, entry) in &entries {
         let (id, title) = (client.id(), client.title());
@@ -35,30 +35,30 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
             findings.problem(format!("{title} starts `{program}`, which is not there"), advice);
             continue;
         }
-        if entry::says_nothing(entry) {
+        if entry::has_no_target(entry) {
             let advice = format!("run `corbie connect {id} --write`");
             findings.problem(format!("{title} has an entry with neither `command` nor `url`"), advice);
             continue;
         }
         let url = url_of(entry);
-        let shown = url.map(client_url::shown).unwrap_or_default();
+        let shown = url.map(client_url::redacted).unwrap_or_default();
         let advice = || format!("start `corbie serve` there, or run `corbie connect {id} --write` to have it started");
         match url.and_then(|url| asked.get(url)) {
             None => connected.push(title.to_owned()),
-            Some(Found::Corbie) => connected.push(format!("{title} at {shown}")),
-            Some(Found::NotAsked) => connected.push(format!("{title} at {shown} (not asked)")),
-            Some(Found::WrongPath) => {
+            Some(UrlTarget::Corbie) => connected.push(format!("{title} at {shown}")),
+            Some(UrlTarget::NotProbed) => connected.push(format!("{title} at {shown} (not asked)")),
+            Some(UrlTarget::WrongPath) => {
                 let advice = "end its URL with `/mcp`, which is where corbie speaks MCP";
                 findings.problem(format!("{title} calls {shown}, and corbie has no MCP at that path"), advice);
             }
-            Some(Found::Nobody) => {
+            Some(UrlTarget::Unreachable) => {
                 findings.problem(format!("{title} calls {shown}, where nobody answers"), advice());
             }
-            Some(Found::Other(Some((id, name)))) if name == PROGRAM => {
+            Some(UrlTarget::Other(Some((id, name)))) if name == PROCESS_NAME => {
                 let found = format!("{title} calls {shown}, where corbie (process {id}) does not tell how it is");
                 findings.problem(found, "look at its log, or start it again");
             }
-            Some(Found::Other(process)) => {
+            Some(UrlTarget::Other(process)) => {
                 let who = process
                     .as_ref()
                     .map_or_else(|| "another program".to_owned(), |(id, name)| format!("`{name}` (process {id})"));
@@ -76,14 +76,15 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
 }
 
 /// Probes all URLs concurrently.
-async fn ask(entries: &[(Client, Value)]) -> BTreeMap<String, Found> {
+async fn probe_urls(entries: &[(McpClient, Value)]) -> BTreeMap<String, UrlTarget> {
     let mut urls: Vec<String> = entries.iter().filter_map(|(_, entry)| url_of(entry)).map(str::to_owned).collect();
     urls.sort_unstable();
     urls.dedup();
     let asking = urls.into_iter().map(|url| async {
         let asked = url.clone();
         // A probe that panics counts as not done.
-        let found = tokio::task::spawn_blocking(move || client_url::look(&asked)).await.unwrap_or(Found::NotAsked);
+        let found =
+            tokio::task::spawn_blocking(move || client_url::probe(&asked)).await.unwrap_or(UrlTarget::NotProbed);
         (url, found)
     });
     join_all(asking).await.into_iter().collect()

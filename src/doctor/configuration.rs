@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{Check, Findings, Subject};
-use crate::config::{Problem, State};
+use super::{Check, Findings, SetupContext};
+use crate::config::{Diagnostic, State};
 
 /// Maximum number of errors shown; `corbie config validate` shows all.
-const SHOWN: usize = 3;
+const MAX_SHOWN: usize = 3;
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let mut findings = Findings::default();
-    match &subject.read {
+    match &subject.load_result {
         None => findings.ok("the settings in effect have no mistakes"),
         Some(Err(error)) => {
-            let shown: Vec<String> = error.problems.iter().take(SHOWN).map(ToString::to_string).collect();
-            let more = match error.problems.len().saturating_sub(SHOWN) {
+            let shown: Vec<String> = error.diagnostics.iter().take(MAX_SHOWN).map(ToString::to_string).collect();
+            let more = match error.diagnostics.len().saturating_sub(MAX_SHOWN) {
                 0 => String::new(),
                 more => format!("; and {more} more"),
             };
@@ -24,9 +24,9 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         Some(Ok(loaded)) => {
             match loaded.layers.iter().any(|layer| layer.state == State::Active) {
                 false => findings.ok("no file was found, so the defaults count, and variables"),
-                true => findings.ok(format!("{} without mistakes", loaded.files())),
+                true => findings.ok(format!("{} without mistakes", loaded.files_in_effect())),
             }
-            let is_unapproved = |warning: &Problem| {
+            let is_unapproved = |warning: &Diagnostic| {
                 loaded.layers.iter().any(|layer| layer.is_unapproved() && warning.is_about(&layer.path))
             };
             for warning in &loaded.warnings {

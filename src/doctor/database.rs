@@ -2,26 +2,26 @@
 
 use std::sync::Arc;
 
-use super::{Check, Findings, Subject};
-use crate::knowledge::store::postgres::{Address, Examined, Lists, VERSION, examine};
+use super::{Check, Findings, SetupContext};
+use crate::knowledge::store::postgres::{Address, DatabaseDiagnostics, PostingListSize, VERSION, diagnose};
 
 /// Replication lag in seconds above which a replica returns stale results.
-const LONG_LAG: u64 = 30;
+const MAX_LAG_SECONDS: u64 = 30;
 /// Postings are reported if they occupy at least this many bytes and at most one part in `LITTLE_FILLED` of them is
 /// used.
-const MUCH: u64 = 1 << 30;
-const LITTLE_FILLED: u64 = 4;
+const BLOAT_MIN_BYTES: u64 = 1 << 30;
+const BLOAT_FACTOR: u64 = 4;
 /// More small batches than this mean that no instance merges them.
-const MANY_BATCHES: u64 = 1000;
+const MAX_SMALL_BATCHES: u64 = 1000;
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let knowledge = &subject.config.as_ref()?.knowledge;
     let store = knowledge.store.as_ref().filter(|_| knowledge.enabled)?;
     let mut findings = Findings::default();
     // The settings check reports an invalid address.
     let address = Address::parse(store.expose()).ok()?;
-    match examine(&address).await {
-        Ok(examined) => primary(&address, &examined, &mut findings),
+    match diagnose(&address).await {
+        Ok(examined) => check_primary(&address, &examined, &mut findings),
         Err(error) => findings.problem(
             format!("{address}: {error}"),
             "start the database, or correct `knowledge.store`; until then documents can be neither found nor added",
@@ -29,8 +29,8 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     }
     for replica in &knowledge.store_replicas {
         let Ok(address) = Address::parse(replica.expose()) else { continue };
-        match examine(&address).await {
-            Ok(examined) => follower(&address, &examined, &mut findings),
+        match diagnose(&address).await {
+            Ok(examined) => check_replica(&address, &examined, &mut findings),
             Err(error) => findings.problem(
                 format!("{address}: {error}"),
                 "start the replica, or take it out of `knowledge.store_replicas`; searches go to the others meanwhile",
@@ -40,8 +40,14 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
     findings.check("database")
 }
 
-fn primary(address: &Address, examined: &Examined, findings: &mut Findings) {
-    let Examined { server, extension, available, unsuited, .. } = examined;
+fn check_primary(address: &Address, examined: &DatabaseDiagnostics, findings: &mut Findings) {
+    let DatabaseDiagnostics {
+        server_version: server,
+        pgvector_version: extension,
+        available_pgvector: available,
+        unsupported_reason: unsuited,
+        ..
+    } = examined;
     match (unsuited, extension, available) {
         (Some(why), ..) => {
             findings.problem(format!("{address}: {why}"), "until then documents can be neither found nor added");
@@ -62,35 +68,36 @@ fn primary(address: &Address, examined: &Examined, findings: &mut Findings) {
             "install pgvector 0.8 or newer on the database's server",
         ),
     }
-    match examined.version {
+    match examined.schema_version {
         None => findings.ok("its tables are made by the first start"),
         Some(version) if version < VERSION => {
             findings.ok(format!("its tables are of version {version}, and become {VERSION} with the next start"));
         }
         Some(_) => findings.ok(format!("{} instances use it", examined.instances)),
     }
-    indexes(examined, findings);
-    if !examined.bloated.is_empty() {
-        let tables = examined.bloated.iter().map(|(table, share)| format!("{table} ({share} % of its rows are gone)"));
+    check_indexes(examined, findings);
+    if !examined.bloated_tables.is_empty() {
+        let tables =
+            examined.bloated_tables.iter().map(|(table, share)| format!("{table} ({share} % of its rows are gone)"));
         findings.note(
             format!("tables that want cleaning: {}", tables.collect::<Vec<_>>().join(", ")),
             "look why autovacuum does not come to them, or run `VACUUM` for each",
         );
     }
-    let Lists { taken, filled } = examined.lists;
-    if taken >= MUCH && taken / LITTLE_FILLED > filled {
+    let PostingListSize { allocated_bytes: taken, used_bytes: filled } = examined.posting_lists;
+    if taken >= BLOAT_MIN_BYTES && taken / BLOAT_FACTOR > filled {
         findings.note(
             format!("lists of words take {} MB, of which about {} are filled", taken >> 20, filled >> 20),
             "what is added next fills the rest; to have it back, run `VACUUM FULL corbie.postings` while nobody searches",
         );
     }
-    if examined.batches > MANY_BATCHES {
+    if examined.unmerged_batches > MAX_SMALL_BATCHES {
         findings.note(
-            format!("{} lists of words wait to be joined, and searches take longer", examined.batches),
+            format!("{} lists of words wait to be joined, and searches take longer", examined.unmerged_batches),
             "they are joined while an instance runs; look into its log if they do not get fewer",
         );
     }
-    if examined.lag.is_some() {
+    if examined.replication_lag.is_some() {
         findings.problem(
             format!("{address} follows another database and takes no writes"),
             "name the primary in `knowledge.store`, and this one in `knowledge.store_replicas`",
@@ -98,8 +105,8 @@ fn primary(address: &Address, examined: &Examined, findings: &mut Findings) {
     }
 }
 
-fn indexes(examined: &Examined, findings: &mut Findings) {
-    let Examined { is_indexing, invalid, unindexed, .. } = examined;
+fn check_indexes(examined: &DatabaseDiagnostics, findings: &mut Findings) {
+    let DatabaseDiagnostics { is_indexing, invalid_indexes: invalid, unindexed_models: unindexed, .. } = examined;
     if *is_indexing {
         findings.note(
             "an index over vectors is being made, and searches take longer until it is there",
@@ -120,13 +127,13 @@ fn indexes(examined: &Examined, findings: &mut Findings) {
     }
 }
 
-fn follower(address: &Address, examined: &Examined, findings: &mut Findings) {
-    match examined.lag {
+fn check_replica(address: &Address, examined: &DatabaseDiagnostics, findings: &mut Findings) {
+    match examined.replication_lag {
         None => findings.note(
             format!("{address} follows no other database"),
             "take it out of `knowledge.store_replicas` unless it holds the same",
         ),
-        Some(lag) if lag > LONG_LAG => findings.note(
+        Some(lag) if lag > MAX_LAG_SECONDS => findings.note(
             format!("{address} is {lag} s behind, or nothing was written for so long"),
             "look at its replication if documents are written",
         ),
@@ -141,21 +148,21 @@ mod tests {
     use crate::doctor::State;
 
     /// A database without problems.
-    fn well() -> Examined {
-        Examined {
-            server: "18.4".into(),
-            extension: Some("0.8.5".into()),
-            available: Some("0.8.5".into()),
-            version: Some(VERSION),
+    fn well() -> DatabaseDiagnostics {
+        DatabaseDiagnostics {
+            server_version: "18.4".into(),
+            pgvector_version: Some("0.8.5".into()),
+            available_pgvector: Some("0.8.5".into()),
+            schema_version: Some(VERSION),
             instances: 3,
-            lists: Lists { taken: 2 * MUCH, filled: MUCH },
-            ..Examined::default()
+            posting_lists: PostingListSize { allocated_bytes: 2 * BLOAT_MIN_BYTES, used_bytes: BLOAT_MIN_BYTES },
+            ..DatabaseDiagnostics::default()
         }
     }
 
-    fn told(examined: &Examined) -> Check {
+    fn told(examined: &DatabaseDiagnostics) -> Check {
         let mut findings = Findings::default();
-        primary(&Address::parse("postgres://a@db.example/nest").unwrap(), examined, &mut findings);
+        check_primary(&Address::parse("postgres://a@db.example/nest").unwrap(), examined, &mut findings);
         findings.check("database").unwrap()
     }
 
@@ -172,32 +179,73 @@ mod tests {
         let old = Some("pgvector 0.7.4 is too old; update it".to_owned());
         let invalid = vec!["vectors_2_model_1".to_owned()];
         let cases = [
-            (Examined { unsuited: old, ..well() }, State::Problem, "too old", "until then"),
+            (DatabaseDiagnostics { unsupported_reason: old, ..well() }, State::Problem, "too old", "until then"),
             (
-                Examined { extension: None, available: None, ..well() },
+                DatabaseDiagnostics { pgvector_version: None, available_pgvector: None, ..well() },
                 State::Problem,
                 "without pgvector",
                 "install pgvector",
             ),
-            (Examined { extension: None, ..well() }, State::Warning, "not yet made known", "CREATE EXTENSION"),
             (
-                Examined { extension: Some("0.8.0".into()), ..well() },
+                DatabaseDiagnostics { pgvector_version: None, ..well() },
+                State::Warning,
+                "not yet made known",
+                "CREATE EXTENSION",
+            ),
+            (
+                DatabaseDiagnostics { pgvector_version: Some("0.8.0".into()), ..well() },
                 State::Warning,
                 "0.8.5 is installed",
                 "ALTER EXTENSION",
             ),
-            (Examined { invalid: invalid.clone(), ..well() }, State::Problem, "vectors_2_model_1", "REINDEX"),
-            (Examined { invalid, is_indexing: true, ..well() }, State::Warning, "is being made", "wait"),
-            (Examined { unindexed: vec!["minilm".into()], ..well() }, State::Warning, "those of minilm", "makes it"),
-            (Examined { bloated: vec![("chunks_1".into(), 40)], ..well() }, State::Warning, "chunks_1 (40 %", "VACUUM"),
             (
-                Examined { lists: Lists { taken: 5 * MUCH, filled: MUCH }, ..well() },
+                DatabaseDiagnostics { invalid_indexes: invalid.clone(), ..well() },
+                State::Problem,
+                "vectors_2_model_1",
+                "REINDEX",
+            ),
+            (
+                DatabaseDiagnostics { invalid_indexes: invalid, is_indexing: true, ..well() },
+                State::Warning,
+                "is being made",
+                "wait",
+            ),
+            (
+                DatabaseDiagnostics { unindexed_models: vec!["minilm".into()], ..well() },
+                State::Warning,
+                "those of minilm",
+                "makes it",
+            ),
+            (
+                DatabaseDiagnostics { bloated_tables: vec![("chunks_1".into(), 40)], ..well() },
+                State::Warning,
+                "chunks_1 (40 %",
+                "VACUUM",
+            ),
+            (
+                DatabaseDiagnostics {
+                    posting_lists: PostingListSize {
+                        allocated_bytes: 5 * BLOAT_MIN_BYTES,
+                        used_bytes: BLOAT_MIN_BYTES,
+                    },
+                    ..well()
+                },
                 State::Warning,
                 "take 5120 MB, of which about 1024 are filled",
                 "VACUUM FULL",
             ),
-            (Examined { batches: 1001, ..well() }, State::Warning, "1001 lists of words wait", "joined while"),
-            (Examined { lag: Some(0), ..well() }, State::Problem, "takes no writes", "store_replicas"),
+            (
+                DatabaseDiagnostics { unmerged_batches: 1001, ..well() },
+                State::Warning,
+                "1001 lists of words wait",
+                "joined while",
+            ),
+            (
+                DatabaseDiagnostics { replication_lag: Some(0), ..well() },
+                State::Problem,
+                "takes no writes",
+                "store_replicas",
+            ),
         ];
         for (examined, state, found, advice) in cases {
             let check = told(&examined);

@@ -4,30 +4,30 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Check, Findings, Subject};
+use super::{Check, Findings, SetupContext};
 use crate::config::knowledge::Knowledge;
-#[cfg(unix)]
-use crate::folder_access;
 use crate::free_space::free_bytes;
-use crate::knowledge::kept;
+use crate::knowledge::backend;
 use crate::knowledge::store::Error;
-use crate::knowledge::store::sqlite::{self, Glance, Store};
+use crate::knowledge::store::sqlite::{self, QuickCheck, Store};
+#[cfg(unix)]
+use crate::util::fs::dir_permissions;
 
 /// Below this, adding documents soon fails.
-const LITTLE: u64 = 1 << 30;
+const LOW_SPACE_BYTES: u64 = 1 << 30;
 /// Below this, adding documents fails now.
-const NOTHING: u64 = 64 << 20;
+const MIN_SPACE_BYTES: u64 = 64 << 20;
 /// Timeout for the integrity check: enough for several gigabytes, and less than the limit of the whole check.
-const LOOK: Duration = Duration::from_secs(30);
+const DATABASE_CHECK_TIMEOUT: Duration = Duration::from_secs(30);
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
     if !config.knowledge.enabled {
         findings.note("the knowledge base is off", "set `knowledge.enabled` to keep documents");
         return findings.check("disk");
     }
-    let Some(storage) = config.knowledge.storage() else {
+    let Some(storage) = config.knowledge.storage_dir() else {
         findings.problem(
             "nobody knows where documents are to be kept",
             "set `knowledge.storage_path`, or the variable `HOME`",
@@ -35,14 +35,14 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
         return findings.check("disk");
     };
     let settings = config.knowledge.clone();
-    tokio::task::spawn_blocking(move || look(&settings, &storage, LOOK)).await.ok()?.check("disk")
+    tokio::task::spawn_blocking(move || inspect(&settings, &storage, DATABASE_CHECK_TIMEOUT)).await.ok()?.check("disk")
 }
 
-fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
+fn inspect(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     let mut findings = Findings::default();
     let shown = storage.display();
     let advice = "give this user the folder, or set `knowledge.storage_path` to another";
-    let Some(folder) = nearest(storage) else {
+    let Some(folder) = nearest_existing_dir(storage) else {
         findings.problem(format!("{shown} cannot be made"), advice);
         return findings;
     };
@@ -54,10 +54,10 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     if let Some(free) = free_bytes(&folder) {
         let told = format!("{:.1} GB are free for {shown}", free as f64 / 1e9);
         match free {
-            ..NOTHING => {
+            ..MIN_SPACE_BYTES => {
                 findings.problem(told, "free some space, or set `knowledge.storage_path` to a folder on another disk")
             }
-            NOTHING..LITTLE => findings.note(told, "free some space before you add many documents"),
+            MIN_SPACE_BYTES..LOW_SPACE_BYTES => findings.note(told, "free some space before you add many documents"),
             _ => findings.ok(told),
         }
     }
@@ -65,7 +65,7 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
     if settings.store.is_some() {
         return findings;
     }
-    let index = kept::index_there(settings, storage);
+    let index = backend::index_there(settings, storage);
     if let Err(error) = Store::must_not_be_missing(storage, index.as_deref()) {
         findings
             .problem(error.to_string(), "restore a backup, or delete the index to start with an empty knowledge base");
@@ -76,15 +76,15 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
         return findings;
     }
     #[cfg(unix)]
-    if let Err(error) = folder_access::check(storage)
-        && !matches!(error, folder_access::Error::Io { .. })
+    if let Err(error) = dir_permissions::check(storage)
+        && !matches!(error, dir_permissions::Error::Io { .. })
     {
         findings.problem(error.to_string(), "make the folder private to the user that corbie runs as");
         return findings;
     }
-    match sqlite::glance(storage, index.as_deref(), limit) {
-        Ok(Glance::Whole) => findings.ok("the database opens and is whole"),
-        Ok(Glance::Unfinished) => findings.note(
+    match sqlite::quick_check(storage, index.as_deref(), limit) {
+        Ok(QuickCheck::Consistent) => findings.ok("the database opens and is whole"),
+        Ok(QuickCheck::TimedOut) => findings.note(
             format!("the database opens; looking whether it is whole was not finished within {} s", limit.as_secs()),
             "run `corbie knowledge check`, which takes as long as it needs",
         ),
@@ -99,7 +99,7 @@ fn look(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
 }
 
 /// The folder or its nearest existing ancestor. `None` if that is not a directory.
-fn nearest(path: &Path) -> Option<PathBuf> {
+fn nearest_existing_dir(path: &Path) -> Option<PathBuf> {
     let there = path.ancestors().find(|folder| folder.symlink_metadata().is_ok())?;
     there.is_dir().then(|| there.to_owned())
 }
@@ -114,11 +114,11 @@ mod tests {
     fn a_database_too_large_for_the_time_is_noted_and_is_no_problem() {
         let folder = tempfile::tempdir().unwrap();
         drop(Store::open(folder.path(), Options::default()).unwrap());
-        let check = look(&Knowledge::default(), folder.path(), Duration::ZERO).check("disk").unwrap();
+        let check = inspect(&Knowledge::default(), folder.path(), Duration::ZERO).check("disk").unwrap();
         assert_eq!(check.state, State::Warning, "{check:?}");
         assert!(check.message.contains("not finished within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
-        let whole = look(&Knowledge::default(), folder.path(), LOOK);
+        let whole = inspect(&Knowledge::default(), folder.path(), DATABASE_CHECK_TIMEOUT);
         assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("is whole")), "{whole:?}");
     }
 }

@@ -11,7 +11,7 @@ mod clients;
 mod configuration;
 mod database;
 mod disk;
-mod health;
+mod health_probe;
 mod models;
 mod ocr;
 mod permissions;
@@ -19,8 +19,8 @@ mod ports;
 mod process;
 mod providers;
 pub mod tool;
-mod validity;
 mod workers;
+mod x509_validity;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,19 +31,19 @@ use serde::Serialize;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::classify::Classification;
-use crate::config::{Config, ConfigError, Loaded, Sources};
-use crate::connect::Places;
+use crate::config::{Config, ConfigError, LoadedConfig, Sources};
+use crate::connect::ClientDirs;
 use crate::inference::Inference;
 
 /// Input of the checks.
 #[derive(Debug)]
-pub struct Subject {
+pub struct SetupContext {
     /// `None` if the settings are invalid and no server runs with earlier ones.
     pub config: Option<Config>,
     /// Result of loading the settings; `None` if they do not come from files.
-    pub read: Option<Result<Loaded, ConfigError>>,
+    pub load_result: Option<Result<LoadedConfig, ConfigError>>,
     /// Locations of client configuration files; `None` to skip the checks of clients and ports.
-    pub places: Option<Places>,
+    pub client_dirs: Option<ClientDirs>,
     /// Also contact remote providers.
     pub online: bool,
     /// Models and classifier of the running server.
@@ -74,7 +74,7 @@ pub enum State {
 
 /// Results of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct Report {
+pub struct SetupReport {
     pub checks: Vec<Check>,
     /// Number of checks with a problem
     pub problems: usize,
@@ -85,59 +85,119 @@ pub struct Report {
 struct Findings(Vec<(State, String, Option<String>)>);
 
 /// A check with its limits.
-struct Item {
+struct CheckDefinition {
     name: &'static str,
     /// Timeout.
     limit: Duration,
     /// Precondition of the check.
-    needs: Needs,
+    needs: Requirement,
     /// Returns `None` if the check does not apply.
-    run: fn(Arc<Subject>) -> BoxFuture<'static, Option<Check>>,
+    run: fn(Arc<SetupContext>) -> BoxFuture<'static, Option<Check>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Needs {
+enum Requirement {
     Nothing,
     Settings,
     /// The user's environment.
-    Places,
+    ClientDirs,
     Both,
 }
 
 /// Timeout of checks that only read.
-const SHORT: Duration = Duration::from_secs(10);
+const QUICK_CHECK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout of checks that compute or wait, with a margin for machines with few processors.
-const LONG: Duration = Duration::from_secs(60);
+const SLOW_CHECK_TIMEOUT: Duration = Duration::from_secs(60);
 
-const CHECKS: [Item; 12] = [
-    Item { name: "configuration", limit: SHORT, needs: Needs::Nothing, run: |it| Box::pin(configuration::check(it)) },
-    Item { name: "ports", limit: SHORT, needs: Needs::Both, run: |it| Box::pin(ports::check(it)) },
-    Item { name: "access", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(access::check(it)) },
-    Item { name: "certificate", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(certificate::check(it)) },
-    Item { name: "models", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(models::check(it)) },
-    Item { name: "documents", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(workers::check(it)) },
-    Item { name: "ocr", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(ocr::check(it)) },
-    Item { name: "providers", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(providers::check(it)) },
-    Item { name: "permissions", limit: SHORT, needs: Needs::Settings, run: |it| Box::pin(permissions::check(it)) },
-    Item { name: "disk", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(disk::check(it)) },
-    Item { name: "database", limit: LONG, needs: Needs::Settings, run: |it| Box::pin(database::check(it)) },
-    Item { name: "clients", limit: SHORT, needs: Needs::Places, run: |it| Box::pin(clients::check(it)) },
+const CHECKS: [CheckDefinition; 12] = [
+    CheckDefinition {
+        name: "configuration",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::Nothing,
+        run: |it| Box::pin(configuration::check(it)),
+    },
+    CheckDefinition {
+        name: "ports",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::Both,
+        run: |it| Box::pin(ports::check(it)),
+    },
+    CheckDefinition {
+        name: "access",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(access::check(it)),
+    },
+    CheckDefinition {
+        name: "certificate",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(certificate::check(it)),
+    },
+    CheckDefinition {
+        name: "models",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(models::check(it)),
+    },
+    CheckDefinition {
+        name: "documents",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(workers::check(it)),
+    },
+    CheckDefinition {
+        name: "ocr",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(ocr::check(it)),
+    },
+    CheckDefinition {
+        name: "providers",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(providers::check(it)),
+    },
+    CheckDefinition {
+        name: "permissions",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(permissions::check(it)),
+    },
+    CheckDefinition {
+        name: "disk",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(disk::check(it)),
+    },
+    CheckDefinition {
+        name: "database",
+        limit: SLOW_CHECK_TIMEOUT,
+        needs: Requirement::Settings,
+        run: |it| Box::pin(database::check(it)),
+    },
+    CheckDefinition {
+        name: "clients",
+        limit: QUICK_CHECK_TIMEOUT,
+        needs: Requirement::ClientDirs,
+        run: |it| Box::pin(clients::check(it)),
+    },
 ];
 
 /// Runs all applicable checks in order and reports the name of each before it starts.
-pub async fn examine(subject: Subject, mut tell: impl FnMut(&str)) -> Report {
+pub async fn run_checks(subject: SetupContext, mut tell: impl FnMut(&str)) -> SetupReport {
     let subject = Arc::new(subject);
     let mut checks = Vec::new();
-    for item in CHECKS.iter().filter(|item| subject.has(item.needs)) {
+    for item in CHECKS.iter().filter(|item| subject.satisfies(item.needs)) {
         tell(item.name);
-        checks.extend(bounded(item, subject.clone()).await);
+        checks.extend(run_with_timeout(item, subject.clone()).await);
     }
     let problems = checks.iter().filter(|check| check.state == State::Problem).count();
-    Report { checks, problems }
+    SetupReport { checks, problems }
 }
 
 /// Runs one check with a timeout, and catches panics.
-async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
+async fn run_with_timeout(item: &CheckDefinition, subject: Arc<SetupContext>) -> Option<Check> {
     // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |message: String| {
@@ -154,22 +214,22 @@ async fn bounded(item: &Item, subject: Arc<Subject>) -> Option<Check> {
     }
 }
 
-impl Subject {
+impl SetupContext {
     /// For the command line: loads the settings from their sources.
-    pub fn of(sources: Sources, online: bool) -> Subject {
-        let places = Places::new(&sources.variables, &sources.folder);
+    pub fn from_sources(sources: Sources, online: bool) -> SetupContext {
+        let places = ClientDirs::new(&sources.variables, &sources.folder);
         let read = Config::load(sources);
         let config = read.as_ref().ok().map(|loaded| loaded.config.clone());
-        Subject { config, read: Some(read), places: Some(places), online, running: None }
+        SetupContext { config, load_result: Some(read), client_dirs: Some(places), online, running: None }
     }
 
-    fn has(&self, needs: Needs) -> bool {
-        let (settings, places) = (self.config.is_some(), self.places.is_some());
+    fn satisfies(&self, needs: Requirement) -> bool {
+        let (settings, places) = (self.config.is_some(), self.client_dirs.is_some());
         match needs {
-            Needs::Nothing => true,
-            Needs::Settings => settings,
-            Needs::Places => places,
-            Needs::Both => settings && places,
+            Requirement::Nothing => true,
+            Requirement::Settings => settings,
+            Requirement::ClientDirs => places,
+            Requirement::Both => settings && places,
         }
     }
 }
@@ -205,24 +265,24 @@ impl Findings {
 mod tests {
     use super::*;
 
-    fn subject() -> Subject {
-        Subject { config: None, read: None, places: None, online: false, running: None }
+    fn subject() -> SetupContext {
+        SetupContext { config: None, load_result: None, client_dirs: None, online: false, running: None }
     }
 
-    async fn bounded_by(limit: Duration, run: fn(Arc<Subject>) -> BoxFuture<'static, Option<Check>>) -> Check {
-        let item = Item { name: "one", limit, needs: Needs::Nothing, run };
-        bounded(&item, Arc::new(subject())).await.unwrap()
+    async fn bounded_by(limit: Duration, run: fn(Arc<SetupContext>) -> BoxFuture<'static, Option<Check>>) -> Check {
+        let item = CheckDefinition { name: "one", limit, needs: Requirement::Nothing, run };
+        run_with_timeout(&item, Arc::new(subject())).await.unwrap()
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_check_that_hangs_is_ended_and_told_of() {
-        let check = bounded_by(SHORT, |_| Box::pin(std::future::pending())).await;
+        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(std::future::pending())).await;
         assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check did not end within 10 seconds"));
     }
 
     #[tokio::test]
     async fn a_check_that_panics_is_told_of() {
-        let check = bounded_by(SHORT, |_| Box::pin(async { panic!("as the test wants it") })).await;
+        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(async { panic!("as the test wants it") })).await;
         assert_eq!(check.state, State::Problem);
         assert!(check.message.contains("nobody expected"), "{check:?}");
     }

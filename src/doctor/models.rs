@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use corbie_infer::{Purpose, damaged_builtin_files};
 
-use super::{Check, Findings, Subject};
+use super::{Check, Findings, SetupContext};
 use crate::classify::Classification;
 use crate::inference::Inference;
 
 const TEXT: &str = "What is the square root of 144?";
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
     let damaged = tokio::task::spawn_blocking(damaged_builtin_files).await.ok()?;

@@ -3,36 +3,36 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use super::{Check, Findings, Subject};
+use super::{Check, Findings, SetupContext};
 use crate::config::{ApprovalFile, State};
 
 #[cfg(unix)]
-const OTHERS_WRITE: u32 = 0o022;
+const GROUP_OR_OTHER_WRITE: u32 = 0o022;
 #[cfg(unix)]
-const OTHERS_DO_ANYTHING: u32 = 0o077;
+const GROUP_OR_OTHER_ANY: u32 = 0o077;
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
-    let loaded = subject.read.as_ref().and_then(|read| read.as_ref().ok());
+    let loaded = subject.load_result.as_ref().and_then(|read| read.as_ref().ok());
     for layer in loaded
         .iter()
         .flat_map(|loaded| &loaded.layers)
         .filter(|layer| layer.state == State::Active && !layer.is_unapproved())
     {
-        not_changed_by_others(&layer.path, &mut findings);
+        check_not_writable(&layer.path, &mut findings);
     }
     if let Some(approvals) = loaded.and_then(|loaded| ApprovalFile::of(&loaded.sources.variables)) {
-        not_changed_by_others(approvals.path(), &mut findings);
+        check_not_writable(approvals.path(), &mut findings);
     }
     if let Some(tokens) = config.tokens_file() {
-        private(&tokens, "who may call is kept", "600", &mut findings);
+        check_private(&tokens, "who may call is kept", "600", &mut findings);
     }
     if let Some(tls) = &config.server.tls {
-        private(&tls.key, "the key of HTTPS is kept", "600", &mut findings);
+        check_private(&tls.key, "the key of HTTPS is kept", "600", &mut findings);
     }
-    if let Some(storage) = config.knowledge.storage().filter(|_| config.knowledge.enabled) {
-        private(&storage, "documents are kept", "700", &mut findings);
+    if let Some(storage) = config.knowledge.storage_dir().filter(|_| config.knowledge.enabled) {
+        check_private(&storage, "documents are kept", "700", &mut findings);
     }
     if findings.0.is_empty() {
         findings.ok("nobody else can read what is private");
@@ -42,16 +42,16 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
 
 /// A user who can write the settings controls corbie.
 #[cfg(unix)]
-fn not_changed_by_others(path: &Path, findings: &mut Findings) {
-    if mode(path).is_some_and(|mode| mode & OTHERS_WRITE != 0) {
+fn check_not_writable(path: &Path, findings: &mut Findings) {
+    if mode(path).is_some_and(|mode| mode & GROUP_OR_OTHER_WRITE != 0) {
         let path = path.display();
         findings.problem(format!("others can change the settings in {path}"), format!("`chmod go-w {path}`"));
     }
 }
 
 #[cfg(unix)]
-fn private(path: &Path, what: &str, wanted: &str, findings: &mut Findings) {
-    if mode(path).is_some_and(|mode| mode & OTHERS_DO_ANYTHING != 0) {
+fn check_private(path: &Path, what: &str, wanted: &str, findings: &mut Findings) {
+    if mode(path).is_some_and(|mode| mode & GROUP_OR_OTHER_ANY != 0) {
         let path = path.display();
         findings.problem(format!("others can get at {path}, where {what}"), format!("`chmod {wanted} {path}`"));
     }
@@ -64,7 +64,7 @@ fn mode(path: &Path) -> Option<u32> {
 }
 
 #[cfg(not(unix))]
-fn not_changed_by_others(_: &Path, _: &mut Findings) {}
+fn check_not_writable(_: &Path, _: &mut Findings) {}
 
 #[cfg(not(unix))]
-fn private(_: &Path, _: &str, _: &str, _: &mut Findings) {}
+fn check_private(_: &Path, _: &str, _: &str, _: &mut Findings) {}

@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
-use super::health::{self, Answer};
-use super::{Check, Findings, Subject, process};
+use super::health_probe::{self, ProbeResult};
+use super::{Check, Findings, SetupContext, process};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
@@ -14,21 +14,21 @@ const DEFAULT_PORTS: [u16; 2] = [8090, 3000];
 
 /// The process that occupies a port.
 #[derive(Debug, PartialEq, Eq)]
-enum Holder {
-    Nobody,
+enum PortOwner {
+    Free,
     Corbie,
     /// With the id and the name of the process, if they can be determined.
     Other(Option<(u32, String)>),
     /// The port cannot be bound.
-    Unusable(String),
+    Unavailable(String),
 }
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
-    let looked = tokio::task::spawn_blocking(move || subject.config.as_ref().map(look)).await;
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
+    let looked = tokio::task::spawn_blocking(move || subject.config.as_ref().map(inspect)).await;
     looked.ok()?.unwrap_or_default().check("ports")
 }
 
-fn look(config: &Config) -> Findings {
+fn inspect(config: &Config) -> Findings {
     let mut findings = Findings::default();
     let configured = &config.server.listen;
     let encrypted = config.server.tls.is_some();
@@ -39,19 +39,19 @@ fn look(config: &Config) -> Findings {
             .filter_map(|address| if let Listen::Port(port) = address { Some(port.clone()) } else { None })
             .collect(),
     };
-    let holders: Vec<(HostPort, Holder)> =
-        ports.into_iter().map(|port| (port.clone(), holder(&port, encrypted))).collect();
+    let holders: Vec<(HostPort, PortOwner)> =
+        ports.into_iter().map(|port| (port.clone(), port_owner(&port, encrypted))).collect();
     // One usable default port is sufficient.
-    let one_is_enough =
-        configured.is_empty() && holders.iter().any(|(_, holder)| matches!(holder, Holder::Nobody | Holder::Corbie));
+    let one_is_enough = configured.is_empty()
+        && holders.iter().any(|(_, holder)| matches!(holder, PortOwner::Free | PortOwner::Corbie));
     for (port, holder) in holders {
         let advice = || format!("stop it, or set `server.listen` to another port than {}", port.port());
         match holder {
-            Holder::Nobody => findings.ok(format!("{port} is free")),
-            Holder::Corbie => findings.ok(format!("corbie answers at {port}")),
-            Holder::Unusable(why) => findings
+            PortOwner::Free => findings.ok(format!("{port} is free")),
+            PortOwner::Corbie => findings.ok(format!("corbie answers at {port}")),
+            PortOwner::Unavailable(why) => findings
                 .problem(format!("{port} cannot be used: {why}"), "set `server.listen` to an address of this machine"),
-            Holder::Other(process) => {
+            PortOwner::Other(process) => {
                 let who =
                     process.map_or_else(|| "another program".into(), |(id, name)| format!("`{name}` (process {id})"));
                 match one_is_enough {
@@ -69,13 +69,13 @@ fn look(config: &Config) -> Findings {
     findings
 }
 
-fn holder(port: &HostPort, encrypted: bool) -> Holder {
+fn port_owner(port: &HostPort, encrypted: bool) -> PortOwner {
     // For `localhost` the server binds IPv4 and IPv6.
     let addresses: Vec<SocketAddr> = match port.host().eq_ignore_ascii_case("localhost") {
         true => vec![([127, 0, 0, 1], port.port()).into(), (std::net::Ipv6Addr::LOCALHOST, port.port()).into()],
         false => match (port.host(), port.port()).to_socket_addrs() {
             Ok(addresses) => addresses.collect(),
-            Err(error) => return Holder::Unusable(error.to_string()),
+            Err(error) => return PortOwner::Unavailable(error.to_string()),
         },
     };
     for (index, address) in addresses.iter().enumerate() {
@@ -86,21 +86,21 @@ fn holder(port: &HostPort, encrypted: bool) -> Holder {
                 let is_ours = match encrypted {
                     // A server with HTTPS is identified only by its process name.
                     true => process.as_ref().is_some_and(|(_, name)| name == "corbie"),
-                    false => answers_as_corbie(*address, process.as_ref()),
+                    false => is_corbie_at(*address, process.as_ref()),
                 };
-                return if is_ours { Holder::Corbie } else { Holder::Other(process) };
+                return if is_ours { PortOwner::Corbie } else { PortOwner::Other(process) };
             }
             // This machine may have no IPv6.
             Err(_) if index > 0 => {}
-            Err(error) => return Holder::Unusable(error.to_string()),
+            Err(error) => return PortOwner::Unavailable(error.to_string()),
         }
     }
-    Holder::Nobody
+    PortOwner::Free
 }
 
-fn answers_as_corbie(address: SocketAddr, process: Option<&(u32, String)>) -> bool {
+fn is_corbie_at(address: SocketAddr, process: Option<&(u32, String)>) -> bool {
     let here = IpAddr::from([127, 0, 0, 1]);
     let ip = if address.ip().is_unspecified() { here } else { address.ip() };
-    let asked = health::ask((ip, address.port()).into(), &format!("localhost:{}", address.port()), "/health");
-    health::is_corbie(asked.unwrap_or(Answer::Other), process)
+    let asked = health_probe::probe((ip, address.port()).into(), &format!("localhost:{}", address.port()), "/health");
+    health_probe::is_corbie(asked.unwrap_or(ProbeResult::Other), process)
 }

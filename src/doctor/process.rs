@@ -22,9 +22,9 @@ mod of_linux {
             tables.iter().flat_map(|table| table.lines()).filter_map(|line| socket(line, port)).collect();
         let processes = fs::read_dir("/proc").ok()?.flatten();
         let mut ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-        let id = ids.find(|id| has_one_of(*id, &sockets))?;
+        let id = ids.find(|id| owns_socket(*id, &sockets))?;
         let name = fs::read_to_string(format!("/proc/{id}/comm")).ok()?;
-        Some((id, crate::harmless::one_line(name.trim_end())))
+        Some((id, crate::util::sanitize::sanitize_line(name.trim_end())))
     }
 
     /// Link target under `/proc/PID/fd` for the socket of a line.
@@ -36,7 +36,7 @@ mod of_linux {
         (listens && is_it).then(|| fields.get(9).map(|inode| format!("socket:[{inode}]")))?
     }
 
-    fn has_one_of(id: u32, sockets: &[String]) -> bool {
+    fn owns_socket(id: u32, sockets: &[String]) -> bool {
         let Ok(files) = fs::read_dir(format!("/proc/{id}/fd")) else { return false };
         let mut targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
         targets.any(|target| sockets.iter().any(|socket| target.as_os_str() == socket.as_str()))

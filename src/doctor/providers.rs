@@ -5,28 +5,28 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 
-use super::{Check, Findings, Subject};
+use super::{Check, Findings, SetupContext};
 use crate::config::providers::Provider as Settings;
-use crate::destinations::Destinations;
+use crate::net::egress_policy::EgressPolicy;
 use crate::providers::call;
-use crate::providers::client::Client;
-use crate::providers::pool::Pool;
+use crate::providers::http_client::HttpClient;
 use crate::providers::provider::Provider;
+use crate::providers::registry::ProviderRegistry;
 
 /// Timeout for listing the models of a provider.
-const PATIENCE: Duration = Duration::from_secs(5);
+const LIST_TIMEOUT: Duration = Duration::from_secs(5);
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
-    let client = Client::within(Destinations::new(&config.network));
-    let looks = config.providers.named.iter().map(|(name, settings)| look(name, settings, &client, subject.online));
+    let client = HttpClient::with_egress_policy(EgressPolicy::new(&config.network));
+    let looks = config.providers.named.iter().map(|(name, settings)| inspect(name, settings, &client, subject.online));
     for found in join_all(looks).await {
         findings.0.extend(found.0);
     }
     // Model servers on their default ports on this machine.
-    let pool = Pool::new(&config.providers, &config.defaults, client);
-    pool.detect().await;
+    let pool = ProviderRegistry::new(&config.providers, &config.defaults, client);
+    pool.detect_local_servers().await;
     for found in pool.providers().iter().filter(|provider| provider.detected) {
         findings.ok(format!("`{}` was found at {}", found.name, found.address().unwrap_or_default()));
     }
@@ -40,7 +40,7 @@ pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
 }
 
 /// Checks one configured provider.
-async fn look(name: &str, settings: &Settings, client: &Client, online: bool) -> Findings {
+async fn inspect(name: &str, settings: &Settings, client: &HttpClient, online: bool) -> Findings {
     let mut findings = Findings::default();
     let local = is_local(settings);
     match Provider::new(name, settings, client) {
@@ -48,15 +48,15 @@ async fn look(name: &str, settings: &Settings, client: &Client, online: bool) ->
             findings.problem(format!("`{name}` {unusable}"), format!("do that, or take `providers.{name}` out"));
         }
         Ok(provider) if !provider.is_remote() => findings.ok(format!("`{name}` answers by itself")),
-        Ok(provider) if local || online => ask(&provider, local, &mut findings).await,
+        Ok(provider) if local || online => check_models(&provider, local, &mut findings).await,
         Ok(_) => findings.ok(format!("`{name}` is configured and was not asked; `corbie doctor --online` asks it")),
     }
     findings
 }
 
-async fn ask(provider: &Provider, local: bool, findings: &mut Findings) {
+async fn check_models(provider: &Provider, local: bool, findings: &mut Findings) {
     let name = &provider.name;
-    match call::models(provider, (Instant::now() + PATIENCE).into()).await {
+    match call::list_models(provider, (Instant::now() + LIST_TIMEOUT).into()).await {
         Ok(models) => findings.ok(format!("`{name}` answers and has {} models", models.len())),
         Err(error) => {
             let advice = match local {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use corbie_mcp::{Json, RegistrationError, Tool, TrustLevel};
 use tokio::sync::Mutex;
 
-use super::{Report, Subject, examine};
+use super::{SetupContext, SetupReport, run_checks};
 use crate::classify::Classification;
 use crate::config::{Config, Sources};
 use crate::inference::Inference;
@@ -17,13 +17,13 @@ disk, certificate. Tells what was found and what to do about problems. Changes n
 machine. For trusted callers, as it shows paths.";
 
 /// Sum of the timeouts of all checks.
-const LIMIT: Duration = Duration::from_secs(6 * 60);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(6 * 60);
 /// How long a report is cached: the checks start processes and run models.
-const FRESH: Duration = Duration::from_secs(10);
+const CACHE_TTL: Duration = Duration::from_secs(10);
 
 /// A running server as the subject of the checks.
 #[derive(Debug, Clone)]
-pub struct Server {
+pub struct ServerContext {
     /// The settings it was started with.
     pub config: Config,
     /// Sources for reloading the settings; `None` if they were constructed in the program.
@@ -32,41 +32,41 @@ pub struct Server {
     pub classification: Classification,
 }
 
-pub fn tool(server: Server) -> Result<Tool, RegistrationError> {
+pub fn tool(server: ServerContext) -> Result<Tool, RegistrationError> {
     let server = Arc::new(server);
-    let last: Arc<Mutex<Option<(Instant, Report)>>> = Arc::default();
+    let last: Arc<Mutex<Option<(Instant, SetupReport)>>> = Arc::default();
     Tool::builder("check_setup")
         .title("Check the setup")
         .description(DESCRIPTION)
         .module("corbie::doctor")
         .no_input()
-        .output::<Json<Report>>()
-        .least_trust(TrustLevel::Trusted)
-        .timeout(LIMIT)
+        .output::<Json<SetupReport>>()
+        .min_trust(TrustLevel::Trusted)
+        .timeout(TOOL_TIMEOUT)
         .run(move |_, _| {
             let (server, last) = (server.clone(), last.clone());
             async move {
                 // One run at a time. Callers that waited get the report of the previous run.
                 let mut last = last.lock().await;
-                if let Some((_, report)) = last.as_ref().filter(|(at, _)| at.elapsed() < FRESH) {
+                if let Some((_, report)) = last.as_ref().filter(|(at, _)| at.elapsed() < CACHE_TTL) {
                     return Json(report.clone());
                 }
-                let report = examine(server.subject(), |_| {}).await;
+                let report = run_checks(server.subject(), |_| {}).await;
                 *last = Some((Instant::now(), report.clone()));
                 Json(report)
             }
         })
 }
 
-impl Server {
+impl ServerContext {
     /// If the settings cannot be loaded any more, the error is reported and the active settings are checked.
-    fn subject(&self) -> Subject {
+    fn subject(&self) -> SetupContext {
         let read = self.sources.clone().map(Config::load);
         let fresh = read.as_ref().and_then(|read| read.as_ref().ok()).map(|loaded| loaded.config.clone());
-        Subject {
+        SetupContext {
             config: Some(fresh.unwrap_or_else(|| self.config.clone())),
-            read,
-            places: None,
+            load_result: read,
+            client_dirs: None,
             online: false,
             running: Some((self.inference.clone(), self.classification.clone())),
         }

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use corbie_extract::Format;
 
-use super::{Check, Findings, Subject};
-use crate::workers::{File, Ocr, Pool, Tenant, has_landlock};
+use super::{Check, Findings, SetupContext};
+use crate::workers::{InputFile, OcrMode, Tenant, WorkerPool, has_landlock};
 
 const TEXT: &str = "A crow remembers faces.";
 
-pub(super) async fn check(subject: Arc<Subject>) -> Option<Check> {
+pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let config = subject.config.as_ref()?;
     let mut findings = Findings::default();
-    let pool = Pool::new(config.documents.clone(), config.ocr.clone());
-    let file = File {
+    let pool = WorkerPool::new(config.documents.clone(), config.ocr.clone());
+    let file = InputFile {
         bytes: TEXT.as_bytes(),
         name: Some("crow.txt"),
-        named: Some(Format::Text),
-        full: false,
-        ocr: Ocr::Off,
+        format_hint: Some(Format::Text),
+        full_html: false,
+        ocr: OcrMode::Off,
         tenant: &Tenant::local(),
     };
-    match pool.read(file, |_| {}).await {
+    match pool.extract(file, |_| {}).await {
         Ok(read) if read.document.text().contains(TEXT) => {}
         Ok(_) => {
             findings.problem(

@@ -1,18 +1,18 @@
 //! Accuracy, per-category precision, recall and F1, and the most frequent confusions.
 //!
 //! Only in-scope texts count. An out-of-scope text has no correct category, so predicting one is not an error of that
-//! category; [`Scope`](super::Scope) measures out-of-scope detection.
+//! category; [`Scope`](super::OutOfScopeMetrics) measures out-of-scope detection.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{Judged, in_scope, share};
+use super::{EvaluatedText, in_scope, share};
 
 /// Precision, recall and F1 of one category.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Category {
+pub struct CategoryMetrics {
     pub name: String,
     /// Number of texts labelled with it.
     pub support: usize,
@@ -35,19 +35,19 @@ pub struct Confusion {
 }
 
 /// Confidence from which a caller would act without confirmation.
-pub(super) const SURE: f32 = 0.6;
+pub(super) const CONFIDENCE_THRESHOLD: f32 = 0.6;
 
-const MOST_CONFUSIONS: usize = 20;
+const MAX_CONFUSIONS: usize = 20;
 
-pub(super) fn accuracy(judged: &[Judged]) -> Option<f64> {
-    share_in_scope(judged, Judged::is_right)
+pub(super) fn accuracy(judged: &[EvaluatedText]) -> Option<f64> {
+    share_in_scope(judged, EvaluatedText::is_correct)
 }
 
-pub(super) fn right_and_sure(judged: &[Judged]) -> Option<f64> {
-    share_in_scope(judged, |text| text.is_right() && text.confidence >= SURE)
+pub(super) fn confident_accuracy(judged: &[EvaluatedText]) -> Option<f64> {
+    share_in_scope(judged, |text| text.is_correct() && text.confidence >= CONFIDENCE_THRESHOLD)
 }
 
-pub(super) fn categories(judged: &[Judged], names: &[String]) -> Vec<Category> {
+pub(super) fn categories(judged: &[EvaluatedText], names: &[String]) -> Vec<CategoryMetrics> {
     #[derive(Default)]
     struct Count {
         support: usize,
@@ -59,9 +59,9 @@ pub(super) fn categories(judged: &[Judged], names: &[String]) -> Vec<Category> {
         counts.entry(truth).or_default().support += 1;
         let given = counts.entry(text.class).or_default();
         given.predicted += 1;
-        given.right += usize::from(text.is_right());
+        given.right += usize::from(text.is_correct());
     }
-    let category = |(class, count): (usize, Count)| Category {
+    let category = |(class, count): (usize, Count)| CategoryMetrics {
         name: name(class, names),
         support: count.support,
         predicted: count.predicted,
@@ -72,26 +72,26 @@ pub(super) fn categories(judged: &[Judged], names: &[String]) -> Vec<Category> {
     counts.into_iter().map(category).collect()
 }
 
-pub(super) fn macro_f1(categories: &[Category]) -> Option<f64> {
+pub(super) fn macro_f1(categories: &[CategoryMetrics]) -> Option<f64> {
     let sum: f64 = categories.iter().map(|category| category.f1).sum();
     (!categories.is_empty()).then(|| sum / categories.len() as f64)
 }
 
 /// Ties are in the classifier's order, so that two runs can be compared line by line.
-pub(super) fn confusions(judged: &[Judged], names: &[String]) -> Vec<Confusion> {
+pub(super) fn confusions(judged: &[EvaluatedText], names: &[String]) -> Vec<Confusion> {
     let mut counts: BTreeMap<(usize, usize), usize> = BTreeMap::new();
-    for (truth, text) in in_scope(judged).filter(|(_, text)| !text.is_right()) {
+    for (truth, text) in in_scope(judged).filter(|(_, text)| !text.is_correct()) {
         *counts.entry((truth, text.class)).or_default() += 1;
     }
     let mut pairs: Vec<_> = counts.into_iter().collect();
     pairs.sort_by_key(|(pair, count)| (Reverse(*count), *pair));
-    pairs.truncate(MOST_CONFUSIONS);
+    pairs.truncate(MAX_CONFUSIONS);
     let confusion =
         |((truth, predicted), count)| Confusion { truth: name(truth, names), predicted: name(predicted, names), count };
     pairs.into_iter().map(confusion).collect()
 }
 
-fn share_in_scope(judged: &[Judged], is: impl Fn(&Judged) -> bool) -> Option<f64> {
+fn share_in_scope(judged: &[EvaluatedText], is: impl Fn(&EvaluatedText) -> bool) -> Option<f64> {
     share(in_scope(judged).filter(|(_, text)| is(text)).count(), in_scope(judged).count())
 }
 
@@ -110,7 +110,7 @@ mod tests {
         // `d` does not occur.
         let judged = [known(0, 0, 0.9), known(0, 0, 0.9), known(0, 1, 0.9), known(1, 1, 0.9), known(1, 2, 0.9)];
         let found = categories(&judged, &names(&["a", "b", "c", "d"]));
-        let category = |name: &str, support, predicted, precision, recall, f1| Category {
+        let category = |name: &str, support, predicted, precision, recall, f1| CategoryMetrics {
             name: name.to_owned(),
             support,
             predicted,
@@ -137,12 +137,12 @@ mod tests {
     #[test]
     fn sure_begins_at_exactly_six_tenths() {
         let judged = [known(0, 0, 0.6), known(0, 0, 0.59), known(0, 1, 0.9), known(1, 1, 1.0)];
-        assert_eq!(right_and_sure(&judged), Some(0.5));
+        assert_eq!(confident_accuracy(&judged), Some(0.5));
     }
 
     #[test]
     fn a_text_out_of_scope_is_no_mistake_of_the_category_it_is_given() {
-        let stranger = Judged { truth: None, ..known(0, 0, 0.9) };
+        let stranger = EvaluatedText { truth: None, ..known(0, 0, 0.9) };
         let found = categories(&[known(0, 0, 0.9), stranger.clone()], &names(&["a"]));
         assert_eq!((found[0].predicted, found[0].precision), (1, Some(1.0)));
         assert_eq!(confusions(&[stranger], &names(&["a"])), []);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn no_more_than_twenty_confusions_are_listed() {
-        let judged: Vec<Judged> = (0..30).map(|truth| known(truth, 99, 0.5)).collect();
+        let judged: Vec<EvaluatedText> = (0..30).map(|truth| known(truth, 99, 0.5)).collect();
         let found = confusions(&judged, &[]);
         assert_eq!(found.len(), 20);
         assert_eq!((&*found[19].truth, &*found[19].predicted), ("#19", "#99"));

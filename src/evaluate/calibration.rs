@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Judged, in_scope, share};
+use super::{EvaluatedText, in_scope, share};
 
 /// Calibration over in-scope texts.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -30,12 +30,12 @@ pub struct Bin {
 const BINS: usize = 15;
 
 impl Calibration {
-    pub(super) fn of(judged: &[Judged]) -> Calibration {
-        Calibration::of_answers(in_scope(judged).map(|(_, text)| (text.confidence, text.is_right())))
+    pub(super) fn of(judged: &[EvaluatedText]) -> Calibration {
+        Calibration::of_pairs(in_scope(judged).map(|(_, text)| (text.confidence, text.is_correct())))
     }
 
     /// Calibration of any predictions, each given as its confidence and whether it was correct.
-    pub fn of_answers(answers: impl Iterator<Item = (f32, bool)>) -> Calibration {
+    pub fn of_pairs(answers: impl Iterator<Item = (f32, bool)>) -> Calibration {
         #[derive(Clone, Copy, Default)]
         struct Sum {
             count: usize,
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn texts_out_of_scope_say_nothing_about_calibration() {
-        let stranger = Judged { truth: None, ..known(0, 0, 0.9) };
+        let stranger = EvaluatedText { truth: None, ..known(0, 0, 0.9) };
         assert_eq!(Calibration::of(&[stranger]).error, None);
     }
 

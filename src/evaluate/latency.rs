@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::Judged;
+use super::EvaluatedText;
 
 /// Percentiles in microseconds. Each is a measured value, without interpolation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -15,7 +15,7 @@ pub struct Latency {
 
 impl Latency {
     /// Over in-scope and out-of-scope texts. Non-finite times mean "not measured" and are ignored.
-    pub(super) fn of(judged: &[Judged]) -> Option<Latency> {
+    pub(super) fn of(judged: &[EvaluatedText]) -> Option<Latency> {
         let mut micros: Vec<f64> = judged.iter().map(|text| text.micros).filter(|time| time.is_finite()).collect();
         micros.sort_unstable_by(f64::total_cmp);
         let max = *micros.last()?;
@@ -31,7 +31,7 @@ mod tests {
     use crate::evaluate::tests::known;
 
     fn latency(micros: impl IntoIterator<Item = f64>) -> Option<Latency> {
-        let judged = micros.into_iter().map(|micros| Judged { micros, ..known(0, 0, 0.9) });
+        let judged = micros.into_iter().map(|micros| EvaluatedText { micros, ..known(0, 0, 0.9) });
         Latency::of(&judged.collect::<Vec<_>>())
     }
 

@@ -1,32 +1,32 @@
 //! Evaluation of a classifier against labelled texts.
 //!
-//! Pure functions: they take classified texts and return a [`Report`], which can be saved as JSON, printed in a
-//! [`terminal`] or rendered as a [`diagram`]. Reading the texts, classifying and timing happen elsewhere.
+//! Pure functions: they take classified texts and return a [`EvaluationReport`], which can be saved as JSON, printed in a
+//! [`report_text`] or rendered as a [`reliability_diagram`]. Reading the texts, classifying and timing happen elsewhere.
 
 mod accuracy;
 mod calibration;
-pub mod diagram;
-pub mod held_out;
-pub mod labelled;
+mod confusion_matrix;
+pub mod cross_validation;
+pub mod dataset;
 mod latency;
-mod matrix;
-mod scope;
+mod out_of_scope;
+pub mod reliability_diagram;
+pub mod report_text;
 pub mod search;
 pub mod suggest;
-pub mod terminal;
 pub mod typos;
 
 use serde::Serialize;
 
-pub use accuracy::{Category, Confusion};
+pub use accuracy::{CategoryMetrics, Confusion};
 pub use calibration::{Bin, Calibration};
+pub use confusion_matrix::ConfusionMatrix;
 pub use latency::Latency;
-pub use matrix::Matrix;
-pub use scope::{AtOutOfScope, AtRejection, Scope};
+pub use out_of_scope::{OutOfScopeMetrics, RejectionPoint, ThresholdPoint};
 
 /// One classified text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Judged {
+pub struct EvaluatedText {
     /// The true category; `None` means out of scope.
     pub truth: Option<usize>,
     /// The predicted category. Out-of-scope texts have one too; whether they are rejected is measured separately.
@@ -36,7 +36,7 @@ pub struct Judged {
     /// Share of in-scope training texts with a lower out-of-scope score.
     pub out_of_scope: f32,
     /// The score behind `out_of_scope`; higher is more likely out of scope.
-    pub strangeness: f32,
+    pub out_of_scope_score: f32,
     /// Classification time in microseconds.
     pub micros: f64,
 }
@@ -44,7 +44,7 @@ pub struct Judged {
 /// Quality of a classifier. Shares are between 0 and 1; values that cannot be computed from the texts are `null` in
 /// JSON.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Report {
+pub struct EvaluationReport {
     pub texts: usize,
     pub in_scope: usize,
     pub out_of_scope: usize,
@@ -56,43 +56,43 @@ pub struct Report {
     pub confident_accuracy: Option<f64>,
     pub calibration: Calibration,
     /// The categories that are the label or the prediction of an in-scope text, in the classifier's order.
-    pub categories: Vec<Category>,
+    pub categories: Vec<CategoryMetrics>,
     /// The 20 most frequent mistakes, most frequent first.
     pub confusions: Vec<Confusion>,
     /// Requires both in-scope and out-of-scope texts.
-    pub scope: Option<Scope>,
+    pub scope: Option<OutOfScopeMetrics>,
     pub latency_micros: Option<Latency>,
 }
 
-impl Report {
+impl EvaluationReport {
     /// `categories` are the class names by index; a class without a name is shown by its number.
-    pub fn of(judged: &[Judged], categories: &[String]) -> Report {
+    pub fn of(judged: &[EvaluatedText], categories: &[String]) -> EvaluationReport {
         let known = in_scope(judged).count();
         let per_category = accuracy::categories(judged, categories);
-        Report {
+        EvaluationReport {
             texts: judged.len(),
             in_scope: known,
             out_of_scope: judged.len() - known,
             accuracy: accuracy::accuracy(judged),
             macro_f1: accuracy::macro_f1(&per_category),
-            confident_accuracy: accuracy::right_and_sure(judged),
+            confident_accuracy: accuracy::confident_accuracy(judged),
             calibration: Calibration::of(judged),
             categories: per_category,
             confusions: accuracy::confusions(judged, categories),
-            scope: Scope::of(judged),
+            scope: OutOfScopeMetrics::of(judged),
             latency_micros: Latency::of(judged),
         }
     }
 }
 
-impl Judged {
-    fn is_right(&self) -> bool {
+impl EvaluatedText {
+    fn is_correct(&self) -> bool {
         self.truth == Some(self.class)
     }
 }
 
 /// The in-scope texts, each with its true category.
-fn in_scope(judged: &[Judged]) -> impl Iterator<Item = (usize, &Judged)> {
+fn in_scope(judged: &[EvaluatedText]) -> impl Iterator<Item = (usize, &EvaluatedText)> {
     judged.iter().filter_map(|text| text.truth.map(|truth| (truth, text)))
 }
 
@@ -107,8 +107,8 @@ mod tests {
 
     use super::*;
 
-    pub(super) fn known(truth: usize, class: usize, confidence: f32) -> Judged {
-        Judged { truth: Some(truth), class, confidence, out_of_scope: 0.0, strangeness: 0.0, micros: 1.0 }
+    pub(super) fn known(truth: usize, class: usize, confidence: f32) -> EvaluatedText {
+        EvaluatedText { truth: Some(truth), class, confidence, out_of_scope: 0.0, out_of_scope_score: 0.0, micros: 1.0 }
     }
 
     pub(super) fn names(names: &[&str]) -> Vec<String> {
@@ -117,7 +117,7 @@ mod tests {
 
     #[test]
     fn nothing_judged_is_told_as_nothing_known() {
-        let report = serde_json::to_value(Report::of(&[], &[])).unwrap();
+        let report = serde_json::to_value(EvaluationReport::of(&[], &[])).unwrap();
         for unknown in ["accuracy", "macro_f1", "confident_accuracy", "scope", "latency_micros"] {
             assert!(report[unknown].is_null(), "{unknown}");
         }
@@ -128,8 +128,8 @@ mod tests {
 
     #[test]
     fn texts_of_both_kinds_are_counted_apart() {
-        let stranger = Judged { truth: None, ..known(0, 0, 0.9) };
-        let report = Report::of(&[known(0, 0, 0.9), stranger, known(1, 0, 0.9)], &names(&["a", "b"]));
+        let stranger = EvaluatedText { truth: None, ..known(0, 0, 0.9) };
+        let report = EvaluationReport::of(&[known(0, 0, 0.9), stranger, known(1, 0, 0.9)], &names(&["a", "b"]));
         assert_eq!((report.texts, report.in_scope, report.out_of_scope), (3, 2, 1));
         assert_eq!(report.accuracy, Some(0.5));
     }
@@ -146,12 +146,12 @@ mod tests {
             out_of_scope in any_number(),
             strangeness in any_number(),
             micros in proptest::num::f64::ANY,
-        ) -> Judged {
-            Judged { truth, class, confidence, out_of_scope, strangeness, micros }
+        ) -> EvaluatedText {
+            EvaluatedText { truth, class, confidence, out_of_scope, out_of_scope_score: strangeness, micros }
         }
     }
 
-    fn shares(report: &Report) -> Vec<f64> {
+    fn shares(report: &EvaluationReport) -> Vec<f64> {
         let mut shares: Vec<f64> = Vec::new();
         shares.extend([report.accuracy, report.macro_f1, report.confident_accuracy].iter().flatten());
         shares.extend(report.calibration.error);
@@ -172,14 +172,14 @@ mod tests {
     proptest! {
         #[test]
         fn every_share_is_a_share_whatever_was_judged(judged in proptest::collection::vec(any_text(), 0..40)) {
-            let report = Report::of(&judged, &names(&["a", "b", "c"]));
+            let report = EvaluationReport::of(&judged, &names(&["a", "b", "c"]));
             for share in shares(&report) {
                 prop_assert!((0.0..=1.0).contains(&share), "{share} in {report:?}");
             }
             for at in report.scope.iter().flat_map(|scope| &scope.at_rejection_rate) {
                 prop_assert!(at.false_rejections <= at.allowed);
             }
-            for text in [terminal::render(&report, "t"), diagram::svg(&report.calibration, "t")] {
+            for text in [report_text::render(&report, "t"), reliability_diagram::svg(&report.calibration, "t")] {
                 prop_assert!(!text.contains("NaN"), "{text}");
             }
         }

@@ -1,6 +1,6 @@
 //! Suggestions for improving examples, from cross-validation.
 //!
-//! Pure functions: [`deal`] assigns examples to folds, [`Suggestions::of`] evaluates the held-out predictions. Training
+//! Pure functions: [`assign_folds`] assigns examples to folds, [`Suggestions::of`] evaluates the held-out predictions. Training
 //! and classification happen in the command.
 
 use std::cmp::Reverse;
@@ -12,14 +12,14 @@ use super::share;
 
 /// A category and its number of examples.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Category {
+pub struct CategorySize {
     pub name: String,
     pub examples: usize,
 }
 
 /// An example and its prediction by a classifier trained without it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct HeldOut {
+pub struct HeldOutExample {
     pub text: String,
     /// The labelled category.
     pub category: usize,
@@ -42,7 +42,7 @@ pub struct Suggestions {
     /// Outliers: examples without similar ones, highest out-of-scope score first.
     pub outliers: Vec<Suspect>,
     /// Categories with low recall or few examples, worst first.
-    pub weak_categories: Vec<Weak>,
+    pub weak_categories: Vec<WeakCategory>,
 }
 
 /// A questionable example.
@@ -57,17 +57,17 @@ pub struct Suspect {
 
 /// A weak category.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Weak {
+pub struct WeakCategory {
     pub category: String,
     pub examples: usize,
     /// Share of its examples that were predicted correctly; `None` if it has too few to hold any out.
     pub recall: Option<f64>,
     /// The category that its examples are most often confused with.
-    pub confused_with: Option<TakenFor>,
+    pub confused_with: Option<ConfusedCategory>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct TakenFor {
+pub struct ConfusedCategory {
     pub category: String,
     pub count: usize,
 }
@@ -75,19 +75,19 @@ pub struct TakenFor {
 /// Number of cross-validation folds.
 pub const FOLDS: usize = 5;
 /// Confidence in another category from which an example is suspected to be mislabelled.
-pub const SURE: f32 = 0.7;
+pub const MISLABEL_CONFIDENCE: f32 = 0.7;
 /// Below this confidence, a correct prediction counts as luck.
-pub const UNSURE: f32 = 0.5;
+pub const LOW_CONFIDENCE: f32 = 0.5;
 /// `out_of_scope` from which an example counts as an outlier.
-pub const STRANGE: f32 = 0.98;
+pub const OUTLIER_THRESHOLD: f32 = 0.98;
 /// Below this recall, a category is weak.
-pub const LEAST_RECALL: f64 = 0.8;
+pub const MIN_RECALL: f64 = 0.8;
 /// With fewer examples, a category is weak.
-pub const FEW: usize = 20;
+pub const MIN_EXAMPLES: usize = 20;
 
 /// The fold of each example, stratified by class. `None` for the only example of a class: the other folds could not
 /// teach the class.
-pub fn deal(class_of: &[usize]) -> Vec<Option<usize>> {
+pub fn assign_folds(class_of: &[usize]) -> Vec<Option<usize>> {
     let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
     for (index, class) in class_of.iter().enumerate() {
         members.entry(*class).or_default().push(index);
@@ -103,35 +103,36 @@ pub fn deal(class_of: &[usize]) -> Vec<Option<usize>> {
 }
 
 impl Suggestions {
-    pub fn of(held_out: &[HeldOut], categories: &[Category]) -> Suggestions {
-        let right = held_out.iter().filter(|example| example.is_right()).count();
-        let (mut mislabelled, rest): (Vec<&HeldOut>, Vec<&HeldOut>) =
-            held_out.iter().partition(|example| !example.is_right() && example.confidence >= SURE);
+    pub fn of(held_out: &[HeldOutExample], categories: &[CategorySize]) -> Suggestions {
+        let right = held_out.iter().filter(|example| example.is_correct()).count();
+        let (mut mislabelled, rest): (Vec<&HeldOutExample>, Vec<&HeldOutExample>) =
+            held_out.iter().partition(|example| !example.is_correct() && example.confidence >= MISLABEL_CONFIDENCE);
         mislabelled.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
-        let mut alone: Vec<&HeldOut> = rest.into_iter().filter(|example| example.stands_alone()).collect();
+        let mut alone: Vec<&HeldOutExample> = rest.into_iter().filter(|example| example.is_outlier()).collect();
         alone.sort_by(|a, b| b.out_of_scope.total_cmp(&a.out_of_scope).then(a.confidence.total_cmp(&b.confidence)));
-        let suspects =
-            |examples: Vec<&HeldOut>| examples.into_iter().map(|example| example.suspect(categories)).collect();
+        let suspects = |examples: Vec<&HeldOutExample>| {
+            examples.into_iter().map(|example| example.to_suspect(categories)).collect()
+        };
         Suggestions {
             held_out: held_out.len(),
             accuracy: share(right, held_out.len()),
             mislabelled: suspects(mislabelled),
             outliers: suspects(alone),
-            weak_categories: weak(held_out, categories),
+            weak_categories: weak_categories(held_out, categories),
         }
     }
 }
 
-impl HeldOut {
-    fn is_right(&self) -> bool {
+impl HeldOutExample {
+    fn is_correct(&self) -> bool {
         self.category == self.predicted
     }
 
-    fn stands_alone(&self) -> bool {
-        (self.is_right() && self.confidence < UNSURE) || self.out_of_scope >= STRANGE
+    fn is_outlier(&self) -> bool {
+        (self.is_correct() && self.confidence < LOW_CONFIDENCE) || self.out_of_scope >= OUTLIER_THRESHOLD
     }
 
-    fn suspect(&self, categories: &[Category]) -> Suspect {
+    fn to_suspect(&self, categories: &[CategorySize]) -> Suspect {
         Suspect {
             category: categories[self.category].name.clone(),
             text: self.text.clone(),
@@ -142,30 +143,31 @@ impl HeldOut {
     }
 }
 
-fn weak(held_out: &[HeldOut], categories: &[Category]) -> Vec<Weak> {
+fn weak_categories(held_out: &[HeldOutExample], categories: &[CategorySize]) -> Vec<WeakCategory> {
     /// Number of examples of a category by predicted category.
-    type Given = BTreeMap<usize, usize>;
-    let mut given: Vec<Given> = vec![Given::new(); categories.len()];
+    type PredictionCounts = BTreeMap<usize, usize>;
+    let mut given: Vec<PredictionCounts> = vec![PredictionCounts::new(); categories.len()];
     for example in held_out {
         *given[example.category].entry(example.predicted).or_default() += 1;
     }
-    let judge = |(class, (category, given)): (usize, (&Category, &Given))| {
+    let judge = |(class, (category, given)): (usize, (&CategorySize, &PredictionCounts))| {
         let recall = share(given.get(&class).copied().unwrap_or(0), given.values().sum());
         let mistaken = given.iter().filter(|(other, _)| **other != class);
         let most = mistaken.max_by_key(|(other, count)| (**count, Reverse(**other)));
-        Weak {
+        WeakCategory {
             category: category.name.clone(),
             examples: category.examples,
             recall,
             confused_with: most
-                .map(|(other, count)| TakenFor { category: categories[*other].name.clone(), count: *count }),
+                .map(|(other, count)| ConfusedCategory { category: categories[*other].name.clone(), count: *count }),
         }
     };
     let all = categories.iter().zip(&given).enumerate().map(judge);
-    let mut weak: Vec<Weak> =
-        all.filter(|each| each.examples < FEW || each.recall.is_none_or(|recall| recall < LEAST_RECALL)).collect();
+    let mut weak: Vec<WeakCategory> = all
+        .filter(|each| each.examples < MIN_EXAMPLES || each.recall.is_none_or(|recall| recall < MIN_RECALL))
+        .collect();
     // A category without any prediction needs examples most.
-    let badness = |each: &Weak| each.recall.unwrap_or(-1.0);
+    let badness = |each: &WeakCategory| each.recall.unwrap_or(-1.0);
     weak.sort_by(|a, b| badness(a).total_cmp(&badness(b)).then(a.examples.cmp(&b.examples)));
     weak
 }
@@ -174,14 +176,14 @@ fn weak(held_out: &[HeldOut], categories: &[Category]) -> Vec<Weak> {
 mod tests {
     use super::*;
 
-    fn categories(counts: &[usize]) -> Vec<Category> {
-        let category = |(name, count): (&str, &usize)| Category { name: name.into(), examples: *count };
+    fn categories(counts: &[usize]) -> Vec<CategorySize> {
+        let category = |(name, count): (&str, &usize)| CategorySize { name: name.into(), examples: *count };
         ["a", "b", "c", "d"].into_iter().zip(counts).map(category).collect()
     }
 
-    fn held_out(category: usize, predicted: usize, confidence: f32, out_of_scope: f32) -> HeldOut {
+    fn held_out(category: usize, predicted: usize, confidence: f32, out_of_scope: f32) -> HeldOutExample {
         let text = format!("{category} {predicted} {confidence} {out_of_scope}");
-        HeldOut { text, category, predicted, confidence, out_of_scope }
+        HeldOutExample { text, category, predicted, confidence, out_of_scope }
     }
 
     fn texts(suspects: &[Suspect]) -> Vec<&str> {
@@ -191,7 +193,7 @@ mod tests {
     #[test]
     fn every_example_is_held_out_once_and_never_all_of_its_class() {
         let class_of = [0, 0, 0, 0, 0, 0, 0, 1, 2, 2, 1, 3, 0];
-        let fold_of = deal(&class_of);
+        let fold_of = assign_folds(&class_of);
         assert_eq!(fold_of[11], None, "the only one of its class");
         assert!(fold_of.iter().enumerate().all(|(index, fold)| fold.is_some() == (index != 11)));
         for fold in 0..FOLDS {
@@ -201,7 +203,7 @@ mod tests {
                 assert!(left.count() > 0, "class {class} without fold {fold}");
             }
         }
-        assert_eq!(deal(&[]), []);
+        assert_eq!(assign_folds(&[]), []);
     }
 
     #[test]
@@ -239,7 +241,7 @@ mod tests {
         let told: Vec<(&str, usize, Option<f64>)> =
             found.iter().map(|weak| (weak.category.as_str(), weak.examples, weak.recall)).collect();
         assert_eq!(told, [("d", 1, None), ("a", 100, Some(0.79)), ("c", 19, Some(1.0))]);
-        assert_eq!(found[1].confused_with, Some(TakenFor { category: "b".into(), count: 11 }));
+        assert_eq!(found[1].confused_with, Some(ConfusedCategory { category: "b".into(), count: 11 }));
         assert_eq!(found[2].confused_with, None);
     }
 

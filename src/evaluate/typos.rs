@@ -2,18 +2,18 @@
 
 /// Introduces typing errors with a seeded pseudo-random sequence.
 #[derive(Debug, Clone)]
-pub struct Mistyping {
+pub struct TypoGenerator {
     state: u64,
 }
 
-impl Mistyping {
-    pub fn seeded(seed: u64) -> Mistyping {
-        Mistyping { state: seed ^ 0x9e37_79b9_7f4a_7c15 }
+impl TypoGenerator {
+    pub fn with_seed(seed: u64) -> TypoGenerator {
+        TypoGenerator { state: seed ^ 0x9e37_79b9_7f4a_7c15 }
     }
 
     /// Returns the text with this share of its characters mistyped. Deletion, substitution, insertion and transposition
     /// are equally likely.
-    pub fn mistype(&mut self, text: &str, share: f64) -> String {
+    pub fn add_typos(&mut self, text: &str, share: f64) -> String {
         if share <= 0.0 {
             return text.to_owned();
         }
@@ -54,7 +54,7 @@ mod tests {
     #[test]
     fn as_many_characters_are_mistyped_as_asked_for() {
         let text = "x".repeat(20_000);
-        let typed = Mistyping::seeded(1).mistype(&text, 0.1);
+        let typed = TypoGenerator::with_seed(1).add_typos(&text, 0.1);
         let strange = typed.chars().filter(|letter| *letter != 'x').count();
         // Half of the errors insert a different letter; deletions and transpositions do not show in this text.
         assert!((850..1150).contains(&strange), "{strange}");
@@ -62,9 +62,9 @@ mod tests {
 
     #[test]
     fn the_same_seed_makes_the_same_errors() {
-        let typed = |seed| Mistyping::seeded(seed).mistype("how are you today, my friend?", 0.2);
+        let typed = |seed| TypoGenerator::with_seed(seed).add_typos("how are you today, my friend?", 0.2);
         assert_eq!(typed(3), typed(3));
         assert_ne!(typed(3), typed(4));
-        assert_eq!(Mistyping::seeded(3).mistype("ö", 0.0), "ö");
+        assert_eq!(TypoGenerator::with_seed(3).add_typos("ö", 0.0), "ö");
     }
 }

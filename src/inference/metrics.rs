@@ -15,16 +15,16 @@ pub(super) struct Metrics {
     pub(super) abandoned: Counter,
     pub(super) busy_seconds: Counter<f64, AtomicU64>,
     pub(super) waiting: Gauge,
-    pub(super) batch_seconds: Seconds,
+    pub(super) batch_seconds: BatchDuration,
 }
 
 /// Duration of a batch.
 #[derive(Debug, Clone)]
-pub(super) struct Seconds(pub(super) Histogram);
+pub(super) struct BatchDuration(pub(super) Histogram);
 
-impl Default for Seconds {
-    fn default() -> Seconds {
-        Seconds(Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0]))
+impl Default for BatchDuration {
+    fn default() -> BatchDuration {
+        BatchDuration(Histogram::new([0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 30.0]))
     }
 }
 

@@ -2,41 +2,41 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-const DAY: i64 = 24 * 3600 * 1000;
+const MILLIS_PER_DAY: i64 = 24 * 3600 * 1000;
 
 pub fn now() -> i64 {
-    millis(SystemTime::now())
+    to_millis(SystemTime::now())
 }
 
-pub fn millis(time: SystemTime) -> i64 {
+pub fn to_millis(time: SystemTime) -> i64 {
     match time.duration_since(UNIX_EPOCH) {
         Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
         Err(before) => i64::try_from(before.duration().as_millis()).map_or(i64::MIN, |millis| -millis),
     }
 }
 
-pub fn time(millis: i64) -> SystemTime {
+pub fn from_millis(millis: i64) -> SystemTime {
     UNIX_EPOCH + Duration::from_millis(millis.max(0).unsigned_abs())
 }
 
-pub fn shown(millis: i64) -> String {
-    humantime::format_rfc3339_seconds(time(millis)).to_string()
+pub fn to_rfc3339(millis: i64) -> String {
+    humantime::format_rfc3339_seconds(from_millis(millis)).to_string()
 }
 
 /// First and last millisecond that a text denotes; a date denotes the whole day. `None` for an invalid date.
-pub fn bounds(text: &str) -> Option<(i64, i64)> {
+pub fn parse_range(text: &str) -> Option<(i64, i64)> {
     let text = text.trim();
     if text.len() == "2025-01-31".len() {
-        let first = moment(&format!("{text}T00:00:00Z"))?;
-        return Some((first, first + DAY - 1));
+        let first = parse_timestamp(&format!("{text}T00:00:00Z"))?;
+        return Some((first, first + MILLIS_PER_DAY - 1));
     }
-    let at = moment(text)?;
+    let at = parse_timestamp(text)?;
     // A time without a fraction denotes the whole second.
     Some((at, if text.contains('.') { at } else { at + 999 }))
 }
 
 /// Also accepts times with an offset, such as `2025-01-31T12:00:00+01:00`.
-fn moment(text: &str) -> Option<i64> {
+fn parse_timestamp(text: &str) -> Option<i64> {
     if !text.is_ascii() {
         return None;
     }
@@ -57,11 +57,11 @@ fn moment(text: &str) -> Option<i64> {
     // humantime rejects dates before 1970 and accepts the 31st of any month, so it only parses the time.
     let (day, time) = utc.split_at_checked("2025-01-31".len())?;
     let at = humantime::parse_rfc3339_weak(&format!("1970-01-01{time}")).ok()?;
-    Some(days(day)? * DAY + millis(at) - ahead)
+    Some(days_since_epoch(day)? * MILLIS_PER_DAY + to_millis(at) - ahead)
 }
 
 /// Days since 1970 of a date such as `2025-01-31`. `None` for an invalid date.
-fn days(day: &str) -> Option<i64> {
+fn days_since_epoch(day: &str) -> Option<i64> {
     let number = |range: std::ops::Range<usize>| {
         let digits = day.get(range)?;
         digits.bytes().all(|byte| byte.is_ascii_digit()).then(|| digits.parse::<i64>().ok())?
@@ -87,10 +87,10 @@ mod tests {
 
     #[test]
     fn k06_times_are_shown_as_rfc_3339_in_utc() {
-        assert_eq!(shown(1_761_472_800_000), "2025-10-26T10:00:00Z");
-        assert_eq!(bounds("2025-10-26T10:00:00Z"), Some((1_761_472_800_000, 1_761_472_800_999)));
-        assert_eq!(bounds("2025-10-26T11:00:00+01:00"), bounds("2025-10-26T10:00:00Z"));
-        assert_eq!(bounds("2025-10-26"), Some((1_761_436_800_000, 1_761_523_199_999)));
+        assert_eq!(to_rfc3339(1_761_472_800_000), "2025-10-26T10:00:00Z");
+        assert_eq!(parse_range("2025-10-26T10:00:00Z"), Some((1_761_472_800_000, 1_761_472_800_999)));
+        assert_eq!(parse_range("2025-10-26T11:00:00+01:00"), parse_range("2025-10-26T10:00:00Z"));
+        assert_eq!(parse_range("2025-10-26"), Some((1_761_436_800_000, 1_761_523_199_999)));
     }
 
     #[test]
@@ -113,9 +113,9 @@ mod tests {
             "2025-01-01T12:00:00+99:00",
             "2025-01-01T12:00:00+-1:00",
         ] {
-            assert_eq!(bounds(text), None, "{text}");
+            assert_eq!(parse_range(text), None, "{text}");
         }
-        assert!(bounds("2024-02-29").is_some());
+        assert!(parse_range("2024-02-29").is_some());
     }
 
     #[test]
@@ -129,7 +129,11 @@ mod tests {
             ("0000-01-01", -719_528),
             ("9999-12-31", 2_932_896),
         ] {
-            assert_eq!(bounds(text), Some((days * DAY, days * DAY + DAY - 1)), "{text}");
+            assert_eq!(
+                parse_range(text),
+                Some((days * MILLIS_PER_DAY, days * MILLIS_PER_DAY + MILLIS_PER_DAY - 1)),
+                "{text}"
+            );
         }
     }
 }

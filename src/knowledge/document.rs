@@ -64,7 +64,7 @@ pub struct BaseName(String);
 /// An invalid name of a knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a knowledge base is named with 1 to 64 letters, digits, `.`, `_` or `-`")]
-pub struct BadBaseName;
+pub struct InvalidBaseName;
 
 /// Completeness of the extraction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -89,7 +89,7 @@ pub enum Origin {
 
 /// A stored document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Document {
+pub struct DocumentRecord {
     pub key: u64,
     pub id: DocumentId,
     pub base: BaseName,
@@ -137,13 +137,13 @@ pub struct NewDocument {
     pub metadata: Map<String, Value>,
     pub model: String,
     pub warning: Option<String>,
-    pub pages: Vec<Page>,
+    pub pages: Vec<DocumentPage>,
     pub chunks: Vec<NewChunk>,
 }
 
 /// Text of a page, slide or sheet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct DocumentPage {
     /// From 1, unique within the document.
     pub number: u32,
     /// Name of a sheet, or the printed page number.
@@ -153,7 +153,7 @@ pub struct Page {
 
 /// A span of characters on a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stretch {
+pub struct CharSpan {
     pub page: u32,
     /// Offsets in characters of the page's text. `end` is exclusive.
     pub start: u32,
@@ -167,9 +167,9 @@ pub struct NewChunk {
     /// First and last page; 0 without pages.
     pub pages: (u32, u32),
     /// Spans in the pages' text, one per page, including the overlap with the previous chunk. Empty if unknown.
-    pub stretches: Vec<Stretch>,
+    pub spans: Vec<CharSpan>,
     /// Headings above it.
-    pub path: Vec<String>,
+    pub headings: Vec<String>,
     pub tokens: u32,
     /// One per embedded window. All vectors of a document have the same length.
     pub vectors: Vec<Vec<f32>>,
@@ -177,18 +177,18 @@ pub struct NewChunk {
 
 /// Result of storing a document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Put {
+pub enum PutOutcome {
     /// Stored and searchable.
-    Written(Written),
+    Written(WrittenDocument),
     /// Not stored: another document of the base has identical content.
-    Same(DocumentId),
+    DuplicateContent(DocumentId),
     /// Not stored: another document of the base has its path.
     PathTaken(DocumentId),
 }
 
 /// A stored document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Written {
+pub struct WrittenDocument {
     pub key: u64,
     pub id: DocumentId,
     /// Keys of its chunks, in order.
@@ -199,7 +199,7 @@ pub struct Written {
 
 /// A removed document.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Removed {
+pub struct RemovedDocument {
     pub key: u64,
     pub filename: String,
     pub chunks: u64,
@@ -224,8 +224,8 @@ pub struct FoundChunk {
     pub ordinal: u32,
     pub text: String,
     pub pages: (u32, u32),
-    pub stretches: Vec<Stretch>,
-    pub path: Vec<String>,
+    pub spans: Vec<CharSpan>,
+    pub headings: Vec<String>,
     pub tokens: u32,
     pub document: u64,
     pub document_id: DocumentId,
@@ -243,9 +243,9 @@ pub struct PlacedChunk {
     pub id: ChunkId,
     pub ordinal: u32,
     pub pages: (u32, u32),
-    pub stretches: Vec<Stretch>,
+    pub spans: Vec<CharSpan>,
     /// First characters of the chunk, if its offsets are unknown.
-    pub beginning: Option<String>,
+    pub excerpt: Option<String>,
 }
 
 /// Totals of a base.
@@ -281,21 +281,21 @@ impl fmt::Display for BaseName {
 }
 
 impl FromStr for BaseName {
-    type Err = BadBaseName;
+    type Err = InvalidBaseName;
 
-    fn from_str(text: &str) -> Result<BaseName, BadBaseName> {
+    fn from_str(text: &str) -> Result<BaseName, InvalidBaseName> {
         text.to_owned().try_into()
     }
 }
 
 impl TryFrom<String> for BaseName {
-    type Error = BadBaseName;
+    type Error = InvalidBaseName;
 
-    fn try_from(text: String) -> Result<BaseName, BadBaseName> {
+    fn try_from(text: String) -> Result<BaseName, InvalidBaseName> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
         match (1..=64).contains(&text.len()) && text.bytes().all(allowed) {
             true => Ok(BaseName(text)),
-            false => Err(BadBaseName),
+            false => Err(InvalidBaseName),
         }
     }
 }

@@ -16,13 +16,13 @@ pub enum Error {
     #[error(
         "Unsupported file format: {}. Use {}",
         if extension.is_empty() { "none".to_owned() } else { format!(".{extension}") },
-        named()
+        format_list()
     )]
     UnsupportedFormat { extension: String },
     #[error("File not found: {0}. Check the path; it is a path on the machine corbie runs on")]
     FileNotFound(String),
     #[error("No file fits: {0}. Check the pattern, and whether there are such files on the machine corbie runs on")]
-    NothingFits(String),
+    NoFilesMatch(String),
     #[error("File cannot be read: {path}: {reason}")]
     FileNotReadable { path: String, reason: String },
     #[error(
@@ -70,7 +70,7 @@ pub fn more_formats() -> impl Iterator<Item = &'static str> {
     Format::ALL.into_iter().map(Format::as_str).filter(|format| !FORMATS.contains(format))
 }
 
-fn named() -> String {
+fn format_list() -> String {
     let [others @ .., last] = FORMATS.map(str::to_uppercase);
     format!("{}, or {last}", others.join(", "))
 }
@@ -86,7 +86,7 @@ impl Error {
             Error::InvalidParameter { .. } => "invalid_parameter",
             Error::NotGranted(_) => "permission_denied",
             Error::UnsupportedFormat { .. } => "unsupported_format",
-            Error::FileNotFound(_) | Error::NothingFits(_) => "file_not_found",
+            Error::FileNotFound(_) | Error::NoFilesMatch(_) => "file_not_found",
             Error::FileNotReadable { .. } => "file_not_readable",
             Error::PathNotAllowed(_) => "path_not_allowed",
             Error::FileTooLarge { .. } => "file_too_large",
@@ -105,12 +105,12 @@ impl Error {
     }
 
     /// Whether the store is only temporarily unavailable, so that a retry may succeed.
-    pub fn passes(&self) -> bool {
+    pub fn is_transient(&self) -> bool {
         matches!(self, Error::Storage { code: "storage_busy" | "storage_unavailable", .. })
     }
 
     /// Whether the cause is the document: the same file would fail again. A read error of the disk may be temporary.
-    pub fn is_of_the_document(&self) -> bool {
+    pub fn is_document_fault(&self) -> bool {
         match self {
             Error::UnsupportedFormat { .. }
             | Error::FileNotFound(_)
@@ -149,7 +149,7 @@ impl Error {
     }
 
     /// The complete error as returned to callers.
-    pub fn members(&self) -> Map<String, Value> {
+    pub fn to_json_members(&self) -> Map<String, Value> {
         let mut members = Map::new();
         members.insert("success".into(), false.into());
         members.insert("error".into(), self.code().into());
@@ -194,15 +194,15 @@ mod tests {
     #[test]
     fn k38_a_disk_that_could_not_be_read_says_nothing_of_the_document() {
         let unread = Error::FileNotReadable { path: "a.txt".into(), reason: "the disk does not answer".into() };
-        assert!(!unread.is_of_the_document());
-        assert!(Error::EmptyFile("a.txt".into()).is_of_the_document());
+        assert!(!unread.is_document_fault());
+        assert!(Error::EmptyFile("a.txt".into()).is_document_fault());
     }
 
     #[test]
     fn a_store_that_cannot_be_had_just_now_says_so_and_may_be_asked_again() {
-        let away = Error::from(store::Error::Away("connection refused".into()));
+        let away = Error::from(store::Error::Unavailable("connection refused".into()));
         assert_eq!(away.code(), "storage_unavailable");
-        assert!(away.passes() && Error::from(store::Error::Busy).passes());
-        assert!(!Error::from(store::Error::Full).passes());
+        assert!(away.is_transient() && Error::from(store::Error::Busy).is_transient());
+        assert!(!Error::from(store::Error::Full).is_transient());
     }
 }

@@ -8,70 +8,70 @@ use std::time::Duration;
 
 use corbie_extract::Format;
 
-use super::source::{Rules, format_of};
-use crate::locked::locked;
+use super::path_policy::{PathPolicy, format_of};
+use crate::util::lock::lock;
 
 /// Estimated duration of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Guess {
+pub(super) struct Estimate {
     /// Total of all files, processed sequentially.
-    pub alone: Duration,
+    pub sequential: Duration,
     /// Number of files processed concurrently.
-    pub at_a_time: u32,
+    pub concurrency: u32,
 }
 
 /// Correction factors measured in this process.
 #[derive(Debug, Default)]
-pub(super) struct Estimates {
+pub(super) struct DurationEstimator {
     /// Ratio of the actual to the initial estimate, per format.
     factors: Mutex<HashMap<Format, f64>>,
 }
 
 /// Weight of the newest measurement in the moving average.
-const NEWEST: f64 = 0.3;
+const SMOOTHING_FACTOR: f64 = 0.3;
 /// Estimate for a file or folder that has not been read yet.
-const UNSEEN: Duration = Duration::from_secs(5);
+const DEFAULT_ESTIMATE: Duration = Duration::from_secs(5);
 
-impl Guess {
+impl Estimate {
     /// Estimate for one file, or the default if unknown.
-    pub(super) fn one(alone: Option<Duration>) -> Guess {
-        Guess { alone: alone.unwrap_or(UNSEEN), at_a_time: 1 }
+    pub(super) fn single(alone: Option<Duration>) -> Estimate {
+        Estimate { sequential: alone.unwrap_or(DEFAULT_ESTIMATE), concurrency: 1 }
     }
 
     /// Estimated duration if no other task runs.
-    pub(super) fn time(self) -> Duration {
-        self.alone / self.at_a_time.max(1)
+    pub(super) fn duration(self) -> Duration {
+        self.sequential / self.concurrency.max(1)
     }
 }
 
-impl Estimates {
-    pub(super) fn guess(&self, format: Format, bytes: u64) -> Duration {
-        let factor = locked(&self.factors).get(&format).copied().unwrap_or(1.0);
-        first_guess(format, bytes).mul_f64(factor)
+impl DurationEstimator {
+    pub(super) fn estimate(&self, format: Format, bytes: u64) -> Duration {
+        let factor = lock(&self.factors).get(&format).copied().unwrap_or(1.0);
+        initial_estimate(format, bytes).mul_f64(factor)
     }
 
     /// Estimate for several files with bounded concurrency. Blocking file system access.
-    pub(super) fn guess_all<P: AsRef<Path>>(&self, paths: &[P], together: usize, rules: &Rules) -> Guess {
+    pub(super) fn estimate_all<P: AsRef<Path>>(&self, paths: &[P], together: usize, rules: &PathPolicy) -> Estimate {
         let known = |path: &Path| {
             // Paths outside the allowed folders get the default; otherwise the estimate would reveal whether they
             // exist.
-            let metadata = rules.follow(path).ok()?.metadata().ok().filter(Metadata::is_file)?;
-            Some(self.guess(format_of(path).ok()?, metadata.len()))
+            let metadata = rules.resolve(path).ok()?.metadata().ok().filter(Metadata::is_file)?;
+            Some(self.estimate(format_of(path).ok()?, metadata.len()))
         };
-        let alone = paths.iter().map(|path| known(path.as_ref()).unwrap_or(UNSEEN)).sum();
-        Guess { alone, at_a_time: u32::try_from(paths.len().clamp(1, together.max(1))).unwrap_or(1) }
+        let alone = paths.iter().map(|path| known(path.as_ref()).unwrap_or(DEFAULT_ESTIMATE)).sum();
+        Estimate { sequential: alone, concurrency: u32::try_from(paths.len().clamp(1, together.max(1))).unwrap_or(1) }
     }
 
-    pub(super) fn learn(&self, format: Format, bytes: u64, took: Duration) {
-        let factor = took.as_secs_f64() / first_guess(format, bytes).as_secs_f64();
-        let mut factors = locked(&self.factors);
+    pub(super) fn record(&self, format: Format, bytes: u64, took: Duration) {
+        let factor = took.as_secs_f64() / initial_estimate(format, bytes).as_secs_f64();
+        let mut factors = lock(&self.factors);
         let known = factors.entry(format).or_insert(factor);
-        *known = (*known * (1.0 - NEWEST) + factor * NEWEST).clamp(0.01, 100.0);
+        *known = (*known * (1.0 - SMOOTHING_FACTOR) + factor * SMOOTHING_FACTOR).clamp(0.01, 100.0);
     }
 }
 
 /// Embedding dominates, so the estimate depends on the amount of text per byte of the format.
-fn first_guess(format: Format, bytes: u64) -> Duration {
+fn initial_estimate(format: Format, bytes: u64) -> Duration {
     let bytes_a_second = match format {
         Format::Pdf | Format::Pptx => 200_000,
         Format::Jpg | Format::Png => 500_000,
@@ -93,14 +93,14 @@ mod tests {
         for file in &files {
             std::fs::write(file, vec![b'a'; 500_000]).unwrap();
         }
-        let estimates = Estimates::default();
-        let one = estimates.guess(Format::Text, 500_000);
-        let rules = Rules::new(&[], 1 << 20);
-        let all = estimates.guess_all(&files, 2, &rules);
-        assert_eq!((all.alone, all.time()), (one * 4, one * 2));
-        assert_eq!(estimates.guess_all(&files[..1], 2, &rules).time(), one);
+        let estimates = DurationEstimator::default();
+        let one = estimates.estimate(Format::Text, 500_000);
+        let rules = PathPolicy::new(&[], 1 << 20);
+        let all = estimates.estimate_all(&files, 2, &rules);
+        assert_eq!((all.sequential, all.duration()), (one * 4, one * 2));
+        assert_eq!(estimates.estimate_all(&files[..1], 2, &rules).duration(), one);
         let unseen = [folder.path().join("gone.txt"), folder.path().to_owned()];
-        assert_eq!(estimates.guess_all(&unseen, 1, &rules).time(), UNSEEN * 2);
+        assert_eq!(estimates.estimate_all(&unseen, 1, &rules).duration(), DEFAULT_ESTIMATE * 2);
     }
 
     #[test]
@@ -112,21 +112,21 @@ mod tests {
         for file in [&inside, &outside] {
             std::fs::write(file, vec![b'a'; 500_000]).unwrap();
         }
-        let (estimates, rules) = (Estimates::default(), Rules::new(&[inner], 1 << 20));
-        let guess = |path: &Path| estimates.guess_all(&[path], 1, &rules).time();
-        assert_eq!(guess(&inside), estimates.guess(Format::Text, 500_000));
-        assert_eq!((guess(&outside), guess(&folder.path().join("gone.txt"))), (UNSEEN, UNSEEN));
+        let (estimates, rules) = (DurationEstimator::default(), PathPolicy::new(&[inner], 1 << 20));
+        let guess = |path: &Path| estimates.estimate_all(&[path], 1, &rules).duration();
+        assert_eq!(guess(&inside), estimates.estimate(Format::Text, 500_000));
+        assert_eq!((guess(&outside), guess(&folder.path().join("gone.txt"))), (DEFAULT_ESTIMATE, DEFAULT_ESTIMATE));
     }
 
     #[test]
     fn guesses_follow_what_files_really_take() {
-        let estimates = Estimates::default();
-        let first = estimates.guess(Format::Text, 1_000_000);
+        let estimates = DurationEstimator::default();
+        let first = estimates.estimate(Format::Text, 1_000_000);
         for _ in 0..10 {
-            estimates.learn(Format::Text, 1_000_000, first * 3);
+            estimates.record(Format::Text, 1_000_000, first * 3);
         }
-        let later = estimates.guess(Format::Text, 2_000_000);
+        let later = estimates.estimate(Format::Text, 2_000_000);
         assert!(later > first * 5 && later < first * 7, "{first:?} {later:?}");
-        assert_eq!(estimates.guess(Format::Csv, 1_000_000), first);
+        assert_eq!(estimates.estimate(Format::Csv, 1_000_000), first);
     }
 }

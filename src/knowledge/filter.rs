@@ -11,28 +11,30 @@ use super::Error;
 use super::date;
 
 /// Members of a filter that are not metadata.
-const FORMAT: &str = "format";
-const DATES: &str = "date_range";
+const FORMAT_KEY: &str = "format";
+const DATE_RANGE_KEY: &str = "date_range";
 /// Metadata member whose list elements match individually.
-const TAGS: &str = "tags";
+const TAGS_KEY: &str = "tags";
 /// Limits far above legitimate use.
-const MOST_KEYS: usize = 64;
-const MOST_VALUES: usize = 1000;
+const MAX_KEYS: usize = 64;
+const MAX_VALUES: usize = 1000;
 
 /// Parses a filter. `None` if it excludes nothing.
-pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error> {
-    if filters.len() > MOST_KEYS {
-        return Err(Error::invalid("filters", format!("`filters` has more than {MOST_KEYS} members")));
+pub(super) fn parse(filters: &Map<String, Value>) -> Result<Option<Filter>, Error> {
+    if filters.len() > MAX_KEYS {
+        return Err(Error::invalid("filters", format!("`filters` has more than {MAX_KEYS} members")));
     }
     let mut filter = Filter::default();
     for (key, wanted) in filters {
         match (key.as_str(), wanted) {
             (_, Value::Null) => {}
-            (DATES, Value::Object(range)) => dates(range, &mut filter)?,
-            (DATES, _) => return Err(malformed(DATES, "must be an object with `start`, `end` or both")),
-            (FORMAT, wanted) => filter.all.push((FORMAT.into(), formats(wanted)?)),
-            (TAGS, Value::Object(_)) => return Err(malformed(TAGS, "must be a tag, or a list of tags")),
-            (TAGS, Value::Array(tags)) => filter.all.push((TAGS.into(), any_of(TAGS, tags)?)),
+            (DATE_RANGE_KEY, Value::Object(range)) => parse_date_range(range, &mut filter)?,
+            (DATE_RANGE_KEY, _) => {
+                return Err(malformed(DATE_RANGE_KEY, "must be an object with `start`, `end` or both"));
+            }
+            (FORMAT_KEY, wanted) => filter.all.push((FORMAT_KEY.into(), parse_formats(wanted)?)),
+            (TAGS_KEY, Value::Object(_)) => return Err(malformed(TAGS_KEY, "must be a tag, or a list of tags")),
+            (TAGS_KEY, Value::Array(tags)) => filter.all.push((TAGS_KEY.into(), any_of(TAGS_KEY, tags)?)),
             (_, wanted) => filter.all.push((user_key(key), vec![facet_value(wanted)])),
         }
     }
@@ -42,8 +44,8 @@ pub(super) fn read(filters: &Map<String, Value>) -> Result<Option<Filter>, Error
 
 /// Facets of a document. An unknown format counts as text.
 pub(super) fn facets(format: &str, metadata: &Map<String, Value>) -> Vec<Facet> {
-    let format = Format::of_extension(format).unwrap_or(Format::Text);
-    let mut facets = vec![Facet { key: FORMAT.into(), value: format.as_str().into() }];
+    let format = Format::from_extension(format).unwrap_or(Format::Text);
+    let mut facets = vec![Facet { key: FORMAT_KEY.into(), value: format.as_str().into() }];
     for (key, value) in metadata {
         let key = user_key(key);
         if let Value::Array(entries) = value {
@@ -57,7 +59,7 @@ pub(super) fn facets(format: &str, metadata: &Map<String, Value>) -> Vec<Facet> 
 /// Separates a user's `format` metadata from the format of the file.
 fn user_key(key: &str) -> String {
     match key {
-        TAGS => TAGS.into(),
+        TAGS_KEY => TAGS_KEY.into(),
         key => format!("metadata.{key}"),
     }
 }
@@ -83,19 +85,23 @@ fn facet_value(value: &Value) -> String {
     }
 }
 
-fn formats(wanted: &Value) -> Result<Vec<String>, Error> {
+fn parse_formats(wanted: &Value) -> Result<Vec<String>, Error> {
     let one = |value: &Value| {
-        let name =
-            value.as_str().ok_or_else(|| malformed(FORMAT, "must be a string such as \"pdf\", or a list of them"))?;
-        let format = Format::of_extension(name.trim_start_matches('.'));
+        let name = value
+            .as_str()
+            .ok_or_else(|| malformed(FORMAT_KEY, "must be a string such as \"pdf\", or a list of them"))?;
+        let format = Format::from_extension(name.trim_start_matches('.'));
         let format = format.ok_or_else(|| {
-            malformed(FORMAT, &format!("names `{}`, which is no format documents have", super::clipped(name)))
+            malformed(
+                FORMAT_KEY,
+                &format!("names `{}`, which is no format documents have", super::truncate_for_error(name)),
+            )
         })?;
         Ok(format.as_str().to_owned())
     };
     match wanted {
-        Value::Array(formats) if formats.is_empty() || formats.len() > MOST_VALUES => {
-            Err(malformed(FORMAT, "must name at least one format, and not more than there are"))
+        Value::Array(formats) if formats.is_empty() || formats.len() > MAX_VALUES => {
+            Err(malformed(FORMAT_KEY, "must name at least one format, and not more than there are"))
         }
         Value::Array(formats) => formats.iter().map(one).collect(),
         format => one(format).map(|format| vec![format]),
@@ -105,28 +111,28 @@ fn formats(wanted: &Value) -> Result<Vec<String>, Error> {
 fn any_of(key: &str, values: &[Value]) -> Result<Vec<String>, Error> {
     match values.len() {
         0 => Err(malformed(key, "is an empty list, which nothing matches; leave it out")),
-        more if more > MOST_VALUES => Err(malformed(key, &format!("names more than {MOST_VALUES} values"))),
+        more if more > MAX_VALUES => Err(malformed(key, &format!("names more than {MAX_VALUES} values"))),
         _ => Ok(values.iter().map(facet_value).collect()),
     }
 }
 
-fn dates(range: &Map<String, Value>, filter: &mut Filter) -> Result<(), Error> {
+fn parse_date_range(range: &Map<String, Value>, filter: &mut Filter) -> Result<(), Error> {
     for (key, value) in range {
         let bound = match value {
             Value::Null => continue,
-            Value::String(text) => date::bounds(text),
+            Value::String(text) => date::parse_range(text),
             _ => None,
         };
         let what = "must be a date such as `2025-01-31`, or a time such as `2025-01-31T12:00:00Z`";
-        let (first, last) = bound.ok_or_else(|| malformed(&format!("{DATES}.{key}"), what))?;
+        let (first, last) = bound.ok_or_else(|| malformed(&format!("{DATE_RANGE_KEY}.{key}"), what))?;
         match key.as_str() {
             "start" => filter.added_from = Some(first),
             "end" => filter.added_to = Some(last),
-            _ => return Err(malformed(&format!("{DATES}.{key}"), "is unknown; use `start` and `end`")),
+            _ => return Err(malformed(&format!("{DATE_RANGE_KEY}.{key}"), "is unknown; use `start` and `end`")),
         }
     }
     match (filter.added_from, filter.added_to) {
-        (Some(from), Some(to)) if from > to => Err(malformed(DATES, "ends before it starts")),
+        (Some(from), Some(to)) if from > to => Err(malformed(DATE_RANGE_KEY, "ends before it starts")),
         _ => Ok(()),
     }
 }
@@ -142,7 +148,7 @@ mod tests {
     use super::*;
 
     fn filter(value: Value) -> Result<Option<Filter>, Error> {
-        read(value.as_object().expect("an object"))
+        parse(value.as_object().expect("an object"))
     }
 
     /// Whether a document with these metadata matches the filter.

@@ -5,10 +5,10 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::document::BaseName;
-use super::store::Trouble;
-use super::{Knowledge, UPLOADS, blocking};
-use crate::harmless::without_folders;
-use crate::private_folder::private_folder;
+use super::store::HealthDiagnostic;
+use super::{Knowledge, UPLOAD_DIR, run_blocking};
+use crate::util::fs::private_dir::create_private_dir;
+use crate::util::sanitize::without_folders;
 
 /// Result of all health checks.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,30 +24,33 @@ pub struct Health {
 
 /// The knowledge base as a component of the server's health (T-40). Cheap to determine.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Part {
+pub struct HealthSummary {
     /// Of all bases. `None` until the knowledge base has been opened.
     pub documents: Option<usize>,
     /// Description of the problem, if any.
-    pub impaired: Option<String>,
+    pub impairment: Option<String>,
 }
 
 impl Knowledge {
-    pub fn part(&self) -> Part {
-        Part { documents: self.opened().map(|open| open.finder.documents()), impaired: self.impaired() }
+    pub fn health_summary(&self) -> HealthSummary {
+        HealthSummary {
+            documents: self.open_state().map(|open| open.retriever.documents()),
+            impairment: self.impairment(),
+        }
     }
 
-    fn impaired(&self) -> Option<String> {
-        if let Some(error) = self.failure() {
+    fn impairment(&self) -> Option<String> {
+        if let Some(error) = self.open_error() {
             return Some(error.to_string());
         }
-        let Some(open) = self.opened() else {
+        let Some(open) = self.open_state() else {
             // A SQLite store is opened on first use; a database is connected at startup.
             return self.settings().store.as_ref().map(|_| "the database has not answered yet".to_owned());
         };
-        let health = open.store.known_health();
+        let health = open.store.cached_health();
         match (health.accessible, health.connected) {
             (Err(why), _) => Some(why),
-            (Ok(()), Err(Trouble { what, .. })) => Some(format!("the database {what}")),
+            (Ok(()), Err(HealthDiagnostic { problem: what, .. })) => Some(format!("the database {what}")),
             (Ok(()), Ok(())) => None,
         }
     }
@@ -62,7 +65,7 @@ impl Knowledge {
                     if let Err(why) = &health.accessible {
                         issues.push(why.clone());
                     }
-                    if let Err(Trouble { what, next }) = &health.connected {
+                    if let Err(HealthDiagnostic { problem: what, remedy: next }) = &health.connected {
                         issues.push(format!("Database {what}; {next}"));
                     }
                     (health.connected.is_ok(), health.accessible.is_ok())
@@ -82,7 +85,7 @@ impl Knowledge {
             }
         };
         // The embedded store has already checked its folder.
-        if is_database && let Err(why) = self.try_folder().await {
+        if is_database && let Err(why) = self.check_upload_dir().await {
             issues.push(format!("Storage directory not accessible: {why}"));
             accessible = false;
         }
@@ -91,12 +94,12 @@ impl Knowledge {
             Ok(loaded) => (loaded.id.to_string(), true),
             Err(error) => {
                 issues.push(format!("Embedding model cannot be used: {error}"));
-                (inference.planned(), false)
+                (inference.configured_model(), false)
             }
         };
-        let foreign = match self.opened() {
+        let foreign = match self.open_state() {
             // A database error was reported above.
-            Some(open) => open.finder.foreign(base).await.unwrap_or(0),
+            Some(open) => open.retriever.documents_of_other_models(base).await.unwrap_or(0),
             None => 0,
         };
         if foreign > 0 && model_loaded {
@@ -109,11 +112,11 @@ impl Knowledge {
     }
 
     /// Writes to the local upload folder, which every backend needs.
-    async fn try_folder(&self) -> Result<(), String> {
-        let uploads = self.storage().map_err(|error| error.to_string())?.join(UPLOADS);
-        let tried = blocking(move || {
-            private_folder(&uploads)?;
-            tempfile::tempfile_in(&uploads)?.write_all(&[0; ROOM])
+    async fn check_upload_dir(&self) -> Result<(), String> {
+        let uploads = self.storage().map_err(|error| error.to_string())?.join(UPLOAD_DIR);
+        let tried = run_blocking(move || {
+            create_private_dir(&uploads)?;
+            tempfile::tempfile_in(&uploads)?.write_all(&[0; PROBE_BYTES])
         });
         let tried = tried.await.map_err(|error| error.to_string())?;
         tried.map_err(|error: std::io::Error| error.kind().to_string())
@@ -121,16 +124,16 @@ impl Knowledge {
 }
 
 /// Minimum free space for any write.
-const ROOM: usize = 64 << 10;
+const PROBE_BYTES: usize = 64 << 10;
 
-impl Part {
+impl HealthSummary {
     /// A member of `GET /health`.
-    pub fn member(&self) -> Value {
+    pub fn to_json(&self) -> Value {
         let mut member = json!({
-            "status": if self.impaired.is_none() { "healthy" } else { "degraded" },
+            "status": if self.impairment.is_none() { "healthy" } else { "degraded" },
             "documents": self.documents,
         });
-        if let Some(why) = &self.impaired {
+        if let Some(why) = &self.impairment {
             // Callers of any trust level can read it, so it contains no paths.
             member["reason"] = without_folders(why).into();
         }

@@ -3,34 +3,35 @@
 use std::sync::Arc;
 
 use corbie_mcp::{
-    Caller, Code, Content, Context, Error as Refusal, Prompt, PromptArguments, PromptMessage, PromptResult,
-    ResourceContents, ResourceLister, ResourceListing, ResourcePage, ResourceTemplate, Role, ServerBuilder, WantedPage,
+    Caller, ContentBlock, Context, Error as Refusal, ErrorCode, PageRequest, Prompt, PromptArguments, PromptMessage,
+    PromptResult, ResourceContents, ResourceLister, ResourceListing, ResourcePage, ResourceTemplate, Role,
+    ServerBuilder,
 };
 
 use super::document::{BaseName, DocumentId};
 use super::grounding::Fence;
-use super::search::Question;
-use super::store::{Listing, ProcessingStatus, Wanted};
+use super::search::SearchRequest;
+use super::store::{DocumentListQuery, PageRange, ProcessingStatus};
 use super::{Error, Knowledge};
-use crate::harmless::without_folders;
+use crate::util::sanitize::without_folders;
 
-const DOCUMENTS: &str = "knowledge://documents/{id}";
-const CHUNKS: &str = "knowledge://chunks/{id}";
+const DOCUMENT_URI_TEMPLATE: &str = "knowledge://documents/{id}";
+const CHUNK_URI_TEMPLATE: &str = "knowledge://chunks/{id}";
 /// Maximum size of a document read as a resource. `knowledge-get` reads larger ones by pages.
-const LONGEST: usize = 4 << 20;
-const WHOLE: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: LONGEST };
-const PROMPT: &str = "answer_from_documents";
+const MAX_DOCUMENT_BYTES: usize = 4 << 20;
+const WHOLE_DOCUMENT: PageRange = PageRange { from: 1, pages: u32::MAX, max_bytes: MAX_DOCUMENT_BYTES };
+const PROMPT_NAME: &str = "answer_from_documents";
 
 /// Permission for these tools is also required for the resources and the prompt.
-const READING: &str = "knowledge-get";
-const SEARCHING: &str = "knowledge-search";
+const READ_TOOL: &str = "knowledge-get";
+const SEARCH_TOOL: &str = "knowledge-search";
 
 /// Registers resources and prompt with a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
     let (documents, chunks, prompting) = (knowledge.clone(), knowledge.clone(), knowledge.clone());
     let lister = ResourceLister::new(
-        move || counting.opened().map_or(0, |open| open.finder.documents()),
+        move || counting.open_state().map_or(0, |open| open.retriever.documents()),
         move |context: Context, wanted| {
             let knowledge = listing.clone();
             async move {
@@ -45,14 +46,14 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
             }
         },
     );
-    let document = ResourceTemplate::new(DOCUMENTS, "document", move |context: Context, uri, variables| {
+    let document = ResourceTemplate::new(DOCUMENT_URI_TEMPLATE, "document", move |context: Context, uri, variables| {
         let knowledge = documents.clone();
         async move {
             let id = variables.get("id").cloned().unwrap_or_default();
             read_document(&knowledge, context.caller(), &uri, &id).await
         }
     });
-    let chunk = ResourceTemplate::new(CHUNKS, "chunk", move |context: Context, uri, variables| {
+    let chunk = ResourceTemplate::new(CHUNK_URI_TEMPLATE, "chunk", move |context: Context, uri, variables| {
         let knowledge = chunks.clone();
         async move {
             let id = variables.get("id").cloned().unwrap_or_default();
@@ -72,13 +73,13 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder 
 
 /// Documents of all bases, by base, newest first. A cursor consists of a base and the number of its documents that were
 /// already listed.
-async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Result<ResourcePage, Error> {
-    if !caller.may_use(READING) {
+async fn list(knowledge: &Knowledge, caller: &Caller, wanted: PageRequest) -> Result<ResourcePage, Error> {
+    if !caller.may_use(READ_TOOL) {
         return Ok(ResourcePage::default());
     }
     let open = knowledge.open().await?;
     let mut bases = open.store.bases().await?;
-    bases.retain(|base| caller.may_see(base.as_str()));
+    bases.retain(|base| caller.may_access(base.as_str()));
     bases.sort();
     let cursor = wanted.cursor.as_deref().and_then(|cursor| cursor.split_once('/'));
     let (mut base, mut offset) =
@@ -94,8 +95,8 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Res
         };
     let mut resources = Vec::new();
     loop {
-        let room = u32::try_from(wanted.room - resources.len()).unwrap_or(u32::MAX);
-        let listing = Listing { limit: room, offset, ..Listing::default() };
+        let room = u32::try_from(wanted.limit - resources.len()).unwrap_or(u32::MAX);
+        let listing = DocumentListQuery { limit: room, offset, ..DocumentListQuery::default() };
         let listed = open.store.documents(&base, listing).await?;
         let shown = listed.documents.len() as u64;
         let there =
@@ -107,7 +108,7 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Res
         }));
         offset += shown;
         if offset < listed.total && shown > 0 {
-            if resources.len() < wanted.room {
+            if resources.len() < wanted.limit {
                 continue;
             }
             return Ok(ResourcePage { resources, next: Some(format!("{base}/{offset}")) });
@@ -116,7 +117,7 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: WantedPage) -> Res
             return Ok(ResourcePage { resources, next: None });
         };
         (base, offset) = (next.clone(), 0);
-        if resources.len() >= wanted.room {
+        if resources.len() >= wanted.limit {
             return Ok(ResourcePage { resources, next: Some(format!("{base}/0")) });
         }
     }
@@ -133,15 +134,15 @@ async fn read_document(
     let open = knowledge.open().await?;
     let bases = open.store.bases().await.map_err(Error::from)?;
     for base in bases.into_iter().filter(|base| may_read(caller, base)) {
-        let found = open.store.text(&base, id, WHOLE).await.map_err(Error::from)?;
+        let found = open.store.text(&base, id, WHOLE_DOCUMENT).await.map_err(Error::from)?;
         let Some((_, pages)) = found else { continue };
         let mut text = String::new();
         for page in pages {
             text += &page.text;
             text += "\n\n";
         }
-        if text.len() > LONGEST {
-            text.truncate(text.floor_char_boundary(LONGEST));
+        if text.len() > MAX_DOCUMENT_BYTES {
+            text.truncate(text.floor_char_boundary(MAX_DOCUMENT_BYTES));
             text += "\n\n[cut here; knowledge-get reads the rest page by page]";
         }
         return Ok(vec![ResourceContents::text(uri, "text/plain", text.trim_end())]);
@@ -163,17 +164,17 @@ async fn read_chunk(
 }
 
 fn may_read(caller: &Caller, base: &BaseName) -> bool {
-    caller.may_use(READING) && caller.may_see(base.as_str())
+    caller.may_use(READ_TOOL) && caller.may_access(base.as_str())
 }
 
 /// Number of passages in the prompt.
-const PASSAGES: usize = 8;
+const MAX_PASSAGES: usize = 8;
 
 /// A question with relevant passages, for the client's model.
 fn prompt(knowledge: Knowledge) -> Prompt {
     let knowledge = Arc::new(knowledge);
     Prompt::new(
-        PROMPT,
+        PROMPT_NAME,
         "Answer from my documents: a question with the passages of the knowledge base that may answer it, numbered for citation",
         move |context: Context, arguments: PromptArguments| {
             let knowledge = knowledge.clone();
@@ -183,14 +184,14 @@ fn prompt(knowledge: Knowledge) -> Prompt {
                     Some(name) => name.parse::<BaseName>().map_err(|error| Refusal::invalid_params(error.to_string()))?,
                     None => BaseName::default(),
                 };
-                if !context.caller().may_use(SEARCHING) || !context.caller().may_see(base.as_str()) {
+                if !context.caller().may_use(SEARCH_TOOL) || !context.caller().may_access(base.as_str()) {
                     return Err(Refusal::NotGranted { what: Error::NotGranted(base).to_string() });
                 }
-                let asked = Question {
+                let asked = SearchRequest {
                     base,
                     query: question.chars().take(500).collect::<String>().trim().to_owned(),
-                    top: PASSAGES,
-                    least: 0.0,
+                    top_k: MAX_PASSAGES,
+                    min_relevance: 0.0,
                     filter: None,
                 };
                 let passages = match knowledge.search(asked).await {
@@ -198,9 +199,9 @@ fn prompt(knowledge: Knowledge) -> Prompt {
                     found => found?,
                 };
                 let fence = Fence::new();
-                let (instructions, passages) = (fence.instructions(), fence.passages(&passages));
+                let (instructions, passages) = (fence.instructions(), fence.format_passages(&passages));
                 let text = format!("{instructions}\n\n{passages}\n\nQuestion: {question}");
-                Ok(PromptResult { description: None, messages: vec![PromptMessage { role: Role::User, content: Content::text(text) }] })
+                Ok(PromptResult { description: None, messages: vec![PromptMessage { role: Role::User, content: ContentBlock::text(text) }] })
             }
         },
     )
@@ -214,7 +215,7 @@ impl From<Error> for Refusal {
             Error::InvalidParameter { .. } => Refusal::invalid_params(error.to_string()),
             Error::Internal(inward) => Refusal::internal(error.to_string(), inward.clone()),
             _ => Refusal::Other {
-                code: Code::Application,
+                code: ErrorCode::Application,
                 // Untrusted callers read it too.
                 message: without_folders(&error.to_string()),
                 error_type: "KnowledgeError",

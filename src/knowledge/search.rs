@@ -7,16 +7,16 @@ use tracing::field::Empty;
 
 use super::document::{BaseName, FoundChunk};
 use super::{Error, Knowledge};
-use crate::telemetry::FOR_COLLECTORS;
+use crate::telemetry::COLLECTOR_TARGET;
 
 /// A search query.
 #[derive(Debug, Clone)]
-pub struct Question {
+pub struct SearchRequest {
     pub base: BaseName,
     pub query: String,
-    pub top: usize,
+    pub top_k: usize,
     /// Minimum relevance.
-    pub least: f32,
+    pub min_relevance: f32,
     pub filter: Option<Filter>,
 }
 
@@ -28,38 +28,38 @@ pub struct Passage {
     pub relevance: f32,
 }
 
-impl Question {
+impl SearchRequest {
     /// A passage with its rounded relevance, if it reaches the minimum. The rounded value is compared, so a minimum
     /// equal to a displayed relevance includes that passage.
     pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32) -> Option<Passage> {
-        self.shown(relevance).map(|relevance| Passage { chunk, relevance })
+        self.rounded_relevance(relevance).map(|relevance| Passage { chunk, relevance })
     }
 
-    pub(super) fn shown(&self, relevance: f32) -> Option<f32> {
+    pub(super) fn rounded_relevance(&self, relevance: f32) -> Option<f32> {
         let shown = (relevance * 1e4).round() / 1e4;
-        Some(shown).filter(|shown| *shown > 0.0 && *shown >= self.least)
+        Some(shown).filter(|shown| *shown > 0.0 && *shown >= self.min_relevance)
     }
 }
 
 impl Knowledge {
     /// The most relevant passages, best first.
-    pub async fn search(&self, question: Question) -> Result<Vec<Passage>, Error> {
+    pub async fn search(&self, question: SearchRequest) -> Result<Vec<Passage>, Error> {
         let span = tracing::info_span!(
-            target: FOR_COLLECTORS,
+            target: COLLECTOR_TARGET,
             "search",
             otel.name = %format_args!("retrieval {}", question.base.as_str()),
             gen_ai.operation.name = "retrieval",
             gen_ai.data_source.id = question.base.as_str(),
             passages = Empty,
         );
-        let found = self.passages(question).instrument(span.clone()).await;
+        let found = self.retrieve(question).instrument(span.clone()).await;
         span.record("passages", found.as_ref().ok().map(Vec::len));
         found
     }
 
-    async fn passages(&self, question: Question) -> Result<Vec<Passage>, Error> {
+    async fn retrieve(&self, question: SearchRequest) -> Result<Vec<Passage>, Error> {
         let open = self.open().await?;
-        if open.finder.is_empty(&question.base).await? {
+        if open.retriever.is_empty(&question.base).await? {
             return Err(Error::Empty);
         }
         // Without a vector, lexical search still works.
@@ -70,6 +70,6 @@ impl Knowledge {
                 None
             }
         };
-        open.finder.find(&question, vector.as_deref()).await
+        open.retriever.search(&question, vector.as_deref()).await
     }
 }

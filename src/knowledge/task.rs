@@ -39,7 +39,7 @@ pub struct NewTask {
 
 /// A stored task.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Task {
+pub struct TaskRecord {
     pub id: TaskId,
     pub base: BaseName,
     pub owner: String,
@@ -66,7 +66,7 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq)]
 pub enum TaskState {
     Queued,
-    Running(Progress),
+    Running(TaskProgress),
     Completed(Value),
     Failed { code: String, message: String },
     Cancelled,
@@ -74,30 +74,30 @@ pub enum TaskState {
 
 /// Number of unfinished tasks of all processes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Unfinished {
+pub struct UnfinishedTasks {
     pub running: u64,
     pub queued: u64,
 }
 
 /// Progress of a running task.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress {
+pub struct TaskProgress {
     pub step: String,
     pub done: u32,
     pub total: u32,
     /// In thousandths.
-    pub share: u32,
+    pub permille: u32,
 }
 
 /// Outcome of a task.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TaskEnd {
     pub task: TaskId,
-    pub outcome: Outcome,
+    pub outcome: TaskOutcome,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Outcome {
+pub enum TaskOutcome {
     Completed(Value),
     Failed { code: String, message: String },
     Cancelled,
@@ -105,9 +105,9 @@ pub enum Outcome {
 
 /// How a write relates to a task. Writes for a task that was cancelled, or adopted by another process, are rejected.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Work {
+pub enum TaskLink {
     /// The write belongs to no task.
-    Alone,
+    Standalone,
     /// The task continues afterwards.
     PartOf(TaskId),
     /// The task ends in the same transaction.
@@ -137,14 +137,14 @@ impl TaskState {
 
 impl TaskEnd {
     pub fn completed(task: TaskId, result: Value) -> TaskEnd {
-        TaskEnd { task, outcome: Outcome::Completed(result) }
+        TaskEnd { task, outcome: TaskOutcome::Completed(result) }
     }
 
     pub fn failed(task: TaskId, code: &str, message: &str) -> TaskEnd {
-        TaskEnd { task, outcome: Outcome::Failed { code: code.to_owned(), message: message.to_owned() } }
+        TaskEnd { task, outcome: TaskOutcome::Failed { code: code.to_owned(), message: message.to_owned() } }
     }
 
     pub fn cancelled(task: TaskId) -> TaskEnd {
-        TaskEnd { task, outcome: Outcome::Cancelled }
+        TaskEnd { task, outcome: TaskOutcome::Cancelled }
     }
 }

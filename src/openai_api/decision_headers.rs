@@ -2,10 +2,10 @@
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::route::Record;
+use crate::route::DecisionRecord;
 
 /// Adds the headers for a decision.
-pub(super) fn add(headers: &mut HeaderMap, record: &Record) {
+pub(super) fn add(headers: &mut HeaderMap, record: &DecisionRecord) {
     let mut put = |name: &'static str, value: &str| {
         // Values that are invalid in a header are omitted.
         if let Ok(value) = HeaderValue::try_from(value) {

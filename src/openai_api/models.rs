@@ -8,36 +8,39 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use serde_json::{Value, json};
 
-use super::Face;
-use super::failure::Failure;
-use crate::providers::pool::FRESH;
+use super::ApiState;
+use super::error::ApiError;
+use crate::providers::registry::MODEL_LIST_TTL;
 
-pub(super) async fn list(State(face): State<Face>, Extension(caller): Extension<Caller>) -> Result<Response, Failure> {
+pub(super) async fn list(
+    State(face): State<ApiState>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, ApiError> {
     may_list(&caller)?;
     Ok(reply(&json!({ "object": "list", "data": all(&face).await })))
 }
 
 /// Requires permission for the equivalent tool.
-fn may_list(caller: &Caller) -> Result<(), Failure> {
+fn may_list(caller: &Caller) -> Result<(), ApiError> {
     const TOOL: &str = "list_models";
-    if caller.may_use(TOOL) { Ok(()) } else { Err(Failure::not_granted(TOOL)) }
+    if caller.may_use(TOOL) { Ok(()) } else { Err(ApiError::not_granted(TOOL)) }
 }
 
 pub(super) async fn one(
-    State(face): State<Face>,
+    State(face): State<ApiState>,
     Extension(caller): Extension<Caller>,
     Path(id): Path<String>,
-) -> Result<Response, Failure> {
+) -> Result<Response, ApiError> {
     may_list(&caller)?;
     let found = all(&face).await.into_iter().find(|model| model["id"] == id);
-    found.map(|model| reply(&model)).ok_or_else(|| Failure::no_such_model(&id))
+    found.map(|model| reply(&model)).ok_or_else(|| ApiError::no_such_model(&id))
 }
 
 /// `auto` and its policies, the built-in embedding model, and all models of the providers.
-async fn all(face: &Face) -> Vec<Value> {
-    face.router.pool().list(FRESH).await;
-    let own = face.router.autos().chain([face.inference.planned()]).map(|id| entry(&id, "corbie"));
-    let known = face.router.pool().known().models;
+async fn all(face: &ApiState) -> Vec<Value> {
+    face.router.providers().refresh_models(MODEL_LIST_TTL).await;
+    let own = face.router.auto_models().chain([face.inference.configured_model()]).map(|id| entry(&id, "corbie"));
+    let known = face.router.providers().known_models().models;
     let offered = known.iter().map(|offered| entry(&offered.model.id, &offered.provider.name));
     let mut models: Vec<Value> = own.chain(offered).collect();
     // A model that two providers offer is listed once.

@@ -8,50 +8,58 @@ use bytes::Bytes;
 use futures_util::Stream;
 use futures_util::stream::unfold;
 
-use super::Held;
-use super::cache::{LARGEST, Place};
-use super::counts::Counts;
-use super::failure::Failure;
-use super::others_first::others_first;
+use super::RequestGuard;
+use super::cache::{CacheSlot, MAX_RESPONSE_BYTES};
+use super::error::ApiError;
+use super::fair_yield::yield_to_others;
+use super::usage::UsageTracker;
 use crate::providers::openai::Encoder;
-use crate::providers::stream::Piece;
-use crate::route::{self, Answering};
+use crate::providers::stream::StreamPiece;
+use crate::route::{self, RoutedStream};
 
 /// Interval of keep-alive comments on an idle stream, so that proxies do not time out.
-const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE_INTERVAL: Duration = Duration::from_secs(15);
 
 /// Maximum number of reads that are coalesced into one write.
-const MOST_TOGETHER: usize = 64;
+const MAX_EVENTS_PER_WRITE: usize = 64;
 
-struct Writing {
-    answering: Answering,
+struct EventWriter {
+    response: RoutedStream,
     encoder: Encoder,
-    counts: Counts,
+    usage: UsageTracker,
     /// The response is passed through.
-    as_it_came: bool,
+    passthrough: bool,
     /// The bytes written so far, if the response is to be cached.
-    keeping: Option<Keeping>,
+    recorder: Option<ResponseRecorder>,
     ended: bool,
-    _held: Held,
+    _held: RequestGuard,
 }
 
-struct Keeping {
-    place: Place,
-    said: Vec<u8>,
+struct ResponseRecorder {
+    slot: CacheSlot,
+    bytes: Vec<u8>,
 }
 
 /// The events. Available events are coalesced. A broken response ends with an error and without `[DONE]`. Waits for the
 /// first events, so that they are sent together with the headers.
 pub(super) async fn events(
-    answering: Answering,
+    answering: RoutedStream,
     encoder: Encoder,
     with_usage: bool,
-    place: Option<Place>,
-    held: Held,
+    place: Option<CacheSlot>,
+    held: RequestGuard,
 ) -> impl Stream<Item = Result<Bytes, Infallible>> {
-    let keeping = place.map(|place| Keeping { place, said: Vec::new() });
-    let counts = Counts::new(with_usage);
-    let mut writing = Writing { answering, encoder, counts, as_it_came: false, keeping, ended: false, _held: held };
+    let keeping = place.map(|place| ResponseRecorder { slot: place, bytes: Vec::new() });
+    let counts = UsageTracker::new(with_usage);
+    let mut writing = EventWriter {
+        response: answering,
+        encoder,
+        usage: counts,
+        passthrough: false,
+        recorder: keeping,
+        ended: false,
+        _held: held,
+    };
     let first = writing.next().await;
     unfold((Some(first), writing), |(first, mut writing)| async move {
         let bytes = match first {
@@ -64,70 +72,70 @@ pub(super) async fn events(
 }
 
 /// Writes one event. Newlines become spaces, because a data line cannot contain them and JSON does not need them.
-fn put(data: &str, out: &mut Vec<u8>) {
+fn write_event(data: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(b"data: ");
     out.extend(data.bytes().map(|byte| if byte == b'\n' { b' ' } else { byte }));
     out.extend_from_slice(b"\n\n");
 }
 
-impl Writing {
+impl EventWriter {
     async fn next(&mut self) -> Bytes {
-        let bytes = self.gather().await;
-        self.remember(&bytes);
+        let bytes = self.next_batch().await;
+        self.record(&bytes);
         bytes
     }
 
     /// Waits for an event and coalesces all that are available.
-    async fn gather(&mut self) -> Bytes {
+    async fn next_batch(&mut self) -> Bytes {
         let mut out = Vec::new();
         while out.is_empty() && !self.ended {
-            let Ok(next) = tokio::time::timeout(KEEP_ALIVE, self.answering.next_piece()).await else {
+            let Ok(next) = tokio::time::timeout(KEEP_ALIVE_INTERVAL, self.response.next_piece()).await else {
                 return Bytes::from_static(b": still waiting\n\n");
             };
             // The task that reads the connection passes on one chunk per poll. Yielding to it between reads lets one
             // write carry all available chunks.
-            for _ in 0..MOST_TOGETHER {
-                if !self.answering.read_ready() {
-                    others_first().await;
-                    if !self.answering.read_ready() {
+            for _ in 0..MAX_EVENTS_PER_WRITE {
+                if !self.response.read_ready() {
+                    yield_to_others().await;
+                    if !self.response.read_ready() {
                         break;
                     }
                 }
             }
-            if let (Some(Ok(Piece::Plain(events))), false) = (&next, self.answering.is_ready()) {
-                self.as_it_came = true;
+            if let (Some(Ok(StreamPiece::Passthrough(events))), false) = (&next, self.response.is_ready()) {
+                self.passthrough = true;
                 return events.clone();
             }
-            self.take(next, &mut out);
-            while self.answering.is_ready() && !self.ended {
-                let next = self.answering.next_piece().await;
-                self.take(next, &mut out);
+            self.handle(next, &mut out);
+            while self.response.is_ready() && !self.ended {
+                let next = self.response.next_piece().await;
+                self.handle(next, &mut out);
             }
         }
         out.into()
     }
 
     /// Caches a complete response. Broken responses, keep-alive comments and oversized responses are excluded.
-    fn remember(&mut self, bytes: &Bytes) {
-        let Some(keeping) = self.keeping.as_mut().filter(|_| !bytes.starts_with(b":")) else { return };
-        keeping.said.extend_from_slice(bytes);
-        if keeping.said.len() > LARGEST {
-            self.keeping = None;
+    fn record(&mut self, bytes: &Bytes) {
+        let Some(keeping) = self.recorder.as_mut().filter(|_| !bytes.starts_with(b":")) else { return };
+        keeping.bytes.extend_from_slice(bytes);
+        if keeping.bytes.len() > MAX_RESPONSE_BYTES {
+            self.recorder = None;
         } else if self.ended
-            && let Some(Keeping { place, said }) = self.keeping.take()
+            && let Some(ResponseRecorder { slot: place, bytes: said }) = self.recorder.take()
         {
-            let (provider, model) = self.answering.record().answered_by();
-            place.keep(said.into(), true, provider, model);
+            let (provider, model) = self.response.record().answered_by();
+            place.store(said.into(), true, provider, model);
         }
     }
 
-    fn take(&mut self, next: Option<Result<Piece, route::Error>>, out: &mut Vec<u8>) {
+    fn handle(&mut self, next: Option<Result<StreamPiece, route::Error>>, out: &mut Vec<u8>) {
         match next {
             Some(Ok(piece)) => self.write(piece, out),
             Some(Err(error)) => {
                 self.ended = true;
-                self.keeping = None;
-                let failure = Failure::from(error).body();
+                self.recorder = None;
+                let failure = ApiError::from(error).body();
                 out.extend_from_slice(format!("data: {failure}\n\n").as_bytes());
             }
             None => {
@@ -138,35 +146,35 @@ impl Writing {
     }
 
     /// Passes events in OpenAI's format through, and translates all other events.
-    fn write(&mut self, piece: Piece, out: &mut Vec<u8>) {
+    fn write(&mut self, piece: StreamPiece, out: &mut Vec<u8>) {
         let (data, counts) = match piece {
-            Piece::Plain(events) => {
-                self.as_it_came = true;
+            StreamPiece::Passthrough(events) => {
+                self.passthrough = true;
                 out.extend_from_slice(&events);
                 return;
             }
-            Piece::Event { deltas, data: None, .. } => {
+            StreamPiece::Event { deltas, data: None, .. } => {
                 deltas.iter().for_each(|delta| self.encoder.delta(delta, out));
                 return;
             }
-            Piece::Event { data: Some(data), counts, .. } => (data, counts),
+            StreamPiece::Event { data: Some(data), counts, .. } => (data, counts),
         };
-        self.as_it_came = true;
+        self.passthrough = true;
         if data.trim_start().starts_with("[DONE]") {
             return;
         }
         match counts {
-            true => self.counts.taken_from(&data).iter().for_each(|left| put(left, out)),
-            false => put(&data, out),
+            true => self.usage.strip_usage(&data).iter().for_each(|left| write_event(left, out)),
+            false => write_event(&data, out),
         }
     }
 
     fn end(&mut self, out: &mut Vec<u8>) {
-        if !self.as_it_came {
+        if !self.passthrough {
             self.encoder.end(out);
             return;
         }
-        self.counts.told().iter().for_each(|counts| put(counts, out));
-        put("[DONE]", out);
+        self.usage.final_chunk().iter().for_each(|counts| write_event(counts, out));
+        write_event("[DONE]", out);
     }
 }

@@ -1,7 +1,7 @@
 //! Provider-independent chat types.
 //!
 //! Only fields that corbie acts on are typed. The rest of a request or response is carried along as the original JSON
-//! ([`Raw`]), so that nothing is lost between two peers of the same protocol.
+//! ([`RawBody`]), so that nothing is lost between two peers of the same protocol.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,7 @@ pub struct Chat {
     pub parallel_tool_calls: Option<bool>,
     /// Required response format.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub format: Option<Format>,
+    pub format: Option<ResponseFormat>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,19 +47,19 @@ pub struct Chat {
     pub stream: bool,
     /// The original request. An adapter of the same protocol starts from it and changes only the necessary fields.
     #[serde(skip)]
-    pub raw: Option<Raw>,
+    pub raw: Option<RawBody>,
 }
 
 /// One message of a conversation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Message {
-    pub role: Role,
-    pub parts: Vec<Part>,
+    pub role: ChatRole,
+    pub parts: Vec<ContentPart>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum ChatRole {
     /// Instructions from the application; they take precedence over the user's.
     System,
     User,
@@ -69,7 +69,7 @@ pub enum Role {
 /// A content part of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Part {
+pub enum ContentPart {
     Text {
         text: String,
     },
@@ -77,7 +77,7 @@ pub enum Part {
         image: Image,
     },
     File {
-        file: File,
+        file: FileContent,
     },
     /// Audio, base64-encoded.
     Audio {
@@ -105,7 +105,7 @@ pub enum Part {
     ToolResult {
         id: String,
         name: Option<String>,
-        content: Vec<Part>,
+        content: Vec<ContentPart>,
         #[serde(default)]
         is_error: bool,
     },
@@ -116,7 +116,7 @@ pub enum Part {
     },
     /// A part that could not be parsed. It is preserved in the raw body and cannot be translated to another protocol.
     Unread {
-        part: Unread,
+        part: UnsupportedPart,
     },
 }
 
@@ -130,7 +130,7 @@ pub enum Image {
 
 /// A file with base64 content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
+pub struct FileContent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub media_type: String,
@@ -140,7 +140,7 @@ pub struct File {
 /// Why a part could not be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Unread {
+pub enum UnsupportedPart {
     /// Unknown part type; empty if the part has none.
     Type(String),
     /// The part has this type but not the fields it requires.
@@ -180,7 +180,7 @@ pub enum ToolChoice {
 /// Required response format.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Format {
+pub enum ResponseFormat {
     /// Any JSON object.
     Json,
     /// JSON that matches a schema.
@@ -217,18 +217,18 @@ pub struct Completion {
     pub id: String,
     /// The model that answered, by the provider's name for it.
     pub model: String,
-    pub parts: Vec<Part>,
-    pub stop: Stop,
+    pub parts: Vec<ContentPart>,
+    pub stop: StopReason,
     pub usage: Usage,
     /// The original response body.
     #[serde(skip)]
-    pub raw: Option<Raw>,
+    pub raw: Option<RawBody>,
 }
 
 /// Why generation stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Stop {
+pub enum StopReason {
     /// The answer is complete.
     #[default]
     Finished,
@@ -291,7 +291,7 @@ pub enum Delta {
         proof: Value,
     },
     Stopped {
-        stop: Stop,
+        stop: StopReason,
     },
     Used {
         usage: Usage,
@@ -310,14 +310,14 @@ pub enum Protocol {
 
 /// An unmodified message body.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Raw {
+pub struct RawBody {
     pub protocol: Protocol,
     pub body: Map<String, Value>,
 }
 
 impl Message {
-    pub fn text(role: Role, text: impl Into<String>) -> Message {
-        Message { role, parts: vec![Part::Text { text: text.into() }] }
+    pub fn text(role: ChatRole, text: impl Into<String>) -> Message {
+        Message { role, parts: vec![ContentPart::Text { text: text.into() }] }
     }
 }
 
@@ -346,22 +346,22 @@ impl Completion {
     /// All text of the answer, without reasoning.
     pub fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| match part {
-            Part::Text { text } => Some(text.as_str()),
+            ContentPart::Text { text } => Some(text.as_str()),
             _ => None,
         });
         texts.collect()
     }
 }
 
-impl Stop {
+impl StopReason {
     pub fn as_str(&self) -> &str {
         match self {
-            Stop::Finished => "finished",
-            Stop::StopSequence => "stop_sequence",
-            Stop::Length => "length",
-            Stop::Tools => "tools",
-            Stop::Refused => "refused",
-            Stop::Other(word) => word,
+            StopReason::Finished => "finished",
+            StopReason::StopSequence => "stop_sequence",
+            StopReason::Length => "length",
+            StopReason::Tools => "tools",
+            StopReason::Refused => "refused",
+            StopReason::Other(word) => word,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use super::Untranslatable;
+use super::UnsupportedRequest;
 
 /// Why a call produced no response.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,25 +26,25 @@ pub enum Error {
     Unavailable { status: u16, retry_after: Option<Duration> },
     /// The circuit breaker is open after repeated failures.
     #[error("the provider kept failing and is left alone for half a minute; try again later or use another model")]
-    Resting,
+    CircuitOpen,
     /// 400, 413, 422. `kind` is the provider's error code, if it is a short word.
     #[error("the provider did not take the request ({kind}); check its parameters and its length")]
     BadRequest { kind: String },
     /// The provider's protocol cannot express the request; nothing was sent.
     #[error("{0}")]
-    Untranslatable(#[from] Untranslatable),
+    Unsupported(#[from] UnsupportedRequest),
     /// The provider could not be reached, or the connection broke.
     #[error("the provider could not be reached: {0}")]
-    Network(NetworkFault),
+    Network(NetworkError),
     /// 408, 504, or our own deadline.
     #[error("the provider did not answer in time; try again later, raise its `timeout` or use another model")]
     Timeout,
     /// The response could not be parsed.
     #[error("the provider's answer could not be read: {0}; check its `base_url`, or use another model")]
-    Unreadable(&'static str),
+    InvalidResponse(&'static str),
     /// The stream ended before the response was complete.
     #[error("the provider's answer broke off before its end; try again or use another model")]
-    BrokenOff,
+    Truncated,
     /// The stream exceeded its total time limit.
     #[error(
         "the stream took longer than `router.stream_timeout` allows; ask for a shorter answer, raise the limit or use \
@@ -55,14 +55,14 @@ pub enum Error {
 
 /// Kind of network failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum NetworkFault {
+pub enum NetworkError {
     #[error("its name is not known; check `base_url`")]
-    Name,
+    DnsFailure,
     #[error(
         "it is at an address of the link or of a cloud's metadata, which corbie does not connect to; check `base_url`, or \
 allow it with `network.allowed_addresses`"
     )]
-    Forbidden,
+    EgressDenied,
     #[error("nothing listens there; check `base_url` and that it runs")]
     Refused,
     #[error("the secure connection failed; check `base_url`, and that its certificate is of a public authority")]
@@ -76,35 +76,35 @@ allow it with `network.allowed_addresses`"
 }
 
 /// Prefix before the name of an invalid parameter.
-const UNREAD: &str = "invalid_";
+const INVALID_PREFIX: &str = "invalid_";
 
 impl Error {
     /// Whether the same request may succeed on the same provider shortly (P-14).
-    pub fn retryable(&self) -> bool {
+    pub fn is_retryable(&self) -> bool {
         match self {
             Error::RateLimited { quota, .. } => !quota,
-            Error::Network(NetworkFault::Proxy | NetworkFault::Forbidden) => false,
+            Error::Network(NetworkError::Proxy | NetworkError::EgressDenied) => false,
             Error::Network(_) | Error::Timeout => true,
             _ => false,
         }
     }
 
     /// Whether another provider or another key may succeed.
-    pub fn another_may_help(&self) -> bool {
+    pub fn allows_failover(&self) -> bool {
         !matches!(self, Error::BadRequest { .. })
     }
 
     /// The invalid parameter of the caller's request, if that is the error.
     pub fn parameter(&self) -> Option<&str> {
         match self {
-            Error::BadRequest { kind } => kind.strip_prefix(UNREAD),
+            Error::BadRequest { kind } => kind.strip_prefix(INVALID_PREFIX),
             _ => None,
         }
     }
 
     /// The error for an invalid parameter of the caller's request.
-    pub(super) fn unread(parameter: &str) -> Error {
-        Error::BadRequest { kind: format!("{UNREAD}{parameter}") }
+    pub(super) fn invalid_parameter(parameter: &str) -> Error {
+        Error::BadRequest { kind: format!("{INVALID_PREFIX}{parameter}") }
     }
 
     /// The wait requested by the provider.
@@ -122,12 +122,12 @@ impl Error {
             Error::RateLimited { quota: false, .. } => "rate_limited",
             Error::RateLimited { quota: true, .. } => "quota_exhausted",
             Error::ModelNotFound => "model_not_found",
-            Error::Unavailable { .. } | Error::Resting => "unavailable",
-            Error::BadRequest { .. } | Error::Untranslatable(_) => "bad_request",
+            Error::Unavailable { .. } | Error::CircuitOpen => "unavailable",
+            Error::BadRequest { .. } | Error::Unsupported(_) => "bad_request",
             Error::Network(_) => "network",
             Error::Timeout => "timeout",
-            Error::Unreadable(_) => "invalid_response",
-            Error::BrokenOff => "truncated",
+            Error::InvalidResponse(_) => "invalid_response",
+            Error::Truncated => "truncated",
             Error::StreamTimeout => "stream_timeout",
         }
     }
@@ -136,12 +136,12 @@ impl Error {
     pub(super) fn of_status(status: u16, kind: Option<&str>, retry_after: Option<Duration>, quota: bool) -> Error {
         match status {
             401 | 403 => Error::Authentication,
-            300..=399 => Error::Unreadable("it sends us elsewhere; check its `base_url`"),
+            300..=399 => Error::InvalidResponse("it sends us elsewhere; check its `base_url`"),
             404 => Error::ModelNotFound,
             408 | 504 => Error::Timeout,
             429 => Error::RateLimited { retry_after, quota },
             400 | 402 | 405..=407 | 409..=428 => {
-                Error::BadRequest { kind: kind.map_or_else(|| "bad request".into(), word) }
+                Error::BadRequest { kind: kind.map_or_else(|| "bad request".into(), safe_error_code) }
             }
             status => Error::Unavailable { status, retry_after },
         }
@@ -149,7 +149,7 @@ impl Error {
 }
 
 /// The provider's error code, if it is a short lowercase word. Clients see it, so any other text is replaced.
-fn word(text: &str) -> String {
+fn safe_error_code(text: &str) -> String {
     let fits =
         !text.is_empty() && text.len() <= 64 && text.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
     if fits { text.to_owned() } else { "bad request".to_owned() }
@@ -170,25 +170,25 @@ mod tests {
     fn p14_p15_only_what_passes_by_itself_is_tried_again() {
         let retried = [
             Error::RateLimited { retry_after: None, quota: false },
-            Error::Network(NetworkFault::Refused),
+            Error::Network(NetworkError::Refused),
             Error::Timeout,
         ];
-        assert!(retried.iter().all(Error::retryable));
+        assert!(retried.iter().all(Error::is_retryable));
         let not = [
             Error::Authentication,
             Error::RateLimited { retry_after: None, quota: true },
             Error::ModelNotFound,
             Error::BadRequest { kind: "invalid_request_error".into() },
             Error::Unavailable { status: 503, retry_after: None },
-            Error::Unreadable("it is no JSON"),
+            Error::InvalidResponse("it is no JSON"),
         ];
-        assert!(!not.iter().any(Error::retryable));
+        assert!(!not.iter().any(Error::is_retryable));
     }
 
     #[test]
     fn what_one_protocol_cannot_say_another_may() {
-        assert!(Error::from(Untranslatable::Audio).another_may_help());
-        assert!(!Error::BadRequest { kind: "invalid_request_error".into() }.another_may_help());
+        assert!(Error::from(UnsupportedRequest::Audio).allows_failover());
+        assert!(!Error::BadRequest { kind: "invalid_request_error".into() }.allows_failover());
     }
 
     #[test]

@@ -1,35 +1,34 @@
 //! LLM providers, remote and local, behind one set of types.
 //!
 //! A provider adapter is a set of pure functions over bytes: a [`Chat`] becomes a request, a response becomes a
-//! [`Completion`] or an [`Error`], stream events become [`Delta`]s. Adapters read no clock: the [`Head`] carries the
+//! [`Completion`] or an [`Error`], stream events become [`Delta`]s. Adapters read no clock: the [`ResponseHead`] carries the
 //! arrival time, which a `Retry-After` date needs. Sending, retries, failover and provider selection are implemented
 //! once for all adapters.
 
 pub mod anthropic;
-pub mod breaker;
 pub mod call;
 pub mod capabilities;
-pub mod catalog;
 pub mod chat;
-pub mod client;
+pub mod circuit_breaker;
 pub mod embeddings;
 mod error;
 pub mod google;
-mod guarded;
+pub mod health;
+pub mod http_client;
 pub mod metrics;
 pub mod mock;
 pub mod openai;
-pub mod pool;
 pub mod provider;
-mod question;
+pub mod provider_selection;
+pub mod registry;
+mod request;
 pub mod retry;
 pub(crate) mod retry_after;
 pub mod signer;
+mod spans;
 mod sse;
-pub mod state;
 pub mod stream;
-mod traced;
-mod untranslatable;
+mod unsupported;
 
 use std::fmt;
 use std::time::SystemTime;
@@ -37,12 +36,12 @@ use std::time::SystemTime;
 use http::{HeaderMap, StatusCode};
 use url::Url;
 
-pub use capabilities::{Capabilities, Refuses};
+pub use capabilities::{Capabilities, UnsupportedParameters};
 pub use chat::{Chat, Completion, Delta};
-pub use error::{Error, NetworkFault};
-pub use question::Question;
-pub use sse::{Event, Events};
-pub use untranslatable::Untranslatable;
+pub use error::{Error, NetworkError};
+pub use request::ChatRequest;
+pub use sse::{SseEvent, SseParser};
+pub use unsupported::UnsupportedRequest;
 
 use crate::config::secret::Secret;
 
@@ -58,23 +57,23 @@ pub struct Endpoint {
 
 /// A buffered response for an OpenAI client.
 #[derive(Debug, Clone)]
-pub enum Answered {
+pub enum ChatResponse {
     /// The response is complete and is passed through unmodified.
-    AsItCame { body: bytes::Bytes, usage: chat::Usage },
+    Passthrough { body: bytes::Bytes, usage: chat::Usage },
     /// The response uses another protocol, or lacks required fields.
-    Read(Completion),
+    Parsed(Completion),
 }
 
 /// A request ready to be sent.
-pub type Request = http::Request<bytes::Bytes>;
+pub type HttpRequest = http::Request<bytes::Bytes>;
 
 /// The head of a response; the body is passed separately.
 #[derive(Debug, Clone, Copy)]
-pub struct Head<'a> {
+pub struct ResponseHead<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
     /// Arrival time. A `Retry-After` date is relative to it.
-    pub at: SystemTime,
+    pub received_at: SystemTime,
 }
 
 /// A model offered by a provider.
@@ -95,24 +94,24 @@ pub struct ModelInfo {
     pub capabilities: Capabilities,
 }
 
-impl Answered {
+impl ChatResponse {
     pub fn usage(&self) -> chat::Usage {
         match self {
-            Answered::AsItCame { usage, .. } => *usage,
-            Answered::Read(completion) => completion.usage,
+            ChatResponse::Passthrough { usage, .. } => *usage,
+            ChatResponse::Parsed(completion) => completion.usage,
         }
     }
 }
 
 impl ModelInfo {
     /// A model without known capabilities.
-    pub fn named(id: impl Into<String>) -> ModelInfo {
+    pub fn from_id(id: impl Into<String>) -> ModelInfo {
         ModelInfo { id: id.into(), ..ModelInfo::default() }
     }
 
     /// Whether a name refers to this model: Ollama's `llama3` is `llama3:latest`, Google's `gemini-3` is
     /// `models/gemini-3`.
-    pub fn is_called(&self, name: &str) -> bool {
+    pub fn matches_name(&self, name: &str) -> bool {
         let name = name.strip_prefix("models/").unwrap_or(name);
         // A name without a snapshot date means the latest snapshot.
         let undated = || capabilities::without_snapshot(&self.id) == Some(name);
@@ -124,14 +123,14 @@ impl ModelInfo {
 
     /// Whether this is an embedding, reranking or transcription model. Local servers do not list the type, but the name
     /// shows it.
-    pub fn only_embeds(&self) -> bool {
+    pub fn is_not_chat_model(&self) -> bool {
         ["embed", "rerank", "bge-", "whisper"].iter().any(|word| self.id.to_lowercase().contains(word))
     }
 }
 
 impl Endpoint {
     /// The base URL for display. The query is redacted, since it may contain a key.
-    pub fn shown(&self) -> String {
+    pub fn redacted_base_url(&self) -> String {
         let mut base = self.base.clone();
         if base.query().is_some() {
             base.set_query(Some("***"));
@@ -143,6 +142,6 @@ impl Endpoint {
 impl fmt::Debug for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Headers may contain keys.
-        f.debug_struct("Endpoint").field("base", &self.shown()).finish_non_exhaustive()
+        f.debug_struct("Endpoint").field("base", &self.redacted_base_url()).finish_non_exhaustive()
     }
 }

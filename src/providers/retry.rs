@@ -5,32 +5,32 @@ use std::time::Duration;
 use super::Error;
 
 /// Backoff before each retry, per docs/spec.
-const WAITS: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
+const BACKOFF: [Duration; 3] = [Duration::from_secs(1), Duration::from_secs(2), Duration::from_secs(4)];
 
 /// Backoff before the next retry after `retries` retries; `None` if the call should not be retried.
 ///
 /// A longer `Retry-After` of the provider wins. If the wait would exceed the deadline there is no retry: an immediate
 /// error serves the caller better.
-pub fn wait(error: &Error, retries: usize, left: Duration) -> Option<Duration> {
-    let own = *WAITS.get(retries)?;
+pub fn backoff(error: &Error, retries: usize, left: Duration) -> Option<Duration> {
+    let own = *BACKOFF.get(retries)?;
     let wait = error.retry_after().map_or(own, |asked| asked.max(own));
-    (error.retryable() && wait < left).then_some(wait)
+    (error.is_retryable() && wait < left).then_some(wait)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::NetworkFault;
+    use crate::providers::NetworkError;
 
     const MINUTE: Duration = Duration::from_secs(60);
 
     fn waits(error: &Error, left: Duration) -> Vec<u64> {
-        (0..10).map_while(|retries| wait(error, retries, left)).map(|wait| wait.as_secs()).collect()
+        (0..10).map_while(|retries| backoff(error, retries, left)).map(|wait| wait.as_secs()).collect()
     }
 
     #[test]
     fn p14_x22_three_retries_after_one_two_and_four_seconds() {
-        for error in [Error::Timeout, Error::Network(NetworkFault::Closed)] {
+        for error in [Error::Timeout, Error::Network(NetworkError::Closed)] {
             assert_eq!(waits(&error, MINUTE), [1, 2, 4]);
         }
     }

@@ -2,20 +2,20 @@
 
 use std::time::{Duration, SystemTime};
 
-use super::Head;
+use super::ResponseHead;
 
 /// Upper bound of a wait. It keeps additions from overflowing.
-const LONGEST: Duration = Duration::from_secs(365 * 24 * 3600);
+const MAX_WAIT: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// The wait requested by the response headers: `retry-after-ms`, or `retry-after` as seconds or as a date.
 ///
 /// `retry-after-ms` takes precedence: servers that send both round the other value up.
-pub(crate) fn of(head: Head<'_>) -> Option<Duration> {
+pub(crate) fn from_head(head: ResponseHead<'_>) -> Option<Duration> {
     let text = |name| head.headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     let milliseconds = text("retry-after-ms").and_then(number).map(|number| duration(number / 1000.0));
     milliseconds.or_else(|| {
         let text = text("retry-after")?;
-        seconds(text).or_else(|| until(text, head.at))
+        seconds(text).or_else(|| until(text, head.received_at))
     })
 }
 
@@ -27,7 +27,7 @@ pub(super) fn seconds(text: &str) -> Option<Duration> {
 /// The time until a date; zero for a date in the past.
 fn until(date: &str, now: SystemTime) -> Option<Duration> {
     let date = httpdate::parse_http_date(date).ok()?;
-    Some(date.duration_since(now).unwrap_or_default().min(LONGEST))
+    Some(date.duration_since(now).unwrap_or_default().min(MAX_WAIT))
 }
 
 /// Digits and a decimal point only. Other forms that Rust parses as a number (`inf`, `nan`, `-1`, `1e9`) are not a
@@ -40,7 +40,7 @@ fn number(text: &str) -> Option<f64> {
 
 fn duration(seconds: f64) -> Duration {
     // A value that overflows `Duration` is a very long wait, not an absent one.
-    Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST).min(LONGEST)
+    Duration::try_from_secs_f64(seconds).unwrap_or(MAX_WAIT).min(MAX_WAIT)
 }
 
 #[cfg(test)]
@@ -55,8 +55,9 @@ mod tests {
             .iter()
             .map(|(name, value)| (http::HeaderName::from_static(name), http::HeaderValue::from_static(value)));
         let at = SystemTime::UNIX_EPOCH + Duration::from_secs(NOW);
-        let head = Head { status: http::StatusCode::TOO_MANY_REQUESTS, headers: &map.collect(), at };
-        assert_eq!(of(head), expected, "{headers:?}");
+        let head =
+            ResponseHead { status: http::StatusCode::TOO_MANY_REQUESTS, headers: &map.collect(), received_at: at };
+        assert_eq!(from_head(head), expected, "{headers:?}");
     }
 
     #[test]
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn a_wait_too_long_to_count_is_long() {
-        check(&[("retry-after", "99999999999999999999999999")], Some(LONGEST));
-        check(&[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")], Some(LONGEST));
+        check(&[("retry-after", "99999999999999999999999999")], Some(MAX_WAIT));
+        check(&[("retry-after", "Fri, 31 Dec 9999 23:59:59 GMT")], Some(MAX_WAIT));
     }
 }

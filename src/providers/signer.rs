@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use serde_json::{Map, Value};
 
-use super::chat::{Chat, Delta, Message, Part};
+use super::chat::{Chat, ContentPart, Delta, Message};
 
 /// The field of a signed object that names its signers, the outermost first: a provider may be another corbie, which has
 /// added the model behind it. The field never reaches a provider.
@@ -48,7 +48,7 @@ impl Signer {
         true
     }
 
-    pub(super) fn tag_parts(&self, parts: &mut [Part]) {
+    pub(super) fn tag_parts(&self, parts: &mut [ContentPart]) {
         let proofs = parts.iter_mut().filter_map(proof).filter_map(Option::as_mut);
         proofs.filter_map(Value::as_object_mut).for_each(|proof| self.tag(proof));
     }
@@ -62,20 +62,20 @@ impl Signer {
     }
 
     /// The chat without reasoning and proofs that other models signed.
-    pub(super) fn own<'a>(&self, chat: Cow<'a, Chat>) -> Cow<'a, Chat> {
-        let has_proof = |part: &Part| match part {
-            Part::Reasoning { proof, .. } | Part::ToolCall { proof, .. } => proof.is_some(),
+    pub(super) fn without_foreign_proofs<'a>(&self, chat: Cow<'a, Chat>) -> Cow<'a, Chat> {
+        let has_proof = |part: &ContentPart| match part {
+            ContentPart::Reasoning { proof, .. } | ContentPart::ToolCall { proof, .. } => proof.is_some(),
             _ => false,
         };
         if !chat.messages.iter().flat_map(|message| &message.parts).any(has_proof) {
             return chat;
         }
         let mut chat = chat.into_owned();
-        chat.messages.iter_mut().for_each(|message| self.keep_own(message));
+        chat.messages.iter_mut().for_each(|message| self.retain_own_proofs(message));
         Cow::Owned(chat)
     }
 
-    fn keep_own(&self, message: &mut Message) {
+    fn retain_own_proofs(&self, message: &mut Message) {
         message.parts.retain_mut(|part| {
             let Some(signed) = proof(part).filter(|proof| proof.is_some()) else { return true };
             if signed.as_mut().and_then(Value::as_object_mut).is_some_and(|proof| self.untag(proof)) {
@@ -83,14 +83,14 @@ impl Signer {
             }
             *signed = None;
             // A call is kept without its proof. Reasoning is worth nothing to another model.
-            matches!(part, Part::ToolCall { .. })
+            matches!(part, ContentPart::ToolCall { .. })
         });
     }
 }
 
-fn proof(part: &mut Part) -> Option<&mut Option<Value>> {
+fn proof(part: &mut ContentPart) -> Option<&mut Option<Value>> {
     match part {
-        Part::Reasoning { proof, .. } | Part::ToolCall { proof, .. } => Some(proof),
+        ContentPart::Reasoning { proof, .. } | ContentPart::ToolCall { proof, .. } => Some(proof),
         _ => None,
     }
 }
@@ -98,33 +98,33 @@ fn proof(part: &mut Part) -> Option<&mut Option<Value>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::providers::chat::Role;
+    use crate::providers::chat::ChatRole;
     use serde_json::json;
 
-    fn reasoning(signers: &[&str]) -> Part {
-        Part::Reasoning { text: "hm".into(), proof: Some(json!({"signature": "s", SIGNED_BY: signers})) }
+    fn reasoning(signers: &[&str]) -> ContentPart {
+        ContentPart::Reasoning { text: "hm".into(), proof: Some(json!({"signature": "s", SIGNED_BY: signers})) }
     }
 
-    fn call(proof: Option<Value>) -> Part {
-        Part::ToolCall { id: "1".into(), name: "f".into(), arguments: json!({}), proof }
+    fn call(proof: Option<Value>) -> ContentPart {
+        ContentPart::ToolCall { id: "1".into(), name: "f".into(), arguments: json!({}), proof }
     }
 
-    fn kept(signer: &Signer, parts: Vec<Part>) -> Vec<Part> {
-        let messages = vec![Message { role: Role::Assistant, parts }];
-        signer.own(Cow::Owned(Chat { messages, ..Chat::default() })).messages[0].parts.clone()
+    fn kept(signer: &Signer, parts: Vec<ContentPart>) -> Vec<ContentPart> {
+        let messages = vec![Message { role: ChatRole::Assistant, parts }];
+        signer.without_foreign_proofs(Cow::Owned(Chat { messages, ..Chat::default() })).messages[0].parts.clone()
     }
 
     #[test]
     fn a_model_gets_back_what_it_signed_and_nothing_that_another_did() {
         let signer = Signer::new("anthropic", "opus");
-        let unsigned = Part::Reasoning { text: "plain".into(), proof: None };
-        let own = Part::Reasoning { text: "hm".into(), proof: Some(json!({"signature": "s"})) };
+        let unsigned = ContentPart::Reasoning { text: "plain".into(), proof: None };
+        let own = ContentPart::Reasoning { text: "hm".into(), proof: Some(json!({"signature": "s"})) };
         let parts = vec![
             reasoning(&["anthropic/opus"]),
             reasoning(&["anthropic/sonnet"]),
             reasoning(&["other/opus"]),
             reasoning(&[]),
-            Part::Reasoning { text: "old".into(), proof: Some(json!({"signature": "s"})) },
+            ContentPart::Reasoning { text: "old".into(), proof: Some(json!({"signature": "s"})) },
             unsigned.clone(),
             call(Some(json!({"google": {}, SIGNED_BY: ["anthropic/sonnet"]}))),
             call(Some(json!("no object"))),

@@ -2,7 +2,7 @@
 
 /// One event.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     /// Event name; empty if absent.
     pub name: String,
     /// The `data` lines, joined.
@@ -11,31 +11,31 @@ pub struct Event {
 
 /// Splits bytes into events. Input may be split anywhere, including inside a character.
 #[derive(Debug, Default)]
-pub struct Events {
+pub struct SseParser {
     /// Bytes of the current incomplete line.
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     /// The last line ended with `\r`; an immediately following `\n` belongs to it.
     after_return: bool,
 }
 
 /// Maximum event size.
-const MOST_BYTES: usize = 16 << 20;
+const MAX_EVENT_BYTES: usize = 16 << 20;
 
 /// The event exceeds the size limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an event of the stream is larger than 16 MiB")]
-pub struct TooLarge;
+pub struct EventTooLarge;
 
-impl Events {
+impl SseParser {
     /// Whether the parser is at an event boundary.
-    pub fn is_between(&self) -> bool {
+    pub fn is_at_boundary(&self) -> bool {
         self.line.is_empty() && !self.has_data && self.event.name.is_empty() && !self.after_return
     }
 
     /// Feeds bytes and returns the completed events.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLarge> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, EventTooLarge> {
         let mut events = Vec::new();
         for byte in bytes {
             match byte {
@@ -47,8 +47,8 @@ impl Events {
                 byte => {
                     self.after_return = false;
                     self.line.push(*byte);
-                    if self.line.len() + self.event.data.len() > MOST_BYTES {
-                        return Err(TooLarge);
+                    if self.line.len() + self.event.data.len() > MAX_EVENT_BYTES {
+                        return Err(EventTooLarge);
                     }
                 }
             }
@@ -56,7 +56,7 @@ impl Events {
         Ok(events)
     }
 
-    fn end_of_line(&mut self) -> Option<Event> {
+    fn end_of_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
@@ -89,21 +89,21 @@ mod tests {
     const STREAM: &str =
         "event: a\ndata: {\"x\":1}\n\n: a comment\ndata:two\r\ndata: lines ö\r\n\r\nid: 7\n\ndata: [DONE]\n\n";
 
-    fn event(name: &str, data: &str) -> Event {
-        Event { name: name.into(), data: data.into() }
+    fn event(name: &str, data: &str) -> SseEvent {
+        SseEvent { name: name.into(), data: data.into() }
     }
 
     #[test]
     fn events_have_names_and_lines_and_comments_are_none() {
-        let events = Events::default().push(STREAM.as_bytes()).unwrap();
+        let events = SseParser::default().push(STREAM.as_bytes()).unwrap();
         assert_eq!(events, [event("a", "{\"x\":1}"), event("", "two\nlines ö"), event("", "[DONE]")]);
     }
 
     #[test]
     fn an_event_without_end_is_refused() {
-        let mut events = Events::default();
+        let mut events = SseParser::default();
         let piece = vec![b'x'; 1 << 20];
-        assert!((0..20).any(|_| events.push(&piece) == Err(TooLarge)));
+        assert!((0..20).any(|_| events.push(&piece) == Err(EventTooLarge)));
     }
 
     proptest! {
@@ -112,12 +112,12 @@ mod tests {
             let mut cuts = cuts;
             cuts.extend([0, STREAM.len()]);
             cuts.sort_unstable();
-            let mut events = Events::default();
+            let mut events = SseParser::default();
             let mut found = Vec::new();
             for pair in cuts.windows(2) {
                 found.extend(events.push(&STREAM.as_bytes()[pair[0]..pair[1]]).unwrap());
             }
-            prop_assert_eq!(found, Events::default().push(STREAM.as_bytes()).unwrap());
+            prop_assert_eq!(found, SseParser::default().push(STREAM.as_bytes()).unwrap());
         }
     }
 }

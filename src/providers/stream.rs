@@ -11,30 +11,30 @@ use tokio::time::Instant;
 use tracing::Span;
 
 use super::chat::Protocol;
-use super::client::Opened;
-use super::openai::{self, plain};
-use super::provider::{Decoder, Provider};
+use super::http_client::UnreadResponse;
+use super::openai::{self, passthrough_event};
+use super::provider::{Provider, StreamDecoder};
 use super::signer::Signer;
-use super::{Delta, Error, Events, Head, NetworkFault, Question, mock, traced};
+use super::{ChatRequest, Delta, Error, NetworkError, ResponseHead, SseParser, mock, spans};
 
 /// The pieces of one streaming response, in order. Dropping the stream closes the connection, so the provider stops
 /// generating.
 #[derive(Debug)]
-pub struct Stream {
+pub struct ChatStream {
     provider: Arc<Provider>,
-    source: Source,
+    source: StreamSource,
     model: String,
     signer: Signer,
     /// The error that ended the stream.
-    failed: Option<Error>,
+    error: Option<Error>,
     /// Pieces received but not yet taken by the reader.
-    ready: VecDeque<Result<Piece, Error>>,
+    ready: VecDeque<Result<StreamPiece, Error>>,
     /// Remaining deltas of a piece that the reader takes one at a time.
-    left: VecDeque<Delta>,
+    pending_deltas: VecDeque<Delta>,
     /// Passthrough mode: the reader wants unmodified events where possible.
-    as_it_came: bool,
+    passthrough: bool,
     /// When data last arrived.
-    heard: Instant,
+    last_data_at: Instant,
     /// When the stream must be complete.
     deadline: Option<Instant>,
     ended: bool,
@@ -44,9 +44,9 @@ pub struct Stream {
 
 /// One piece of a streaming response.
 #[derive(Debug, Clone)]
-pub enum Piece {
+pub enum StreamPiece {
     /// OpenAI events that need no parsing, forwarded byte for byte to OpenAI clients.
-    Plain(Bytes),
+    Passthrough(Bytes),
     /// One parsed event.
     Event {
         deltas: Vec<Delta>,
@@ -58,85 +58,94 @@ pub enum Piece {
 }
 
 #[derive(Debug)]
-enum Source {
-    Wire(Box<Wire>),
+enum StreamSource {
+    Http(Box<HttpSource>),
     /// All pieces are buffered already.
-    Ready,
+    Buffered,
 }
 
 #[derive(Debug)]
-struct Wire {
-    opened: Opened,
-    events: Events,
-    decoder: Decoder,
+struct HttpSource {
+    response: UnreadResponse,
+    events: SseParser,
+    decoder: StreamDecoder,
 }
 
-impl Piece {
+impl StreamPiece {
     /// The parsed deltas; empty for passthrough bytes.
     pub fn deltas(&self) -> &[Delta] {
         match self {
-            Piece::Plain(_) => &[],
-            Piece::Event { deltas, .. } => deltas,
+            StreamPiece::Passthrough(_) => &[],
+            StreamPiece::Event { deltas, .. } => deltas,
         }
     }
 
     /// Number of SSE events in this piece.
     pub fn events(&self) -> u64 {
         match self {
-            Piece::Plain(bytes) => plain::count(bytes),
-            Piece::Event { .. } => 1,
+            StreamPiece::Passthrough(bytes) => passthrough_event::count_events(bytes),
+            StreamPiece::Event { .. } => 1,
         }
     }
 
     /// Whether the piece carries content for the client, including fields that corbie does not interpret.
-    fn says_something(&self) -> bool {
+    fn has_content(&self) -> bool {
         match self {
-            Piece::Plain(_) => true,
-            Piece::Event { deltas, data, .. } => {
-                deltas.iter().any(says_something) || data.as_deref().is_some_and(openai::says_something_else)
+            StreamPiece::Passthrough(_) => true,
+            StreamPiece::Event { deltas, data, .. } => {
+                deltas.iter().any(has_content) || data.as_deref().is_some_and(openai::has_unmodelled_content)
             }
         }
     }
 }
 
-impl Stream {
+impl ChatStream {
     /// Sends a request and waits until `by` for the first piece with content.
     pub(super) async fn open(
         provider: &Arc<Provider>,
         key: usize,
-        question: &Question,
+        question: &ChatRequest,
         by: Instant,
-    ) -> Result<Stream, Error> {
+    ) -> Result<ChatStream, Error> {
         let (provider, model) = (provider.clone(), question.model());
         let Some(request) = provider.request(key, question)? else {
-            let piece = |delta| Ok(Piece::Event { deltas: vec![delta], data: None, counts: false });
+            let piece = |delta| Ok(StreamPiece::Event { deltas: vec![delta], data: None, counts: false });
             let ready = mock::deltas(&*question.chat()?)?.into_iter().map(piece).collect();
-            return Ok(Stream::new(provider, Source::Ready, model, ready));
+            return Ok(ChatStream::new(provider, StreamSource::Buffered, model, ready));
         };
         let opened = provider.client.open(request, by).await?;
         if !opened.status.is_success() || is_json(&opened) {
-            return Err(refusal(&provider, opened, model, by).await);
+            return Err(read_error(&provider, opened, model, by).await);
         }
-        let source = Source::Wire(Box::new(Wire { opened, events: Events::default(), decoder: provider.decoder() }));
-        let mut stream = Stream::new(provider, source, model, VecDeque::new());
-        match tokio::time::timeout_at(by, stream.until_content()).await {
+        let source = StreamSource::Http(Box::new(HttpSource {
+            response: opened,
+            events: SseParser::default(),
+            decoder: provider.decoder(),
+        }));
+        let mut stream = ChatStream::new(provider, source, model, VecDeque::new());
+        match tokio::time::timeout_at(by, stream.read_until_content()).await {
             Ok(result) => result.map(|()| stream),
             Err(_) => Err(Error::Timeout),
         }
     }
 
-    fn new(provider: Arc<Provider>, source: Source, model: &str, ready: VecDeque<Result<Piece, Error>>) -> Stream {
+    fn new(
+        provider: Arc<Provider>,
+        source: StreamSource,
+        model: &str,
+        ready: VecDeque<Result<StreamPiece, Error>>,
+    ) -> ChatStream {
         let (signer, model, left) = (provider.signer(model), model.to_owned(), VecDeque::new());
-        Stream {
+        ChatStream {
             provider,
             source,
             model,
             signer,
-            failed: None,
+            error: None,
             ready,
-            left,
-            as_it_came: false,
-            heard: Instant::now(),
+            pending_deltas: left,
+            passthrough: false,
+            last_data_at: Instant::now(),
             deadline: None,
             ended: false,
             span: Span::none(),
@@ -144,42 +153,42 @@ impl Stream {
     }
 
     /// Records the rest of the stream in this span, which ends with the stream.
-    pub(super) fn within(&mut self, span: Span) {
+    pub(super) fn set_span(&mut self, span: Span) {
         self.span = span;
     }
 
     /// Sets when the stream must be complete. The idle timeout alone does not end a stream whose provider keeps sending
     /// a little.
-    pub fn end_by(&mut self, deadline: Instant) {
+    pub fn set_deadline(&mut self, deadline: Instant) {
         self.deadline = Some(deadline);
     }
 
-    /// Switches to passthrough: OpenAI events are parsed only as far as necessary from here on. [`Stream::next`] skips
+    /// Switches to passthrough: OpenAI events are parsed only as far as necessary from here on. [`ChatStream::next`] skips
     /// them.
-    pub fn pass_on(&mut self) {
-        self.as_it_came = self.provider.takes_as_it_came();
+    pub fn enable_passthrough(&mut self) {
+        self.passthrough = self.provider.accepts_passthrough();
     }
 
     /// Whether a piece is buffered.
     pub fn is_ready(&self) -> bool {
-        !self.left.is_empty() || !self.ready.is_empty()
+        !self.pending_deltas.is_empty() || !self.ready.is_empty()
     }
 
     /// The next delta, or `None` at the end. An error is always the last item.
     pub async fn next(&mut self) -> Option<Result<Delta, Error>> {
         loop {
-            if let Some(delta) = self.left.pop_front() {
+            if let Some(delta) = self.pending_deltas.pop_front() {
                 return Some(Ok(delta));
             }
             match self.next_piece().await? {
-                Ok(piece) => self.left.extend(piece.deltas().iter().cloned()),
+                Ok(piece) => self.pending_deltas.extend(piece.deltas().iter().cloned()),
                 Err(error) => return Some(Err(error)),
             }
         }
     }
 
     /// The next piece, one event or one run of passthrough events.
-    pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
+    pub async fn next_piece(&mut self) -> Option<Result<StreamPiece, Error>> {
         loop {
             // Checked here as well as while waiting: a provider that sends without pause is never waited for.
             if !self.ended && self.is_overdue() {
@@ -188,28 +197,28 @@ impl Stream {
             if self.ended || !self.ready.is_empty() {
                 break;
             }
-            self.more().await;
+            self.read_more().await;
         }
         let next = self.ready.pop_front();
         // The opener has already reported a successful start; a later failure counts against the provider too.
-        if let (Some(Err(_)), Some(error)) = (&next, self.failed.take()) {
+        if let (Some(Err(_)), Some(error)) = (&next, self.error.take()) {
             // The time limit is ours and not a failure of the provider.
             if error != Error::StreamTimeout {
-                self.provider.answered(&self.model, Err(&error), Duration::ZERO);
+                self.provider.record_call(&self.model, Err(&error), Duration::ZERO);
             }
-            traced::failed(&self.span, &error);
+            spans::record_error(&self.span, &error);
         }
         if let Some(Ok(piece)) = &next {
-            traced::came(&self.span, piece.deltas());
+            spans::record_deltas(&self.span, piece.deltas());
         }
         next
     }
 
-    async fn until_content(&mut self) -> Result<(), Error> {
+    async fn read_until_content(&mut self) -> Result<(), Error> {
         loop {
             for piece in &self.ready {
                 match piece {
-                    Ok(piece) if piece.says_something() => return Ok(()),
+                    Ok(piece) if piece.has_content() => return Ok(()),
                     Ok(_) => {}
                     Err(error) => return Err(error.clone()),
                 }
@@ -217,85 +226,89 @@ impl Stream {
             if self.ended {
                 return Ok(());
             }
-            self.more().await;
+            self.read_more().await;
         }
     }
 
-    async fn more(&mut self) {
+    async fn read_more(&mut self) {
         if let Err(error) = self.read().await {
             self.fail(error);
         }
     }
 
     async fn read(&mut self) -> Result<(), Error> {
-        let Source::Wire(wire) = &mut self.source else {
+        let StreamSource::Http(wire) = &mut self.source else {
             self.ended = true;
             return Ok(());
         };
-        let idle = self.heard + self.provider.timeout;
-        let came = wire.opened.next(self.deadline.map_or(idle, |deadline| idle.min(deadline))).await;
+        let idle = self.last_data_at + self.provider.timeout;
+        let came = wire.response.next(self.deadline.map_or(idle, |deadline| idle.min(deadline))).await;
         if matches!(came, Err(Error::Timeout)) && self.is_overdue() {
             return Err(Error::StreamTimeout);
         }
-        self.heard = Instant::now();
-        self.take(came)
+        self.last_data_at = Instant::now();
+        self.process(came)
     }
 
     /// Reads available bytes without waiting. Returns whether there were any.
     pub fn read_ready(&mut self) -> bool {
-        let Source::Wire(wire) = &mut self.source else { return false };
+        let StreamSource::Http(wire) = &mut self.source else { return false };
         if self.ended {
             return false;
         }
-        let Some(came) = wire.opened.next_now() else { return false };
-        self.heard = Instant::now();
-        if let Err(error) = self.take(came) {
+        let Some(came) = wire.response.try_next() else { return false };
+        self.last_data_at = Instant::now();
+        if let Err(error) = self.process(came) {
             self.fail(error);
         }
         true
     }
 
-    fn take(&mut self, came: Result<Option<Bytes>, Error>) -> Result<(), Error> {
-        let Source::Wire(wire) = &mut self.source else { return Ok(()) };
-        let Wire { events, decoder, .. } = &mut **wire;
+    fn process(&mut self, came: Result<Option<Bytes>, Error>) -> Result<(), Error> {
+        let StreamSource::Http(wire) = &mut self.source else { return Ok(()) };
+        let HttpSource { events, decoder, .. } = &mut **wire;
         match came {
             Ok(Some(mut bytes)) => {
-                while !bytes.is_empty() && !decoder.is_over() {
-                    let plain = if self.as_it_came && events.is_between() { plain::run(&bytes) } else { 0 };
+                while !bytes.is_empty() && !decoder.is_finished() {
+                    let plain = if self.passthrough && events.is_at_boundary() {
+                        passthrough_event::passthrough_len(&bytes)
+                    } else {
+                        0
+                    };
                     if plain > 0 {
-                        self.ready.push_back(Ok(Piece::Plain(bytes.split_to(plain))));
+                        self.ready.push_back(Ok(StreamPiece::Passthrough(bytes.split_to(plain))));
                         continue;
                     }
-                    let end = plain::end(&bytes).unwrap_or(bytes.len());
+                    let end = passthrough_event::first_event_end(&bytes).unwrap_or(bytes.len());
                     let complete = events.push(&bytes.split_to(end));
-                    for event in complete.map_err(|_| Error::Unreadable("an event is larger than 16 MiB"))? {
+                    for event in complete.map_err(|_| Error::InvalidResponse("an event is larger than 16 MiB"))? {
                         // Some providers send empty events as keep-alives, and some keep sending after the end.
-                        if event.data.trim().is_empty() || decoder.is_over() {
+                        if event.data.trim().is_empty() || decoder.is_finished() {
                             continue;
                         }
-                        let mut deltas = decoder.event(&event).map_err(|error| self.provider.scrubbed(error))?;
+                        let mut deltas = decoder.event(&event).map_err(|error| self.provider.redact_keys(error))?;
                         self.signer.tag_deltas(&mut deltas);
-                        let counts = decoder.tells_tokens();
+                        let counts = decoder.carries_usage();
                         let data = (self.provider.protocol() == Protocol::OpenAi)
-                            .then(|| openai::signed(event.data.as_bytes(), &self.signer).unwrap_or(event.data));
+                            .then(|| openai::name_signer(event.data.as_bytes(), &self.signer).unwrap_or(event.data));
                         if !deltas.is_empty() || data.is_some() {
-                            self.ready.push_back(Ok(Piece::Event { deltas, data, counts }));
+                            self.ready.push_back(Ok(StreamPiece::Event { deltas, data, counts }));
                         }
                     }
                 }
                 // Some providers leave the connection open after the final event.
-                self.ended = decoder.is_over();
+                self.ended = decoder.is_finished();
                 if self.ended {
                     self.ready.extend(last_piece(decoder).map(Ok));
-                    self.let_go();
+                    self.drain_in_background();
                 }
                 Ok(())
             }
             // Some providers reset the connection after the final event.
-            Ok(None) | Err(Error::Network(NetworkFault::Closed)) => {
+            Ok(None) | Err(Error::Network(NetworkError::Closed)) => {
                 self.ended = true;
                 if !decoder.is_complete() {
-                    return Err(Error::BrokenOff);
+                    return Err(Error::Truncated);
                 }
                 self.ready.extend(last_piece(decoder).map(Ok));
                 Ok(())
@@ -305,11 +318,11 @@ impl Stream {
     }
 
     /// Drains the rest of the body in a background task, so that the connection can be reused.
-    fn let_go(&mut self) {
-        let Source::Wire(wire) = std::mem::replace(&mut self.source, Source::Ready) else { return };
-        let mut opened = wire.opened;
+    fn drain_in_background(&mut self) {
+        let StreamSource::Http(wire) = std::mem::replace(&mut self.source, StreamSource::Buffered) else { return };
+        let mut opened = wire.response;
         tokio::spawn(async move {
-            let by = Instant::now() + LETTING_GO;
+            let by = Instant::now() + DRAIN_TIMEOUT;
             while let Ok(Some(_)) = opened.next(by).await {}
         });
     }
@@ -321,19 +334,19 @@ impl Stream {
     /// Queues the error behind the pieces received before it, and closes the connection.
     fn fail(&mut self, error: Error) {
         self.ended = true;
-        self.source = Source::Ready;
-        self.failed = Some(error.clone());
+        self.source = StreamSource::Buffered;
+        self.error = Some(error.clone());
         self.ready.push_back(Err(error));
     }
 }
 
 /// The decoder's final deltas after the end of the stream.
-fn last_piece(decoder: &mut Decoder) -> Option<Piece> {
+fn last_piece(decoder: &mut StreamDecoder) -> Option<StreamPiece> {
     let deltas = decoder.end();
-    (!deltas.is_empty()).then_some(Piece::Event { deltas, data: None, counts: false })
+    (!deltas.is_empty()).then_some(StreamPiece::Event { deltas, data: None, counts: false })
 }
 
-fn says_something(delta: &Delta) -> bool {
+fn has_content(delta: &Delta) -> bool {
     match delta {
         Delta::Text { text } | Delta::Reasoning { text } => !text.is_empty(),
         Delta::ToolCall { .. } | Delta::Stopped { .. } => true,
@@ -342,25 +355,25 @@ fn says_something(delta: &Delta) -> bool {
 }
 
 /// Some providers report an error as JSON with a success status.
-fn is_json(opened: &Opened) -> bool {
+fn is_json(opened: &UnreadResponse) -> bool {
     let kind = opened.headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes).unwrap_or_default();
     kind.starts_with(b"application/json")
 }
 
 /// Reads the error from a response that is not a stream.
-async fn refusal(provider: &Provider, mut opened: Opened, model: &str, by: Instant) -> Error {
+async fn read_error(provider: &Provider, mut opened: UnreadResponse, model: &str, by: Instant) -> Error {
     let mut body = Vec::new();
-    while body.len() < MOST_REFUSAL {
+    while body.len() < MAX_ERROR_BYTES {
         match opened.next(by).await {
             Ok(Some(bytes)) => body.extend_from_slice(&bytes),
             _ => break,
         }
     }
-    let head = Head { status: opened.status, headers: &opened.headers, at: SystemTime::now() };
-    provider.response(head, &body, model).err().unwrap_or(Error::Unreadable("it is no stream"))
+    let head = ResponseHead { status: opened.status, headers: &opened.headers, received_at: SystemTime::now() };
+    provider.response(head, &body, model).err().unwrap_or(Error::InvalidResponse("it is no stream"))
 }
 
 /// How long draining the body may take after the final event.
-const LETTING_GO: Duration = Duration::from_secs(1);
+const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of bytes read from an error response.
-const MOST_REFUSAL: usize = 1 << 20;
+const MAX_ERROR_BYTES: usize = 1 << 20;

@@ -2,16 +2,16 @@
 
 use std::time::Instant;
 
-use super::decide::{Advice, Seen};
-use crate::classify::advice::Facts;
+use super::decide::{CategoryRouting, ClassifierOutput};
+use crate::classify::model_recommendation::RecommendationInput;
 use crate::classify::taxonomy::Category;
 use crate::classify::{self, Classification};
-use crate::upstream::{RemoteClassifier, RemoteVerdict};
+use crate::external_classifier::{ExternalClassifier, ExternalPrediction};
 
 /// Result of classifying a prompt.
 #[derive(Debug, Clone)]
-pub struct Looked {
-    pub seen: Seen,
+pub struct PromptClassification {
+    pub output: ClassifierOutput,
     pub class: usize,
     pub entropy: Option<f64>,
     /// The most probable categories, best first.
@@ -22,48 +22,52 @@ pub struct Looked {
 
 /// The external classifier if one is configured, with the built-in classifier as fallback (C-64).
 #[derive(Debug, Clone)]
-pub struct Classifier {
-    external: Option<RemoteClassifier>,
-    own: Option<Classification>,
+pub struct PromptClassifier {
+    external: Option<ExternalClassifier>,
+    local: Option<Classification>,
     /// The category of prompts below the confidence threshold.
     fallback: String,
 }
 
 /// Number of categories in the result.
-const TOP: usize = 5;
+const TOP_CATEGORIES: usize = 5;
 /// Number of characters of a prompt that the external classifier receives.
-const LONGEST: usize = 32_768;
+const MAX_EXTERNAL_PROMPT_CHARS: usize = 32_768;
 
-impl Classifier {
-    pub fn new(external: Option<RemoteClassifier>, own: Option<Classification>, fallback: String) -> Classifier {
-        Classifier { external, own, fallback }
+impl PromptClassifier {
+    pub fn new(
+        external: Option<ExternalClassifier>,
+        own: Option<Classification>,
+        fallback: String,
+    ) -> PromptClassifier {
+        PromptClassifier { external, local: own, fallback }
     }
 
-    pub fn external(&self) -> Option<&RemoteClassifier> {
+    pub fn external(&self) -> Option<&ExternalClassifier> {
         self.external.as_ref()
     }
 
     /// Classifies a prompt. Returns `None` if that is impossible, for example because the prompt contains no words.
-    pub async fn look(&self, prompt: &str) -> Option<Looked> {
+    pub async fn classify(&self, prompt: &str) -> Option<PromptClassification> {
         let started = Instant::now();
         if let Some(external) = &self.external {
             // External classifiers have the same limit as the built-in one.
-            match external.classify(clip(prompt, LONGEST)).await {
-                Ok(verdict) => return Some(self.told(&verdict, started)),
+            match external.classify(truncate_chars(prompt, MAX_EXTERNAL_PROMPT_CHARS)).await {
+                Ok(verdict) => return Some(self.classification_of_external(&verdict, started)),
                 // The external classifier logs its own state changes.
                 Err(error) => tracing::debug!(%error, "the external classifier did not answer"),
             }
         }
-        let own = self.own.as_ref()?;
+        let own = self.local.as_ref()?;
         // The first pages of a long prompt determine its category.
-        self.found(own, clip(prompt, own.settings().max_text_length), started).await
+        self.classify_locally(own, truncate_chars(prompt, own.settings().max_text_length), started).await
     }
 
     /// Result of the external classifier. Its recommended model also applies to a category below the threshold: the
     /// server knew its confidence when it recommended the model.
-    fn told(&self, verdict: &RemoteVerdict, started: Instant) -> Looked {
+    fn classification_of_external(&self, verdict: &ExternalPrediction, started: Instant) -> PromptClassification {
         let categories = &verdict.categories;
-        let advise = |category: &str| Advice {
+        let advise = |category: &str| CategoryRouting {
             category: category.to_owned(),
             system_prompt: categories.system_prompt(category).map(str::to_owned),
             model: Some(verdict.model.clone()),
@@ -76,10 +80,10 @@ impl Classifier {
             None => vec![(verdict.category().to_owned(), verdict.confidence)],
         };
         top.sort_by(|a, b| b.1.total_cmp(&a.1));
-        top.truncate(TOP);
-        Looked {
-            seen: Seen {
-                advice: advise(verdict.category()),
+        top.truncate(TOP_CATEGORIES);
+        PromptClassification {
+            output: ClassifierOutput {
+                routing: advise(verdict.category()),
                 confidence: verdict.confidence,
                 fallback: known.then(|| advise(&self.fallback)),
             },
@@ -92,14 +96,24 @@ impl Classifier {
     }
 
     /// Result of the built-in classifier.
-    async fn found(&self, own: &Classification, text: &str, started: Instant) -> Option<Looked> {
-        let classify::Classified { text, published, verdict } = own.classify(text).await.ok()?;
+    async fn classify_locally(
+        &self,
+        own: &Classification,
+        text: &str,
+        started: Instant,
+    ) -> Option<PromptClassification> {
+        let classify::ClassifiedText { text, snapshot: published, prediction: verdict } =
+            own.classify(text).await.ok()?;
         let taxonomy = &published.taxonomy;
         let advise = |category: &Category| {
-            let facts =
-                Facts { text: &text, category, confidence: verdict.confidence(), out_of_scope: verdict.out_of_scope };
-            let advice = taxonomy.routing.advise(facts);
-            Advice {
+            let facts = RecommendationInput {
+                text: &text,
+                category,
+                confidence: verdict.confidence(),
+                out_of_scope: verdict.out_of_scope,
+            };
+            let advice = taxonomy.routing.recommend(facts);
+            CategoryRouting {
                 category: category.name.clone(),
                 system_prompt: Some(category.system_prompt.clone()),
                 model: Some(advice.model.to_owned()),
@@ -110,20 +124,24 @@ impl Classifier {
         let category = &taxonomy.categories[verdict.class()];
         let named = taxonomy.categories.iter().find(|category| category.name == self.fallback);
         let fallback = named.filter(|fallback| fallback.name != category.name);
-        let top = verdict.top(TOP).into_iter();
-        Some(Looked {
-            seen: Seen { advice: advise(category), confidence: verdict.confidence(), fallback: fallback.map(advise) },
+        let top = verdict.top(TOP_CATEGORIES).into_iter();
+        Some(PromptClassification {
+            output: ClassifierOutput {
+                routing: advise(category),
+                confidence: verdict.confidence(),
+                fallback: fallback.map(advise),
+            },
             class: verdict.class(),
             entropy: Some(verdict.entropy()),
             top: top.map(|(class, score)| (taxonomy.categories[class].name.clone(), score)).collect(),
-            method: verdict.by.as_str(),
+            method: verdict.source.as_str(),
             took: started.elapsed(),
         })
     }
 }
 
 /// The first `most` characters.
-fn clip(text: &str, most: usize) -> &str {
+fn truncate_chars(text: &str, most: usize) -> &str {
     match text.char_indices().nth(most) {
         Some((end, _)) => &text[..end],
         None => text,

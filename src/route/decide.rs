@@ -2,22 +2,22 @@
 //!
 //! Does no I/O: takes the requested model, the classification and the settings, and returns a [`Decision`].
 
-use super::ground::Verdict;
+use super::grounding::GroundingVerdict;
 use crate::config::router as config;
 
 /// Output of a classifier for a prompt.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
-    pub advice: Advice,
+pub struct ClassifierOutput {
+    pub routing: CategoryRouting,
     /// Probability of the category.
     pub confidence: f32,
     /// Recommendation for the fallback category, if there is one.
-    pub fallback: Option<Advice>,
+    pub fallback: Option<CategoryRouting>,
 }
 
 /// Recommendation for a category.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Advice {
+pub struct CategoryRouting {
     pub category: String,
     pub system_prompt: Option<String>,
     pub model: Option<String>,
@@ -28,21 +28,21 @@ pub struct Advice {
 
 /// Configuration of the decision.
 #[derive(Debug, Clone)]
-pub struct Policy<'a> {
+pub struct DecisionPolicy<'a> {
     /// Minimum confidence. Below it, the fallback category applies.
     pub threshold: f32,
     pub settings: &'a config::Router,
     /// Used if no model is named or recommended.
     pub default_model: Option<String>,
     /// How well the knowledge base covers the prompt, if grounding is enabled.
-    pub grounds: Option<Verdict>,
+    pub grounding: Option<GroundingVerdict>,
 }
 
 /// The selected models, and why. The reason is logged and returned to the caller.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Decision {
     /// Models in the order in which they are tried. Empty if no model is named or recommended.
-    pub models: Vec<Choice>,
+    pub models: Vec<ModelChoice>,
     pub use_reasoning: bool,
     pub category: Option<String>,
     pub system_prompt: Option<String>,
@@ -52,19 +52,19 @@ pub struct Decision {
 
 /// A model, and why it was selected.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Choice {
+pub struct ModelChoice {
     pub model: String,
-    pub why: Why,
+    pub reason: ChoiceReason,
     /// A recommendation: neither the caller nor the operator has named the model.
-    pub advised: bool,
+    pub is_recommended: bool,
     /// Only the provider named with the model may be called.
-    pub stays: bool,
+    pub is_pinned_local: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub enum Why {
+pub enum ChoiceReason {
     /// The caller named the model.
-    Asked,
+    Requested,
     /// A routing rule of this name.
     Rule(String),
     /// The category's own model.
@@ -80,37 +80,42 @@ pub enum Why {
 
 /// Returns the models for a prompt. A model that the caller names is not replaced unless the operator allows it. A
 /// prompt that was not classified gets the default model (P-11).
-pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> Decision {
+pub fn decide(asked: Option<&str>, seen: Option<&ClassifierOutput>, policy: &DecisionPolicy<'_>) -> Decision {
     let settings = policy.settings;
     let sure = seen.is_some_and(|seen| seen.confidence >= policy.threshold);
     let fell_back = !sure && seen.is_some_and(|seen| seen.fallback.is_some());
-    let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.advice));
-    let mut models: Vec<Choice> = Vec::new();
+    let advice = seen.map(|seen| seen.fallback.as_ref().filter(|_| fell_back).unwrap_or(&seen.routing));
+    let mut models: Vec<ModelChoice> = Vec::new();
     let stays = advice.is_some_and(|advice| settings.restricted_categories.contains(&advice.category));
-    let mut add = |model: &str, why: Why, advised: bool| {
+    let mut add = |model: &str, why: ChoiceReason, advised: bool| {
         if !models.iter().any(|choice| choice.model == model) {
-            models.push(Choice { model: model.to_owned(), why, advised, stays });
+            models.push(ModelChoice {
+                model: model.to_owned(),
+                reason: why,
+                is_recommended: advised,
+                is_pinned_local: stays,
+            });
         }
     };
-    let by_documents = match policy.grounds.filter(|_| asked.is_none() && !stays) {
-        Some(Verdict::Known) => settings.grounding.answered_model.as_deref(),
-        Some(Verdict::Unknown) => settings.grounding.unanswered_model.as_deref(),
-        Some(Verdict::Unsure) | None => None,
+    let by_documents = match policy.grounding.filter(|_| asked.is_none() && !stays) {
+        Some(GroundingVerdict::Known) => settings.grounding.answered_model.as_deref(),
+        Some(GroundingVerdict::Unknown) => settings.grounding.unanswered_model.as_deref(),
+        Some(GroundingVerdict::Unsure) | None => None,
     };
-    by_documents.into_iter().for_each(|model| add(model, Why::Documents, false));
+    by_documents.into_iter().for_each(|model| add(model, ChoiceReason::Documents, false));
     let configured = advice.and_then(|advice| settings.models.get(&advice.category));
     match (asked, configured, advice) {
-        (Some(model), ..) => add(model, Why::Asked, false),
-        (None, Some(model), _) => add(model, Why::Category, false),
-        (None, None, Some(Advice { model: Some(model), rule, .. })) => {
-            add(model, rule.clone().map_or(Why::Category, Why::Rule), true);
+        (Some(model), ..) => add(model, ChoiceReason::Requested, false),
+        (None, Some(model), _) => add(model, ChoiceReason::Category, false),
+        (None, None, Some(CategoryRouting { model: Some(model), rule, .. })) => {
+            add(model, rule.clone().map_or(ChoiceReason::Category, ChoiceReason::Rule), true);
         }
         (None, None, _) => {}
     }
     let fallbacks = advice.filter(|_| asked.is_none()).and_then(|advice| settings.fallbacks.get(&advice.category));
-    fallbacks.into_iter().flatten().for_each(|model| add(model, Why::Fallback, false));
+    fallbacks.into_iter().flatten().for_each(|model| add(model, ChoiceReason::Fallback, false));
     if !stays && (asked.is_none() || settings.replace_pinned) {
-        policy.default_model.iter().for_each(|model| add(model, Why::Default, false));
+        policy.default_model.iter().for_each(|model| add(model, ChoiceReason::Default, false));
     }
     Decision {
         models,
@@ -124,20 +129,20 @@ pub fn decide(asked: Option<&str>, seen: Option<&Seen>, policy: &Policy<'_>) -> 
 
 impl Decision {
     /// Whether the prompt may only go to the models configured for its category.
-    pub fn stays(&self) -> bool {
-        self.models.iter().any(|choice| choice.stays)
+    pub fn is_pinned_local(&self) -> bool {
+        self.models.iter().any(|choice| choice.is_pinned_local)
     }
 }
 
-impl Why {
+impl ChoiceReason {
     pub fn as_str(&self) -> &'static str {
         match self {
-            Why::Asked => "requested",
-            Why::Rule(_) => "rule",
-            Why::Category => "category",
-            Why::Documents => "documents",
-            Why::Fallback => "fallback",
-            Why::Default => "default",
+            ChoiceReason::Requested => "requested",
+            ChoiceReason::Rule(_) => "rule",
+            ChoiceReason::Category => "category",
+            ChoiceReason::Documents => "documents",
+            ChoiceReason::Fallback => "fallback",
+            ChoiceReason::Default => "default",
         }
     }
 }
@@ -147,7 +152,11 @@ mod tests {
     use super::*;
 
     /// The decision with modified settings.
-    fn decided(asked: Option<&str>, seen: Option<&Seen>, more: impl FnOnce(&mut config::Router)) -> Decision {
+    fn decided(
+        asked: Option<&str>,
+        seen: Option<&ClassifierOutput>,
+        more: impl FnOnce(&mut config::Router),
+    ) -> Decision {
         let mut settings = settings();
         more(&mut settings);
         decide(asked, seen, &policy(&settings, Some("acme/default")))
@@ -158,12 +167,12 @@ mod tests {
         config::Router { fallbacks, ..config::Router::default() }
     }
 
-    fn policy<'a>(settings: &'a config::Router, default_model: Option<&str>) -> Policy<'a> {
-        Policy { threshold: 0.6, settings, default_model: default_model.map(str::to_owned), grounds: None }
+    fn policy<'a>(settings: &'a config::Router, default_model: Option<&str>) -> DecisionPolicy<'a> {
+        DecisionPolicy { threshold: 0.6, settings, default_model: default_model.map(str::to_owned), grounding: None }
     }
 
-    fn seen(confidence: f32) -> Seen {
-        let advice = |category: &str, model: &str, rule: Option<&str>| Advice {
+    fn seen(confidence: f32) -> ClassifierOutput {
+        let advice = |category: &str, model: &str, rule: Option<&str>| CategoryRouting {
             category: category.into(),
             system_prompt: Some(format!("You know {category}.")),
             model: Some(model.into()),
@@ -171,11 +180,11 @@ mod tests {
             rule: rule.map(str::to_owned),
         };
         let fallback = Some(advice("general", "acme/plain", Some("unsure")));
-        Seen { advice: advice("law", "acme/lawyer", None), confidence, fallback }
+        ClassifierOutput { routing: advice("law", "acme/lawyer", None), confidence, fallback }
     }
 
     fn models(decision: &Decision) -> Vec<(&str, &'static str)> {
-        decision.models.iter().map(|choice| (choice.model.as_str(), choice.why.as_str())).collect()
+        decision.models.iter().map(|choice| (choice.model.as_str(), choice.reason.as_str())).collect()
     }
 
     #[test]
@@ -195,7 +204,7 @@ mod tests {
         assert_eq!(decision.category.as_deref(), Some("general"));
         assert_eq!(models(&decision), [("acme/plain", "rule"), ("acme/default", "default")]);
         assert!(decision.fell_back && !decision.use_reasoning);
-        let without = Seen { fallback: None, ..seen(0.59) };
+        let without = ClassifierOutput { fallback: None, ..seen(0.59) };
         let decision = decided(None, Some(&without), |_| ());
         assert_eq!((decision.category.as_deref(), decision.fell_back), (Some("law"), false));
         assert_eq!(decision.system_prompt, None);

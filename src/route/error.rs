@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use corbie_mcp::{Code, ToolError};
+use corbie_mcp::{ErrorCode, ToolError};
 use serde_json::{Map, Value, json};
 
-use super::budget::UsedUp;
+use super::budget::BudgetKind;
 use crate::providers;
 
 /// Why a request was not answered.
@@ -16,7 +16,7 @@ pub enum Error {
          `providers`, or start a local model server"
     )]
     NoProvider,
-    #[error("no provider serves `{model}`;{} `models/list` and `GET /v1/models` show the models there are{}", alike(.near), but_for(.unlisted))]
+    #[error("no provider serves `{model}`;{} `models/list` and `GET /v1/models` show the models there are{}", did_you_mean(.near), unlisted_providers(.unlisted))]
     UnknownModel { model: String, near: Vec<String>, unlisted: Vec<String> },
     #[error("`{provider}` has no models for embeddings; name one of another provider")]
     NoEmbeddings { provider: String },
@@ -25,10 +25,10 @@ pub enum Error {
     #[error("there is no prompt; give a text in `prompt`, or a turn of the user with a text or a picture")]
     NoPrompt,
     /// A passthrough request that had to be parsed and could not be.
-    #[error("{}", unread(.0))]
-    Unread(providers::Error),
+    #[error("{}", invalid_request_message(.0))]
+    InvalidRequest(providers::Error),
     #[error("{}", over_budget(*.used_up))]
-    OverBudget { used_up: UsedUp, left: Duration },
+    OverBudget { used_up: BudgetKind, left: Duration },
     #[error("no provider could be found in time; raise `router.timeout`, or name the provider before the model")]
     Timeout,
     /// The most informative failure of all candidates.
@@ -39,9 +39,12 @@ pub enum Error {
 impl Error {
     /// The more informative of two failures. A missing model and an open circuit breaker explain less than the error of
     /// a provider that was called.
-    pub(super) fn unless(self, before: Option<Error>) -> Error {
+    pub(super) fn or_more_informative(self, before: Option<Error>) -> Error {
         let says_little = |error: &Error| {
-            matches!(error, Error::Provider { error: providers::Error::ModelNotFound | providers::Error::Resting, .. })
+            matches!(
+                error,
+                Error::Provider { error: providers::Error::ModelNotFound | providers::Error::CircuitOpen, .. }
+            )
         };
         match before {
             Some(before) if says_little(&self) && !says_little(&before) => before,
@@ -50,22 +53,24 @@ impl Error {
     }
 
     /// The error code of the specification.
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ErrorCode {
         use providers::Error as Provider;
         match self {
-            Error::NoProvider | Error::NoModel { .. } => Code::Configuration,
-            Error::UnknownModel { .. } | Error::NoEmbeddings { .. } => Code::ModelNotFound,
-            Error::NoPrompt | Error::Unread(_) => Code::InvalidParams,
-            Error::Timeout => Code::Timeout,
-            Error::OverBudget { .. } => Code::RateLimited,
+            Error::NoProvider | Error::NoModel { .. } => ErrorCode::Configuration,
+            Error::UnknownModel { .. } | Error::NoEmbeddings { .. } => ErrorCode::ModelNotFound,
+            Error::NoPrompt | Error::InvalidRequest(_) => ErrorCode::InvalidParams,
+            Error::Timeout => ErrorCode::Timeout,
+            Error::OverBudget { .. } => ErrorCode::RateLimited,
             Error::Provider { error, .. } => match error {
-                Provider::Authentication => Code::Authentication,
-                Provider::RateLimited { .. } => Code::RateLimited,
-                Provider::ModelNotFound => Code::ModelNotFound,
-                Provider::Unavailable { .. } | Provider::Resting | Provider::Unreadable(_) => Code::ProviderUnavailable,
-                Provider::BadRequest { .. } | Provider::Untranslatable(_) => Code::InvalidParams,
-                Provider::Network(_) | Provider::BrokenOff => Code::Network,
-                Provider::Timeout | Provider::StreamTimeout => Code::Timeout,
+                Provider::Authentication => ErrorCode::Authentication,
+                Provider::RateLimited { .. } => ErrorCode::RateLimited,
+                Provider::ModelNotFound => ErrorCode::ModelNotFound,
+                Provider::Unavailable { .. } | Provider::CircuitOpen | Provider::InvalidResponse(_) => {
+                    ErrorCode::ProviderUnavailable
+                }
+                Provider::BadRequest { .. } | Provider::Unsupported(_) => ErrorCode::InvalidParams,
+                Provider::Network(_) | Provider::Truncated => ErrorCode::Network,
+                Provider::Timeout | Provider::StreamTimeout => ErrorCode::Timeout,
             },
         }
     }
@@ -73,13 +78,13 @@ impl Error {
     /// A stable name for programs.
     pub fn error_type(&self) -> &'static str {
         match self.code() {
-            Code::Authentication => "AuthenticationError",
-            Code::RateLimited => "RateLimited",
-            Code::ModelNotFound => "ModelNotFound",
-            Code::ProviderUnavailable => "ProviderUnavailable",
-            Code::Configuration => "ConfigurationError",
-            Code::Network => "NetworkError",
-            Code::Timeout => "TimeoutError",
+            ErrorCode::Authentication => "AuthenticationError",
+            ErrorCode::RateLimited => "RateLimited",
+            ErrorCode::ModelNotFound => "ModelNotFound",
+            ErrorCode::ProviderUnavailable => "ProviderUnavailable",
+            ErrorCode::Configuration => "ConfigurationError",
+            ErrorCode::Network => "NetworkError",
+            ErrorCode::Timeout => "TimeoutError",
             _ => "InvalidParams",
         }
     }
@@ -93,9 +98,9 @@ impl Error {
             Error::NoPrompt => "no_prompt",
             Error::Timeout => "timeout",
             Error::OverBudget { .. } => "over_budget",
-            Error::Unread(providers::Error::BadRequest { kind }) => kind,
+            Error::InvalidRequest(providers::Error::BadRequest { kind }) => kind,
             Error::Provider { error: providers::Error::BadRequest { kind }, .. } => kind,
-            Error::Unread(error) | Error::Provider { error, .. } => error.kind(),
+            Error::InvalidRequest(error) | Error::Provider { error, .. } => error.kind(),
         }
     }
 
@@ -103,8 +108,8 @@ impl Error {
     pub fn parameter(&self) -> Option<&str> {
         match self {
             Error::UnknownModel { .. } => Some("model"),
-            Error::Unread(error) => error.parameter(),
-            Error::Provider { error: providers::Error::Untranslatable(what), .. } => Some(what.parameter()),
+            Error::InvalidRequest(error) => error.parameter(),
+            Error::Provider { error: providers::Error::Unsupported(what), .. } => Some(what.parameter()),
             _ => None,
         }
     }
@@ -132,7 +137,7 @@ impl Error {
             }
             Error::OverBudget { left, .. } => Some(json!({ "retry_after_seconds": left.as_secs() })),
             Error::NoEmbeddings { provider } => Some(json!({ "provider": provider })),
-            Error::NoProvider | Error::NoPrompt | Error::Unread(_) | Error::Timeout => None,
+            Error::NoProvider | Error::NoPrompt | Error::InvalidRequest(_) | Error::Timeout => None,
         }
     }
 }
@@ -159,7 +164,7 @@ impl From<Error> for ToolError {
     }
 }
 
-fn alike(near: &[String]) -> String {
+fn did_you_mean(near: &[String]) -> String {
     match near {
         [] => String::new(),
         names => {
@@ -168,25 +173,25 @@ fn alike(near: &[String]) -> String {
     }
 }
 
-fn unread(error: &providers::Error) -> String {
+fn invalid_request_message(error: &providers::Error) -> String {
     match error.parameter() {
         Some(name) => format!("`{name}` is missing or cannot be read"),
         None => "the body is no JSON object".to_owned(),
     }
 }
 
-fn over_budget(used_up: UsedUp) -> &'static str {
+fn over_budget(used_up: BudgetKind) -> &'static str {
     match used_up {
-        UsedUp::Tokens => {
+        BudgetKind::Tokens => {
             "this caller has used up its tokens for today; try again tomorrow, or raise `router.budget.tokens_per_day`"
         }
-        UsedUp::Cost => {
+        BudgetKind::Cost => {
             "this caller has used up its budget for today; try again tomorrow, or raise `router.budget.cost_per_day`"
         }
     }
 }
 
-fn but_for(providers: &[String]) -> String {
+fn unlisted_providers(providers: &[String]) -> String {
     match providers {
         [] => String::new(),
         names => format!(", but for those of {}, which could not list them", quoted(names, " and ")),

@@ -9,37 +9,37 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::record::{Outcome, Record};
+use super::decision_record::{DecisionOutcome, DecisionRecord};
 
 #[derive(Debug, Clone)]
 pub(super) struct Metrics {
-    attempts: Family<Attempted, Counter>,
-    latency: Family<Attempted, Histogram>,
-    retries: Family<OfProvider, Counter>,
-    decisions: Family<Decided, Counter>,
-    tokens: Family<Tokens, Counter>,
-    cost: Family<OfProvider, Counter<f64, AtomicU64>>,
+    attempts: Family<AttemptLabels, Counter>,
+    latency: Family<AttemptLabels, Histogram>,
+    retries: Family<ProviderLabel, Counter>,
+    decisions: Family<DecisionLabels, Counter>,
+    tokens: Family<TokenLabels, Counter>,
+    cost: Family<ProviderLabel, Counter<f64, AtomicU64>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Attempted {
+struct AttemptLabels {
     provider: String,
     result: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct OfProvider {
+struct ProviderLabel {
     provider: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Decided {
+struct DecisionLabels {
     reason: String,
     outcome: &'static str,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Tokens {
+struct TokenLabels {
     provider: String,
     direction: &'static str,
 }
@@ -60,30 +60,30 @@ impl Default for Metrics {
 
 impl Metrics {
     /// Counts one attempt, which may have sent several requests.
-    pub(super) fn attempted(&self, provider: &str, result: &'static str, requests: usize, took: Duration) {
+    pub(super) fn record_attempt(&self, provider: &str, result: &'static str, requests: usize, took: Duration) {
         let provider = provider.to_owned();
-        let attempted = Attempted { provider: provider.clone(), result };
+        let attempted = AttemptLabels { provider: provider.clone(), result };
         self.attempts.get_or_create(&attempted).inc();
         self.latency.get_or_create(&attempted).observe(took.as_secs_f64());
-        let retries = self.retries.get_or_create(&OfProvider { provider });
+        let retries = self.retries.get_or_create(&ProviderLabel { provider });
         retries.inc_by(requests.saturating_sub(1) as u64);
     }
 
-    pub(super) fn ended(&self, record: &Record) {
+    pub(super) fn record_decision(&self, record: &DecisionRecord) {
         let outcome = match record.outcome {
-            Outcome::Answered => "answered",
-            Outcome::Failed => "failed",
-            Outcome::Cancelled => "cancelled",
+            DecisionOutcome::Answered => "answered",
+            DecisionOutcome::Failed => "failed",
+            DecisionOutcome::Cancelled => "cancelled",
         };
-        self.decisions.get_or_create(&Decided { reason: record.reason.clone(), outcome }).inc();
+        self.decisions.get_or_create(&DecisionLabels { reason: record.reason.clone(), outcome }).inc();
         let Some(provider) = &record.provider else { return };
         if let Some(usage) = record.usage {
             for (direction, number) in [("input", usage.prompt), ("output", usage.completion)] {
-                self.tokens.get_or_create(&Tokens { provider: provider.clone(), direction }).inc_by(number);
+                self.tokens.get_or_create(&TokenLabels { provider: provider.clone(), direction }).inc_by(number);
             }
         }
         if let Some(cost) = record.cost {
-            self.cost.get_or_create(&OfProvider { provider: provider.clone() }).inc_by(cost);
+            self.cost.get_or_create(&ProviderLabel { provider: provider.clone() }).inc_by(cost);
         }
     }
 

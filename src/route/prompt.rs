@@ -3,22 +3,22 @@
 use super::decide::Decision;
 use crate::config::router::SystemPrompt;
 use crate::providers::Chat;
-use crate::providers::chat::{Effort, Message, Part, Reasoning, Role};
+use crate::providers::chat::{ChatRole, ContentPart, Effort, Message, Reasoning};
 
 /// Inserts the category's system prompt as configured.
 pub fn with_system_prompt(chat: &mut Chat, decision: &Decision, how: SystemPrompt) {
-    let has_own = chat.messages.iter().any(|message| message.role == Role::System);
+    let has_own = chat.messages.iter().any(|message| message.role == ChatRole::System);
     let Some(prompt) = decision.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) else { return };
     if how == SystemPrompt::Before || (how == SystemPrompt::IfNone && !has_own) {
-        chat.messages.insert(0, Message::text(Role::System, prompt));
+        chat.messages.insert(0, Message::text(ChatRole::System, prompt));
     }
 }
 
 /// Inserts passages before the last user message. They are untrusted content. They get the role `user`, and the message
 /// instructs the model not to follow instructions in them.
 pub fn with_passages(chat: &mut Chat, passages: &str) {
-    let last = chat.messages.iter().rposition(|message| message.role == Role::User);
-    chat.messages.insert(last.unwrap_or(chat.messages.len()), Message::text(Role::User, passages));
+    let last = chat.messages.iter().rposition(|message| message.role == ChatRole::User);
+    chat.messages.insert(last.unwrap_or(chat.messages.len()), Message::text(ChatRole::User, passages));
 }
 
 /// Reasoning effort for a routed model. An effort set by the caller is kept. A model with unknown capabilities gets
@@ -29,11 +29,11 @@ pub fn reasoning(asked: Option<Reasoning>, use_reasoning: bool, can_think: bool,
 }
 
 /// The text to classify: the last user message.
-pub fn question(chat: &Chat) -> String {
-    let last = chat.messages.iter().rev().filter(|message| message.role == Role::User);
+pub fn last_user_text(chat: &Chat) -> String {
+    let last = chat.messages.iter().rev().filter(|message| message.role == ChatRole::User);
     let texts = |message: &Message| {
-        let text = |part: &Part| match part {
-            Part::Text { text } => Some(text.clone()),
+        let text = |part: &ContentPart| match part {
+            ContentPart::Text { text } => Some(text.clone()),
             _ => None,
         };
         message.parts.iter().filter_map(text).collect::<Vec<_>>().join("\n")
@@ -42,32 +42,32 @@ pub fn question(chat: &Chat) -> String {
 }
 
 /// Whether a user message contains anything but text, such as an image or a tool result.
-pub fn shows_something(chat: &Chat) -> bool {
-    let says = |part: &Part| !matches!(part, Part::Text { .. } | Part::CacheMark { .. });
-    chat.messages.iter().any(|message| message.role == Role::User && message.parts.iter().any(says))
+pub fn has_non_text_content(chat: &Chat) -> bool {
+    let says = |part: &ContentPart| !matches!(part, ContentPart::Text { .. } | ContentPart::CacheMark { .. });
+    chat.messages.iter().any(|message| message.role == ChatRole::User && message.parts.iter().any(says))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn chat(messages: &[(Role, &str)]) -> Chat {
+    fn chat(messages: &[(ChatRole, &str)]) -> Chat {
         let messages = messages.iter().map(|(role, text)| Message::text(*role, *text)).collect();
         Chat { messages, ..Chat::default() }
     }
 
     fn systems(chat: &Chat) -> Vec<String> {
         let text = |message: &Message| match &message.parts[0] {
-            Part::Text { text } => text.clone(),
+            ContentPart::Text { text } => text.clone(),
             other => panic!("{other:?}"),
         };
-        chat.messages.iter().filter(|message| message.role == Role::System).map(text).collect()
+        chat.messages.iter().filter(|message| message.role == ChatRole::System).map(text).collect()
     }
 
     #[test]
     fn c63_the_categorys_prompt_goes_before_the_callers_and_not_instead() {
         let decision = Decision { system_prompt: Some("You know law.".into()), ..Decision::default() };
-        let own = [(Role::System, "Be brief."), (Role::User, "hi")];
+        let own = [(ChatRole::System, "Be brief."), (ChatRole::User, "hi")];
         for (how, messages, expected) in [
             (SystemPrompt::Before, &own[..], &["You know law.", "Be brief."][..]),
             (SystemPrompt::Before, &own[1..], &["You know law."]),
@@ -92,8 +92,13 @@ mod tests {
 
     #[test]
     fn the_last_words_of_the_person_are_classified() {
-        let chat = chat(&[(Role::System, "s"), (Role::User, "first"), (Role::Assistant, "a"), (Role::User, "last")]);
-        assert_eq!(question(&chat), "last");
-        assert_eq!(question(&Chat::default()), "");
+        let chat = chat(&[
+            (ChatRole::System, "s"),
+            (ChatRole::User, "first"),
+            (ChatRole::Assistant, "a"),
+            (ChatRole::User, "last"),
+        ]);
+        assert_eq!(last_user_text(&chat), "last");
+        assert_eq!(last_user_text(&Chat::default()), "");
     }
 }

@@ -4,48 +4,45 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use super::decision_record::DecisionRecord;
 use super::error::Error;
-use super::journey::Journey;
-use super::record::Record;
+use super::routed_request::RoutedRequest;
+use super::stream_usage::StreamUsage;
 use crate::config::providers::Price;
-use crate::providers::chat::Usage;
-use crate::providers::stream::{Piece, Stream};
+use crate::providers::stream::{ChatStream, StreamPiece};
 use crate::providers::{self, Delta};
 
 /// A streaming response. If dropped early, it counts as cancelled and the connection to the provider is closed.
 #[derive(Debug)]
-pub struct Answering {
-    stream: Stream,
-    journey: Journey,
+pub struct RoutedStream {
+    stream: ChatStream,
+    request: RoutedRequest,
     price: Option<Price>,
-    usage: Usage,
-    /// Estimated usage, charged if the stream is dropped before the provider reports it.
-    estimate: Usage,
+    usage: StreamUsage,
     ended: bool,
 }
 
-impl Answering {
-    /// `read` is the estimated number of prompt tokens; `limit` bounds the duration of the stream.
+impl RoutedStream {
+    /// `prompt_tokens` is an estimate; `limit` bounds the duration of the stream.
     pub(super) fn new(
-        mut stream: Stream,
-        journey: Journey,
+        mut stream: ChatStream,
+        request: RoutedRequest,
         price: Option<Price>,
-        read: u64,
+        prompt_tokens: u64,
         limit: Duration,
-    ) -> Answering {
-        stream.end_by(Instant::now() + limit);
-        let estimate = Usage { prompt: read, ..Usage::default() };
-        Answering { stream, journey, price, usage: Usage::default(), estimate, ended: false }
+    ) -> RoutedStream {
+        stream.set_deadline(Instant::now() + limit);
+        RoutedStream { stream, request, price, usage: StreamUsage::new(prompt_tokens), ended: false }
     }
 
     /// The decision record; complete once the stream has ended.
-    pub fn record(&self) -> &Record {
-        self.journey.record()
+    pub fn record(&self) -> &DecisionRecord {
+        self.request.record()
     }
 
     /// From here on, events in OpenAI's format are passed through.
-    pub fn pass_on(&mut self) {
-        self.stream.pass_on();
+    pub fn enable_passthrough(&mut self) {
+        self.stream.enable_passthrough();
     }
 
     /// Whether the next event is buffered.
@@ -65,57 +62,53 @@ impl Answering {
             return None;
         }
         let next = self.stream.next().await;
-        self.estimate.completion += 1;
-        self.seen(next, std::slice::from_ref)
+        self.usage.count_events(1);
+        self.observe(next, std::slice::from_ref)
     }
 
     /// The next event.
-    pub async fn next_piece(&mut self) -> Option<Result<Piece, Error>> {
+    pub async fn next_piece(&mut self) -> Option<Result<StreamPiece, Error>> {
         if self.ended {
             return None;
         }
         let next = self.stream.next_piece().await;
-        self.estimate.completion += next.as_ref().and_then(|next| next.as_ref().ok()).map_or(0, Piece::events);
-        self.seen(next, Piece::deltas)
+        let events = next.as_ref().and_then(|next| next.as_ref().ok()).map_or(0, StreamPiece::events);
+        self.usage.count_events(events);
+        self.observe(next, StreamPiece::deltas)
     }
 
     /// Counts tokens, and finalizes the record at the end.
-    fn seen<T>(
+    fn observe<T>(
         &mut self,
         next: Option<Result<T, providers::Error>>,
         deltas: impl FnOnce(&T) -> &[Delta],
     ) -> Option<Result<T, Error>> {
         match next {
             Some(Ok(next)) => {
-                for delta in deltas(&next) {
-                    if let Delta::Used { usage } = delta {
-                        self.usage = *usage;
-                    }
-                }
+                self.usage.record(deltas(&next));
                 Some(Ok(next))
             }
             Some(Err(error)) => {
                 self.ended = true;
-                let error = self.broken(error);
-                self.pay();
-                Some(Err(self.journey.failed(error)))
+                let error = self.stream_error(error);
+                self.charge();
+                Some(Err(self.request.fail(error)))
             }
             None => {
                 self.ended = true;
-                self.journey.answered(self.usage, self.price);
+                self.request.succeed(self.usage.reported(), self.price);
                 None
             }
         }
     }
 
     /// Charges the caller for the tokens received so far, also if the stream is incomplete.
-    fn pay(&mut self) {
-        let told = Some(self.usage).filter(|usage| usage.total() > 0);
-        self.journey.spend(told.unwrap_or(self.estimate), self.price);
+    fn charge(&mut self) {
+        self.request.spend(self.usage.charged(), self.price);
     }
 
-    fn broken(&self, error: providers::Error) -> Error {
-        let record = self.journey.record();
+    fn stream_error(&self, error: providers::Error) -> Error {
+        let record = self.request.record();
         Error::Provider {
             provider: record.provider.clone().unwrap_or_default(),
             model: record.model.clone().unwrap_or_default(),
@@ -125,10 +118,10 @@ impl Answering {
     }
 }
 
-impl Drop for Answering {
+impl Drop for RoutedStream {
     fn drop(&mut self) {
         if !self.ended {
-            self.pay();
+            self.charge();
         }
     }
 }

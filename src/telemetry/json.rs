@@ -2,12 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
-use super::entry::Entry;
-use crate::harmless::harmless_json;
+use super::log_event::LogEvent;
+use crate::util::sanitize::sanitize_json;
 
 /// `time`, `level` and `message` are always present, `fields` and `spans` only if not empty. Spans are keyed by name;
 /// of two with the same name the inner one wins.
-pub(super) fn line(entry: &Entry<'_>) -> String {
+pub(super) fn line(entry: &LogEvent<'_>) -> String {
     let mut object = Map::new();
     object.insert("time".into(), json!(humantime::format_rfc3339_micros(entry.time).to_string()));
     object.insert("level".into(), json!(entry.level.as_str().to_ascii_lowercase()));
@@ -22,14 +22,14 @@ pub(super) fn line(entry: &Entry<'_>) -> String {
         object.insert("spans".into(), spans.into());
     }
     let line = Value::from(object).to_string();
-    format!("{}\n", harmless_json(&line))
+    format!("{}\n", sanitize_json(&line))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::layer::tests::logged;
     use super::*;
-    use crate::harmless::is_harmful;
+    use crate::util::sanitize::is_unsafe_char;
 
     #[test]
     fn a10_a_line_is_an_object_with_fields_and_the_spans_around_it() {
@@ -55,7 +55,7 @@ mod tests {
         let lines = logged(line, || tracing::info!(shown = %bad, text = bad, "{bad}"));
         assert_eq!(lines.len(), 1);
         let written = lines[0].strip_suffix('\n').unwrap();
-        assert!(!written.contains(is_harmful), "{written}");
+        assert!(!written.contains(is_unsafe_char), "{written}");
         let object: Value = serde_json::from_str(written).unwrap();
         assert_eq!(
             (&object["message"], &object["fields"]["shown"], &object["fields"]["text"]),

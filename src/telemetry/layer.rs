@@ -8,24 +8,24 @@ use tracing_subscriber::Layer;
 use tracing_subscriber::layer::Context;
 use tracing_subscriber::registry::LookupSpan;
 
-use super::entry::{Entry, Fields};
+use super::log_event::{Fields, LogEvent};
 
 /// Formats one line, including the newline.
-pub(super) type Write = fn(&Entry<'_>) -> String;
+pub(super) type FormatLine = fn(&LogEvent<'_>) -> String;
 
 /// Writes each event to the sink in a single call, so that lines of different threads do not interleave.
-pub(super) struct Lines<Sink> {
-    write: Write,
+pub(super) struct LineLayer<Sink> {
+    write: FormatLine,
     sink: Sink,
 }
 
-impl<Sink: Fn(&str)> Lines<Sink> {
-    pub(super) fn new(write: Write, sink: Sink) -> Lines<Sink> {
-        Lines { write, sink }
+impl<Sink: Fn(&str)> LineLayer<Sink> {
+    pub(super) fn new(write: FormatLine, sink: Sink) -> LineLayer<Sink> {
+        LineLayer { write, sink }
     }
 }
 
-impl<S, Sink> Layer<S> for Lines<Sink>
+impl<S, Sink> Layer<S> for LineLayer<Sink>
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     Sink: Fn(&str) + 'static,
@@ -52,7 +52,7 @@ where
         let scope = context.event_scope(event).into_iter().flat_map(|scope| scope.from_root());
         let spans: Vec<_> =
             scope.map(|span| (span.name(), span.extensions().get::<Fields>().cloned().unwrap_or_default())).collect();
-        let entry = Entry {
+        let entry = LogEvent {
             time: SystemTime::now(),
             level: *event.metadata().level(),
             fields,
@@ -71,13 +71,13 @@ pub(super) mod tests {
     use super::*;
 
     /// The lines logged while `happens` runs.
-    pub(crate) fn logged(write: Write, happens: impl FnOnce()) -> Vec<String> {
+    pub(crate) fn logged(write: FormatLine, happens: impl FnOnce()) -> Vec<String> {
         // With a single subscriber, tracing caches a callsite as disabled if the thread of another test reaches it
         // first.
         let _second = tracing::Dispatch::new(tracing::subscriber::NoSubscriber::default());
         let lines = Arc::new(Mutex::new(Vec::new()));
         let kept = lines.clone();
-        let layer = Lines::new(write, move |line: &str| kept.lock().unwrap().push(line.to_owned()));
+        let layer = LineLayer::new(write, move |line: &str| kept.lock().unwrap().push(line.to_owned()));
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), happens);
         let lines = lines.lock().unwrap();
         lines.clone()

@@ -1,8 +1,8 @@
 //! Logging to stderr, never to stdout, and span export.
 
-mod entry;
 mod json;
 mod layer;
+mod log_event;
 #[cfg(feature = "otlp")]
 pub mod otlp;
 #[cfg(not(feature = "otlp"))]
@@ -20,15 +20,15 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::colour;
 use crate::config::Config;
-use crate::config::log::{Format, Level, Log};
-use layer::Lines;
-pub use otlp::Exporting;
+use crate::config::log::{Log, LogFormat, LogLevelSetting};
+use layer::LineLayer;
+pub use otlp::ExporterHandle;
 
 /// Name of the span around every request.
 #[cfg(feature = "otlp")]
-const REQUEST: &str = "request";
+const REQUEST_SPAN: &str = "request";
 /// Target of spans for collectors only. Without an exporter they are disabled and cost nothing.
-pub(crate) const FOR_COLLECTORS: &str = "corbie::genai";
+pub(crate) const COLLECTOR_TARGET: &str = "corbie::genai";
 
 /// Starts logging. Later calls have no effect, so tests may call it too.
 pub fn start(settings: &Log) {
@@ -36,7 +36,7 @@ pub fn start(settings: &Log) {
 }
 
 /// Starts logging for a server, which also exports spans if a collector is configured.
-pub fn start_exporting(config: &Config) -> Exporting {
+pub fn start_exporting(config: &Config) -> ExporterHandle {
     let (collect, exporting) = otlp::prepare(config);
     start_with(filter(level(&config.log)), config.log.format, collect);
     if !cfg!(feature = "otlp") && config.telemetry.otlp.endpoint.is_some() {
@@ -48,41 +48,41 @@ pub fn start_exporting(config: &Config) -> Exporting {
 }
 
 /// Logs at level `warn`, except for `modules`, which log errors only.
-pub fn start_without(modules: &[&'static str], format: Format) {
+pub fn start_with_quiet_modules(modules: &[&'static str], format: LogFormat) {
     let errors = modules.iter().map(|module| (*module, LevelFilter::ERROR));
     start_with(filter(LevelFilter::WARN).with_targets(errors), format, None);
 }
 
 fn level(settings: &Log) -> LevelFilter {
     match settings.level {
-        Level::Debug => LevelFilter::DEBUG,
-        Level::Info => LevelFilter::INFO,
-        Level::Warn => LevelFilter::WARN,
-        Level::Error => LevelFilter::ERROR,
+        LogLevelSetting::Debug => LevelFilter::DEBUG,
+        LogLevelSetting::Info => LevelFilter::INFO,
+        LogLevelSetting::Warn => LevelFilter::WARN,
+        LogLevelSetting::Error => LevelFilter::ERROR,
     }
 }
 
-fn start_with(filter: Targets, format: Format, collect: Option<otlp::Collect>) {
-    let write: layer::Write = match format {
-        Format::Text if colour::suits(std::io::stderr().is_terminal()) => text::with_colours,
-        Format::Text => text::plain,
-        Format::Json => json::line,
+fn start_with(filter: Targets, format: LogFormat, collect: Option<otlp::SpanProcessor>) {
+    let write: layer::FormatLine = match format {
+        LogFormat::Text if colour::is_enabled(std::io::stderr().is_terminal()) => text::with_colours,
+        LogFormat::Text => text::plain,
+        LogFormat::Json => json::line,
     };
     // A failure to write to stderr cannot be reported.
-    let lines = Lines::new(write, |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes())));
+    let lines = LineLayer::new(write, |line: &str| drop(std::io::stderr().lock().write_all(line.as_bytes())));
     let registry = tracing_subscriber::registry();
     let started = match collect {
         // One global filter is cheaper than one filter per layer.
         None => registry.with(lines).with(filter).try_init(),
-        Some(collect) => registry.with(lines.with_filter(filter)).with(otlp::wanted(collect)).try_init(),
+        Some(collect) => registry.with(lines.with_filter(filter)).with(otlp::with_span_filter(collect)).try_init(),
     };
     if started.is_ok() {
-        std::panic::set_hook(Box::new(tell));
+        std::panic::set_hook(Box::new(log_panic));
     }
 }
 
 /// Logs a panic as an error. Its message may contain user text (S-15), so it is logged at level `debug` only.
-fn tell(panic: &std::panic::PanicHookInfo<'_>) {
+fn log_panic(panic: &std::panic::PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a fault of corbie itself; `log.level: debug` tells more");
     tracing::debug!(words = panic.payload_as_str().unwrap_or_default(), "what it said");
@@ -91,7 +91,7 @@ fn tell(panic: &std::panic::PanicHookInfo<'_>) {
 /// Silences `rmcp`, the MCP client library: it logs whole messages, including user text. `upstream` logs the relevant
 /// parts.
 fn filter(level: LevelFilter) -> Targets {
-    let off = ["rmcp", FOR_COLLECTORS].map(|target| (target, LevelFilter::OFF));
+    let off = ["rmcp", COLLECTOR_TARGET].map(|target| (target, LevelFilter::OFF));
     Targets::new().with_default(level).with_targets(off)
 }
 
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn s03_s15_a_panic_is_a_line_and_its_words_are_for_debugging_alone() {
         let before = std::panic::take_hook();
-        std::panic::set_hook(Box::new(tell));
+        std::panic::set_hook(Box::new(log_panic));
         let lines = layer::tests::logged(text::plain, || {
             let _ = std::panic::catch_unwind(|| panic!("inside `my\ndiary\u{1b}[2J`"));
         });

@@ -6,20 +6,20 @@ use crate::config::Config;
 
 /// Exports nothing.
 #[derive(Debug)]
-pub struct Exporting;
+pub struct ExporterHandle;
 
-pub(super) type Collect = Identity;
+pub(super) type SpanProcessor = Identity;
 
-pub(super) fn prepare(_: &Config) -> (Option<Collect>, Exporting) {
-    (None, Exporting)
+pub(super) fn prepare(_: &Config) -> (Option<SpanProcessor>, ExporterHandle) {
+    (None, ExporterHandle)
 }
 
 /// Returns the no-op layer without a filter.
-pub(super) fn wanted(collect: Collect) -> Identity {
+pub(super) fn with_span_filter(collect: SpanProcessor) -> Identity {
     collect
 }
 
-impl Exporting {
+impl ExporterHandle {
     /// Returns immediately.
     pub fn finish(self) {}
 }

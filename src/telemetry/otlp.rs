@@ -5,11 +5,11 @@
 //! crates instead of three and cannot take a span's parent from a field, which is how a request carries its caller's
 //! trace.
 
-mod collect;
-pub mod message;
-mod place;
-mod said;
-mod send;
+mod attributes;
+mod exporter;
+pub mod proto;
+mod span_context;
+mod span_processor;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -29,41 +29,41 @@ use url::Url;
 use crate::config::Config;
 use crate::config::headers::header_map;
 use crate::config::telemetry::Otlp;
-use crate::destinations::Destinations;
-use crate::providers::client::{Client, basic_auth, without_user};
-use message::{KeyValue, Resource, Value};
-use send::Sender;
+use crate::net::egress_policy::EgressPolicy;
+use crate::providers::http_client::{HttpClient, basic_auth, strip_user_info};
+use exporter::SpanExporter;
+use proto::{KeyValue, Resource, Value};
 
-pub(super) use collect::Collect;
+pub(super) use span_processor::SpanProcessor;
 
 /// The exporter, if configured.
 #[derive(Debug)]
-pub struct Exporting(Option<Running>);
+pub struct ExporterHandle(Option<RunningExporter>);
 
 #[derive(Debug)]
-struct Running {
+struct RunningExporter {
     stopping: CancellationToken,
     /// Disconnects when all spans were sent or dropped.
     done: threads::Receiver<()>,
 }
 
 /// Maximum queued spans; further ones are dropped.
-const MOST_WAITING: usize = 4096;
+const MAX_QUEUED_SPANS: usize = 4096;
 /// How long shutdown waits for the last spans to be sent.
-const LAST_MOMENT: Duration = Duration::from_secs(2);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 /// OTLP/HTTP path for traces.
-const PATH: &str = "v1/traces";
+const TRACES_PATH: &str = "v1/traces";
 
 /// Starts the exporter thread if an endpoint is configured.
-pub(super) fn prepare(config: &Config) -> (Option<Collect>, Exporting) {
+pub(super) fn prepare(config: &Config) -> (Option<SpanProcessor>, ExporterHandle) {
     let settings = &config.telemetry.otlp;
-    let Some(endpoint) = &settings.endpoint else { return (None, Exporting(None)) };
-    let (spans, waiting) = mpsc::channel(MOST_WAITING);
+    let Some(endpoint) = &settings.endpoint else { return (None, ExporterHandle(None)) };
+    let (spans, waiting) = mpsc::channel(MAX_QUEUED_SPANS);
     let (dropped, stopping) = (Arc::new(AtomicU64::new(0)), CancellationToken::new());
-    let sender = Sender {
+    let sender = SpanExporter {
         spans: waiting,
         dropped: dropped.clone(),
-        client: Client::within(Destinations::new(&config.network)),
+        client: HttpClient::with_egress_policy(EgressPolicy::new(&config.network)),
         to: address(endpoint.expose()),
         headers: headers(settings, endpoint.expose()),
         resource: resource(&settings.service_name),
@@ -81,36 +81,36 @@ pub(super) fn prepare(config: &Config) -> (Option<Collect>, Exporting) {
     };
     match std::thread::Builder::new().name("otlp".into()).spawn(body) {
         Ok(_) => {
-            let collect = Collect { spans, dropped, ratio: settings.sample_ratio };
-            (Some(collect), Exporting(Some(Running { stopping, done })))
+            let collect = SpanProcessor { spans, dropped, ratio: settings.sample_ratio };
+            (Some(collect), ExporterHandle(Some(RunningExporter { stopping, done })))
         }
         // If no thread can be started, other components fail too and report it.
-        Err(_) => (None, Exporting(None)),
+        Err(_) => (None, ExporterHandle(None)),
     }
 }
 
 /// The layer with its span filter.
-pub(super) fn wanted<S: Subscriber + for<'a> LookupSpan<'a>>(collect: Collect) -> impl Layer<S> {
-    let wanted = filter_fn(collect::is_wanted).with_max_level_hint(tracing::Level::INFO);
+pub(super) fn with_span_filter<S: Subscriber + for<'a> LookupSpan<'a>>(collect: SpanProcessor) -> impl Layer<S> {
+    let wanted = filter_fn(span_processor::is_exported).with_max_level_hint(tracing::Level::INFO);
     collect.with_filter(wanted)
 }
 
-impl Exporting {
+impl ExporterHandle {
     /// Flushes the remaining spans, for up to `LAST_MOMENT`.
     pub fn finish(self) {
-        let Some(Running { stopping, done }) = self.0 else { return };
+        let Some(RunningExporter { stopping, done }) = self.0 else { return };
         stopping.cancel();
         // The channel never carries a message: it disconnects, or the timeout expires.
-        let _ = done.recv_timeout(LAST_MOMENT);
+        let _ = done.recv_timeout(SHUTDOWN_TIMEOUT);
     }
 }
 
 /// Appends `/v1/traces` to the endpoint unless its path already ends with it.
 fn address(endpoint: &Url) -> Uri {
-    let mut url = without_user(endpoint.clone());
+    let mut url = strip_user_info(endpoint.clone());
     let path = url.path().trim_end_matches('/');
-    if !path.ends_with(PATH) {
-        let path = format!("{path}/{PATH}");
+    if !path.ends_with(TRACES_PATH) {
+        let path = format!("{path}/{TRACES_PATH}");
         url.set_path(&path);
     }
     url.as_str().parse().expect("a web address is an address")
@@ -134,7 +134,7 @@ fn resource(service: &str) -> Resource {
     let instance = uuid::Uuid::new_v4().to_string();
     let texts =
         [("service.name", service), ("service.version", env!("CARGO_PKG_VERSION")), ("service.instance.id", &instance)];
-    Resource { attributes: texts.map(|(key, text)| KeyValue::new(key, Value::Text(text.to_owned()))).into() }
+    Resource { attributes: texts.map(|(key, text)| KeyValue::new(key, Value::StringValue(text.to_owned()))).into() }
 }
 
 #[cfg(test)]

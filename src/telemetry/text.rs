@@ -2,48 +2,48 @@
 
 use tracing::Level;
 
-use super::entry::{Entry, Fields, Said};
-use crate::harmless::spelt_out;
+use super::log_event::{Fields, LogEvent, LogValue};
+use crate::util::sanitize::escape_unsafe;
 
 const DIM: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-pub(super) fn plain(entry: &Entry<'_>) -> String {
-    format!("{} {:>5} {}\n", time(entry), entry.level, said(entry))
+pub(super) fn plain(entry: &LogEvent<'_>) -> String {
+    format!("{} {:>5} {}\n", time(entry), entry.level, format_event(entry))
 }
 
 /// The same with ANSI colours, for a terminal.
-pub(super) fn with_colours(entry: &Entry<'_>) -> String {
+pub(super) fn with_colours(entry: &LogEvent<'_>) -> String {
     let colour = match entry.level {
         Level::ERROR => "\u{1b}[31m",
         Level::WARN => "\u{1b}[33m",
         Level::INFO => "\u{1b}[32m",
         _ => "\u{1b}[34m",
     };
-    format!("{DIM}{}{PLAIN} {colour}{:>5}{PLAIN} {}\n", time(entry), entry.level, said(entry))
+    format!("{DIM}{}{PLAIN} {colour}{:>5}{PLAIN} {}\n", time(entry), entry.level, format_event(entry))
 }
 
-fn time(entry: &Entry<'_>) -> humantime::Rfc3339Timestamp {
+fn time(entry: &LogEvent<'_>) -> humantime::Rfc3339Timestamp {
     humantime::format_rfc3339_micros(entry.time)
 }
 
 /// Spans, message and fields, sanitized to a single line without control characters.
-fn said(entry: &Entry<'_>) -> String {
-    let spans = entry.spans.iter().map(|(name, span)| format!("{name}{{{}}}:", named(span)));
+fn format_event(entry: &LogEvent<'_>) -> String {
+    let spans = entry.spans.iter().map(|(name, span)| format!("{name}{{{}}}:", format_fields(span)));
     let message = Some(entry.fields.message.clone()).filter(|message| !message.is_empty());
-    let fields = Some(named(&entry.fields)).filter(|fields| !fields.is_empty());
+    let fields = Some(format_fields(&entry.fields)).filter(|fields| !fields.is_empty());
     let parts: Vec<String> = spans.chain(message).chain(fields).collect();
-    spelt_out(&parts.join(" ")).into_owned()
+    escape_unsafe(&parts.join(" ")).into_owned()
 }
 
-fn named(fields: &Fields) -> String {
+fn format_fields(fields: &Fields) -> String {
     let shown = fields.named.iter().map(|(name, said)| match said {
         // Quoted, so that its end is visible.
-        Said::Value(value) => match value.as_str() {
+        LogValue::Value(value) => match value.as_str() {
             Some(text) => format!("{name}={text:?}"),
             None => format!("{name}={value}"),
         },
-        Said::Shown(text) => format!("{name}={text}"),
+        LogValue::Formatted(text) => format!("{name}={text}"),
     });
     shown.collect::<Vec<_>>().join(" ")
 }
@@ -52,7 +52,7 @@ fn named(fields: &Fields) -> String {
 mod tests {
     use super::super::layer::tests::logged;
     use super::*;
-    use crate::harmless::is_harmful;
+    use crate::util::sanitize::is_unsafe_char;
 
     /// The line without the timestamp.
     fn after_time(line: &str) -> &str {
@@ -93,7 +93,7 @@ mod tests {
         });
         assert_eq!(lines.len(), 1);
         let line = lines[0].strip_suffix('\n').unwrap();
-        assert!(!line.contains(is_harmful), "{line}");
+        assert!(!line.contains(is_unsafe_char), "{line}");
         assert!(line.contains("shown=a\\r\\n2026 ERROR forged\\t\\u{1b}[2J"), "{line}");
     }
 

@@ -40,7 +40,7 @@ impl Budget {
         let shares = bytes.div_ceil(1 << 20).saturating_mul(per_mib).saturating_add(base).min(SHARES);
         let reading = (cpu.as_secs().saturating_mul(shares)).div_ceil(SHARES).max(1);
         let looks = match format {
-            Some(format) if format.is_picture() => 1,
+            Some(format) if format.is_image() => 1,
             _ => MIN_LOOKS + bytes / BYTES_PER_LOOK,
         };
         let total = reading.saturating_add(looks.saturating_mul(look_seconds)).saturating_add(MARGIN);

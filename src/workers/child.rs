@@ -8,60 +8,60 @@ use std::sync::{Arc, Barrier};
 use corbie_extract::{Error, Options};
 use rustix::event::{PollFd, PollFlags, poll};
 
-use super::confine;
-use super::eyes::{self, Eyes};
-use super::message::{Job, LARGEST, Ocr, Said};
-use super::seeing::Seeing;
-use super::wire::Wire;
+use super::ipc::IpcChannel;
+use super::message::{MAX_MESSAGE_BYTES, OcrMode, WorkerJob, WorkerMessage};
+use super::ocr::OcrPageSink;
+use super::ocr_threads::{self, OcrPool};
+use super::sandbox;
 
 /// Runs until stdin ends. The process exits when its parent dies, even while it extracts a document.
 pub fn run(memory: u64) -> Result<ExitCode, Box<dyn std::error::Error>> {
     // Panic messages are dropped, because stderr is discarded.
     std::panic::set_hook(Box::new(|_| {}));
-    let mut wire = Wire::new();
-    let eyes = match confine(memory) {
+    let mut wire = IpcChannel::new();
+    let eyes = match enter_sandbox(memory) {
         Ok(eyes) => eyes,
         Err(error) => {
-            wire.say(&Said::Unfit { why: error.to_string() })?;
+            wire.send(&WorkerMessage::SandboxFailed { why: error.to_string() })?;
             return Ok(ExitCode::FAILURE);
         }
     };
-    wire.say(&Said::Ready)?;
+    wire.send(&WorkerMessage::Ready)?;
     let mut is_first = true;
-    while let Some((job, bytes)) = wire.next()? {
+    while let Some((job, bytes)) = wire.next_job()? {
         // Only before the first byte of a document is read: afterwards the process may be compromised.
         if std::mem::take(&mut is_first) {
-            confine::processor_lifetime(job.cpu_lifetime)?;
+            sandbox::processor_lifetime(job.cpu_lifetime)?;
         }
-        confine::processor(job.cpu_seconds)?;
-        let said = read(&Arc::new(bytes), &job, &eyes, &mut wire);
-        wire.say(&said)?;
+        sandbox::limit_cpu_time(job.cpu_seconds)?;
+        let said = extract(&Arc::new(bytes), &job, &eyes, &mut wire);
+        wire.send(&said)?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Enters the sandbox before the first byte of a document is read.
-fn confine(memory: u64) -> Result<Eyes, Box<dyn std::error::Error>> {
+fn enter_sandbox(memory: u64) -> Result<OcrPool, Box<dyn std::error::Error>> {
     // Both read files of the operating system.
-    let (mapped, count) = (confine::Mapped::open(), eyes::count());
+    let (mapped, count) = (sandbox::MappedMemory::open(), ocr_threads::thread_count());
     // Landlock applies to threads started later, but not to existing ones.
-    confine::files()?;
+    sandbox::deny_files()?;
     // Starting a thread needs more permissions than running one, so all threads must have started.
     let begun = Arc::new(Barrier::new(2 + count));
-    let eyes = Eyes::open(count, &begun)?;
+    let eyes = OcrPool::start(count, &begun)?;
     let other = begun.clone();
     std::thread::Builder::new().name("parent".into()).spawn(move || {
         other.wait();
-        end_with_parent();
+        exit_with_parent();
     })?;
     begun.wait();
-    confine::memory(memory, mapped)?;
-    confine::calls()?;
+    sandbox::limit_memory(memory, mapped)?;
+    sandbox::restrict_syscalls()?;
     Ok(eyes)
 }
 
 /// Polls stdin, which hangs up when the parent dies.
-fn end_with_parent() {
+fn exit_with_parent() {
     loop {
         let stdin = io::stdin();
         let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
@@ -73,36 +73,39 @@ fn end_with_parent() {
 }
 
 /// Extracts one document. A panic of a parser fails only this document, and the pages before it are retained.
-fn read(bytes: &Arc<Vec<u8>>, job: &Job, eyes: &Eyes, wire: &mut Wire<'_>) -> Said {
-    let (format, warning) = match corbie_extract::resolve(job.named, bytes) {
+fn extract(bytes: &Arc<Vec<u8>>, job: &WorkerJob, eyes: &OcrPool, wire: &mut IpcChannel<'_>) -> WorkerMessage {
+    let (format, warning) = match corbie_extract::resolve(job.format_hint, bytes) {
         Ok(resolved) => resolved,
-        Err(error) => return failed(&error),
+        Err(error) => return failure_message(&error),
     };
-    wire.tell(&Said::Began { format });
-    let options = Options { limits: job.limits.clone(), full: job.full, pictures: job.sight.ocr != Ocr::Off };
-    let mut seeing = Seeing::new(bytes, format, job, eyes, wire);
+    wire.send_or_exit(&WorkerMessage::Started { format });
+    let options = Options { limits: job.limits.clone(), full: job.full, pictures: job.ocr.mode != OcrMode::Off };
+    let mut seeing = OcrPageSink::new(bytes, format, job, eyes, wire);
     let read = catch_unwind(AssertUnwindSafe(|| corbie_extract::read(bytes, format, &options, &mut seeing)));
     let read = read.unwrap_or_else(|_| Err(Error::Corrupted("reading it failed in a way nobody expected".into())));
-    let seen = seeing.end(read.as_ref().ok());
+    let seen = seeing.finish(read.as_ref().ok());
     if std::mem::take(&mut wire.too_large) {
-        return failed(&Error::TooMuch { what: "bytes of text and tables on one page", most: LARGEST as u64 });
+        return failure_message(&Error::TooMuch {
+            what: "bytes of text and tables on one page",
+            most: MAX_MESSAGE_BYTES as u64,
+        });
     }
-    match (read, seen.broken) {
+    match (read, seen.undecodable) {
         (Ok(mut summary), None) => {
             summary.warnings.extend(seen.warnings);
             summary.warnings.extend(warning);
-            Said::Done { summary: Box::new(summary), unread: seen.unread, wordless: seen.wordless }
+            WorkerMessage::Done { summary: Box::new(summary), ocr_error: seen.error, wordless: seen.wordless }
         }
-        (Ok(_), Some(error)) | (Err(error), _) => failed(&error),
+        (Ok(_), Some(error)) | (Err(error), _) => failure_message(&error),
     }
 }
 
-fn failed(error: &Error) -> Said {
-    Said::Failed { kind: error.kind().into(), message: message(error) }
+fn failure_message(error: &Error) -> WorkerMessage {
+    WorkerMessage::Failed { kind: error.kind().into(), message: error_text(error) }
 }
 
 /// Adds the name of the setting that raises the limit, if any.
-fn message(error: &Error) -> String {
+fn error_text(error: &Error) -> String {
     let setting = match error {
         Error::TooMuch { what: "pages" | "slides" | "sheets", .. } => "max_pages",
         Error::TooMuch { what: "cells" | "shared texts", .. } => "max_cells",

@@ -12,17 +12,18 @@
 
 mod budget;
 pub mod child;
-mod confine;
-mod eyes;
+mod exit_status;
+mod extraction;
+mod ipc;
 mod message;
+mod ocr;
+mod ocr_text;
+mod ocr_threads;
 mod pool;
 mod process;
-mod reading;
-mod seeing;
+mod sandbox;
 mod tesseract;
-mod wire;
-mod words;
 
-pub use confine::has_landlock;
-pub use message::Ocr;
-pub use pool::{Error, File, Pool, Read, Tenant, Told};
+pub use message::OcrMode;
+pub use pool::{Error, Extraction, InputFile, Tenant, WorkerPool, WorkerProgress};
+pub use sandbox::has_landlock;

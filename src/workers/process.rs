@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
 use super::budget::Budget;
-use super::message::{Job, Said, Shown, framed, length};
+use super::message::{OcrResult, WorkerJob, WorkerMessage, encode_frame, frame_length};
 use super::pool::Tenant;
 
 /// A worker process. Dropping it kills its process group.
@@ -18,7 +18,7 @@ pub(super) struct Worker {
     stdin: ChildStdin,
     stdout: ChildStdout,
     /// Number of extracted documents.
-    pub(super) jobs: usize,
+    pub(super) completed_jobs: usize,
     /// Its tenant, from the first document on.
     pub(super) tenant: Option<Tenant>,
     /// Hard limit of CPU time in seconds, from the first document on, and the upper bound of the time used.
@@ -28,7 +28,7 @@ pub(super) struct Worker {
 
 impl Worker {
     pub(super) fn start(memory: u64) -> io::Result<Worker> {
-        let mut command = Command::new(program());
+        let mut command = Command::new(executable());
         // The environment may contain secrets.
         command.arg("worker").arg(memory.to_string()).env_clear().current_dir("/").process_group(0).kill_on_drop(true);
         // mimalloc would reserve a gibibyte initially, and the memory limit counts mapped memory.
@@ -40,7 +40,7 @@ impl Worker {
         let mut child = command.spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
         let (stdin, stdout) = stdin.zip(stdout).ok_or(io::ErrorKind::BrokenPipe)?;
-        Ok(Worker { child, stdin, stdout, jobs: 0, tenant: None, lifetime: None, granted: 0 })
+        Ok(Worker { child, stdin, stdout, completed_jobs: 0, tenant: None, lifetime: None, granted: 0 })
     }
 
     /// Assigns the tenant and, with the first document, the hard limit of CPU time.
@@ -79,57 +79,57 @@ impl Worker {
     }
 
     /// Sends a document.
-    pub(super) async fn give(stdin: &mut ChildStdin, job: &Job, bytes: &[u8]) -> io::Result<()> {
-        stdin.write_all(&framed(job)?).await?;
+    pub(super) async fn send_job(stdin: &mut ChildStdin, job: &WorkerJob, bytes: &[u8]) -> io::Result<()> {
+        stdin.write_all(&encode_frame(job)?).await?;
         stdin.write_all(bytes).await?;
         stdin.flush().await
     }
 
     /// Receives the next message and its size.
-    pub(super) async fn hear(stdout: &mut ChildStdout) -> io::Result<(Said, usize)> {
+    pub(super) async fn receive(stdout: &mut ChildStdout) -> io::Result<(WorkerMessage, usize)> {
         let mut head = [0; 4];
         stdout.read_exact(&mut head).await?;
-        let length = length(head)?;
+        let length = frame_length(head)?;
         let mut text = vec![0; length];
         stdout.read_exact(&mut text).await?;
         Ok((serde_json::from_slice(&text)?, length))
     }
 
     /// Receives the pixels of an image, one byte each.
-    pub(super) async fn see(stdout: &mut ChildStdout, dots: usize) -> io::Result<Vec<u8>> {
+    pub(super) async fn receive_image(stdout: &mut ChildStdout, dots: usize) -> io::Result<Vec<u8>> {
         let mut picture = vec![0; dots];
         stdout.read_exact(&mut picture).await?;
         Ok(picture)
     }
 
     /// Sends the OCR result of an image.
-    pub(super) async fn answer(stdin: &mut ChildStdin, shown: &Shown) -> io::Result<()> {
-        stdin.write_all(&framed(shown)?).await?;
+    pub(super) async fn send_ocr_result(stdin: &mut ChildStdin, shown: &OcrResult) -> io::Result<()> {
+        stdin.write_all(&encode_frame(shown)?).await?;
         stdin.flush().await
     }
 
-    pub(super) fn ends(&mut self) -> (&mut ChildStdin, &mut ChildStdout) {
+    pub(super) fn pipes(&mut self) -> (&mut ChildStdin, &mut ChildStdout) {
         (&mut self.stdin, &mut self.stdout)
     }
 
-    pub(super) fn is_there(&mut self) -> bool {
+    pub(super) fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
     /// Waits for the exit status.
-    pub(super) async fn ended(&mut self) -> io::Result<std::process::ExitStatus> {
+    pub(super) async fn wait(&mut self) -> io::Result<std::process::ExitStatus> {
         self.child.wait().await
     }
 }
 
 impl Drop for Worker {
     fn drop(&mut self) {
-        end_group(self.child.id());
+        kill_group(self.child.id());
     }
 }
 
 /// Kills a process group by its leader.
-pub(super) fn end_group(leader: Option<u32>) {
+pub(super) fn kill_group(leader: Option<u32>) {
     let leader = leader.and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
     if let Some(leader) = leader {
         // They may have exited already.
@@ -138,6 +138,6 @@ pub(super) fn end_group(leader: Option<u32>) {
 }
 
 /// The running binary, even if its file was replaced.
-fn program() -> std::path::PathBuf {
+fn executable() -> std::path::PathBuf {
     if cfg!(target_os = "linux") { "/proc/self/exe".into() } else { std::env::current_exe().unwrap_or_default() }
 }

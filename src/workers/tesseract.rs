@@ -8,20 +8,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Child;
 use tokio::time::timeout;
 
-use super::message::Shown;
-use super::process::end_group;
-use super::words::Words;
+use super::message::OcrResult;
+use super::ocr_text::OcrText;
+use super::process::kill_group;
 use crate::config::ocr::Ocr;
 
 /// Maximum output in bytes, far more than the words of a page.
-const MOST_OUTPUT: u64 = 16 << 20;
+const MAX_OUTPUT_BYTES: u64 = 16 << 20;
 /// Requests a table of words. The configuration file for it (`tsv`) is not in every folder of languages.
-const TABLE: &str = "tessedit_create_tsv=1";
+const TSV_OPTION: &str = "tessedit_create_tsv=1";
 /// Environment variables that Tesseract needs to find its files.
-const VARIABLES: [&str; 3] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"];
+const PASSED_VARIABLES: [&str; 3] = ["PATH", "TESSDATA_PREFIX", "LD_LIBRARY_PATH"];
 
 /// Recognizes text in an 8-bit grayscale image.
-pub(super) async fn read(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -> Shown {
+pub(super) async fn recognize(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -> OcrResult {
     let limit = settings.page_timeout.get();
     let head = format!("P5 {width} {height} 255\n");
     let output = match timeout(limit, run(settings, head.as_bytes(), gray)).await {
@@ -31,21 +31,21 @@ pub(super) async fn read(settings: &Ocr, width: u32, height: u32, gray: &[u8]) -
         Err(_) => return Err(format!("Tesseract took longer than {limit:?}; raise `ocr.page_timeout`")),
     };
     if !output.status.success() {
-        return Err(format!("Tesseract failed: {}", complaint(&output.stderr)));
+        return Err(format!("Tesseract failed: {}", error_summary(&output.stderr)));
     }
-    Ok(words(&String::from_utf8_lossy(&output.stdout)))
+    Ok(parse_tsv(&String::from_utf8_lossy(&output.stdout)))
 }
 
 async fn run(settings: &Ocr, head: &[u8], gray: &[u8]) -> io::Result<Output> {
     let mut command = settings.tesseract.command(std::env::var_os("PATH").as_deref())?;
     // With page orientation detection (`--psm 1`), and a table of words as output.
-    command.args(["stdin", "stdout", "-l", &settings.language, "--psm", "1", "--dpi", "200", "-c", TABLE]);
-    command.env_clear().envs(VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
+    command.args(["stdin", "stdout", "-l", &settings.language, "--psm", "1", "--dpi", "200", "-c", TSV_OPTION]);
+    command.env_clear().envs(PASSED_VARIABLES.iter().filter_map(|name| Some((name, std::env::var_os(name)?))));
     // Threads of Tesseract cost more in synchronization than they gain.
     command.env("OMP_THREAD_LIMIT", "1").process_group(0).kill_on_drop(true);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn()?;
-    let _all = Family(child.id());
+    let _all = ProcessGroup(child.id());
     let stdin = child.stdin.take();
     let give = async {
         if let Some(mut stdin) = stdin {
@@ -54,15 +54,15 @@ async fn run(settings: &Ocr, head: &[u8], gray: &[u8]) -> io::Result<Output> {
             let _ = stdin.write_all(gray).await;
         }
     };
-    let ((), output) = tokio::join!(give, hear(child));
+    let ((), output) = tokio::join!(give, read_output(child));
     output
 }
 
-async fn hear(mut child: Child) -> io::Result<Output> {
+async fn read_output(mut child: Child) -> io::Result<Output> {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let (out, err) = out.zip(err).ok_or(io::ErrorKind::BrokenPipe)?;
     let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
-    let (mut out, mut err) = (out.take(MOST_OUTPUT), err.take(MOST_OUTPUT));
+    let (mut out, mut err) = (out.take(MAX_OUTPUT_BYTES), err.take(MAX_OUTPUT_BYTES));
     tokio::try_join!(out.read_to_end(&mut stdout), err.read_to_end(&mut stderr))?;
     // Closing the pipes ends a program with more output.
     drop((out, err));
@@ -71,16 +71,16 @@ async fn hear(mut child: Child) -> io::Result<Output> {
 }
 
 /// Kills the process group on drop: the program may be a script that starts Tesseract.
-struct Family(Option<u32>);
+struct ProcessGroup(Option<u32>);
 
-impl Drop for Family {
+impl Drop for ProcessGroup {
     fn drop(&mut self) {
-        end_group(self.0);
+        kill_group(self.0);
     }
 }
 
 /// The error message of the program, in one line.
-fn complaint(stderr: &[u8]) -> String {
+fn error_summary(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let complaint: String = lines.take(3).collect::<Vec<_>>().join("; ").chars().take(300).collect();
@@ -88,28 +88,28 @@ fn complaint(stderr: &[u8]) -> String {
 }
 
 /// The words of the table by paragraph.
-fn words(table: &str) -> Words {
-    let mut paragraphs: Vec<(Place, String)> = Vec::new();
+fn parse_tsv(table: &str) -> OcrText {
+    let mut paragraphs: Vec<(LinePosition, String)> = Vec::new();
     let (mut sure, mut letters) = (0.0, 0.0);
-    for word in table.lines().filter_map(Word::of) {
+    for word in table.lines().filter_map(TsvWord::of) {
         let weight = word.text.chars().count() as f32;
         sure += word.confidence * weight;
         letters += weight;
         match paragraphs.last_mut() {
-            Some((place, text)) if place.paragraph == word.place.paragraph => {
-                join(text, word.text, place.line != word.place.line);
-                *place = word.place;
+            Some((place, text)) if place.paragraph == word.position.paragraph => {
+                append_word(text, word.text, place.line != word.position.line);
+                *place = word.position;
             }
-            _ => paragraphs.push((word.place, word.text.to_owned())),
+            _ => paragraphs.push((word.position, word.text.to_owned())),
         }
     }
     let blocks = paragraphs.into_iter().map(|(_, text)| Block::paragraph(text)).collect();
     let confidence = if letters > 0.0 { sure / letters / 100.0 } else { 0.0 };
-    Words { blocks, confidence, ..Words::default() }
+    OcrText { blocks, confidence, ..OcrText::default() }
 }
 
 /// Joins a word that is hyphenated at the end of a line.
-fn join(text: &mut String, word: &str, is_new_line: bool) {
+fn append_word(text: &mut String, word: &str, is_new_line: bool) {
     let divided = text.strip_suffix('-').filter(|rest| rest.ends_with(char::is_alphabetic));
     match divided {
         Some(rest) if is_new_line && word.starts_with(char::is_lowercase) => text.truncate(rest.len()),
@@ -119,33 +119,33 @@ fn join(text: &mut String, word: &str, is_new_line: bool) {
 }
 
 /// A row of the table with a word.
-struct Word<'t> {
-    place: Place,
+struct TsvWord<'t> {
+    position: LinePosition,
     confidence: f32,
     text: &'t str,
 }
 
-struct Place {
+struct LinePosition {
     paragraph: (u32, u32, u32),
     line: u32,
 }
 
 /// Level of word rows; other rows are the page, blocks, paragraphs and lines.
-const WORD: &str = "5";
+const WORD_LEVEL: &str = "5";
 
-impl Word<'_> {
+impl TsvWord<'_> {
     /// Columns: level, page, block, paragraph, line, word, left, top, width, height, confidence, text.
-    fn of(row: &str) -> Option<Word<'_>> {
+    fn of(row: &str) -> Option<TsvWord<'_>> {
         let mut cells = row.splitn(12, '\t');
-        if cells.next() != Some(WORD) {
+        if cells.next() != Some(WORD_LEVEL) {
             return None;
         }
         let mut number = || cells.next()?.parse::<u32>().ok();
         let paragraph = (number()?, number()?, number()?);
-        let place = Place { paragraph, line: number()? };
+        let place = LinePosition { paragraph, line: number()? };
         let confidence = cells.nth(5)?.parse().ok()?;
         let text = cells.next()?.trim();
-        (!text.is_empty()).then_some(Word { place, confidence, text })
+        (!text.is_empty()).then_some(TsvWord { position: place, confidence, text })
     }
 }
 
@@ -164,7 +164,7 @@ mod tests {
             5\t1\t1\t2\t1\t1\t80\t90\t60\t20\t50.0\tSecond-\n\
             5\t1\t1\t2\t2\t1\t80\t90\t60\t20\t50.0\tHand\n\
             5\t1\t1\t2\t2\t2\t80\t90\t60\t20\t95\t \n";
-        let words = words(table);
+        let words = parse_tsv(table);
         let texts: Vec<&str> = words.blocks.iter().map(|block| block.text.as_str()).collect();
         assert_eq!(texts, ["A divided word", "Second- Hand"]);
         assert!((words.confidence - 0.70).abs() < 0.02, "{}", words.confidence);
@@ -172,16 +172,16 @@ mod tests {
 
     #[test]
     fn rows_that_are_no_words_are_passed_over() {
-        assert_eq!(words("").blocks, []);
-        assert_eq!(words("5\t1\n5\tx\t1\t1\t1\t1\t1\t1\t1\t1\t1\tword\n\u{0}").blocks, []);
+        assert_eq!(parse_tsv("").blocks, []);
+        assert_eq!(parse_tsv("5\t1\n5\tx\t1\t1\t1\t1\t1\t1\t1\t1\t1\tword\n\u{0}").blocks, []);
     }
 
     #[test]
     fn a_failure_is_told_in_its_own_words() {
         assert_eq!(
-            complaint(b"Error opening data file\n\nFailed loading language 'xyz'\n"),
+            error_summary(b"Error opening data file\n\nFailed loading language 'xyz'\n"),
             "Error opening data file; Failed loading language 'xyz'"
         );
-        assert_eq!(complaint(b""), "it did not say why");
+        assert_eq!(error_summary(b""), "it did not say why");
     }
 }

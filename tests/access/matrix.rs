@@ -5,11 +5,11 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fixture::Operator;
-use crate::http::Client;
+use crate::fixture::OperatorHome;
+use crate::http::HttpClient;
 use crate::issuer::Issuer;
-use crate::process::{Running, call, modern_meta, request};
-use crate::signer::{Signer, seconds};
+use crate::process::{TestProcess, call, modern_meta, request};
+use crate::signer::{Signer, unix_seconds};
 use crate::websocket::WebSocket;
 
 /// The token of the settings.
@@ -20,7 +20,7 @@ const LEVELS: [&str; 3] = ["untrusted", "verified", "trusted"];
 
 /// Transport.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Way {
+enum CallTransport {
     Stdio,
     JsonRpc,
     Modern,
@@ -29,23 +29,23 @@ enum Way {
 }
 
 /// A kind of caller and its token.
-struct Kind {
+struct CallerCase {
     name: &'static str,
     token: String,
     /// Prefix of the allowed tools; `None` allows all.
-    only: Option<&'static str>,
+    allowed_tool: Option<&'static str>,
     /// Whether the server should accept the token.
-    known: bool,
+    is_recognized: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Outcome {
+enum ProbeOutcome {
     /// The handler was reached, with any result.
-    Run,
+    Executed,
     /// -32010.
-    Refused,
+    Forbidden,
     /// -32001.
-    Unknown,
+    Unauthenticated,
 }
 
 /// A tool with harmless arguments that match its schema: destructive calls are not confirmed, files do not exist.
@@ -74,7 +74,7 @@ fn probes(listed: &Value) -> Vec<Probe> {
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let argument = |name: &Value| {
                 let name = name.as_str().unwrap();
-                (name.to_owned(), sample(&schema["properties"][name], schema))
+                (name.to_owned(), sample_value(&schema["properties"][name], schema))
             };
             let mut arguments: Map<String, Value> = required.iter().map(argument).collect();
             let name = tool["name"].as_str().unwrap().to_owned();
@@ -88,25 +88,25 @@ fn probes(listed: &Value) -> Vec<Probe> {
 }
 
 /// A value that matches a schema.
-fn sample(schema: &Value, root: &Value) -> Value {
+fn sample_value(schema: &Value, root: &Value) -> Value {
     if let Some(place) = schema["$ref"].as_str() {
-        return sample(root.pointer(place.trim_start_matches('#')).unwrap(), root);
+        return sample_value(root.pointer(place.trim_start_matches('#')).unwrap(), root);
     }
     if let Some(first) = schema["enum"].as_array().and_then(|values| values.first()) {
         return first.clone();
     }
     for choice in ["anyOf", "oneOf"] {
         if let Some(first) = schema[choice].as_array().and_then(|schemas| schemas.first()) {
-            return sample(first, root);
+            return sample_value(first, root);
         }
     }
     let kind = schema["type"].as_str().or_else(|| schema["type"][0].as_str()).unwrap_or("string");
     match kind {
-        "array" => json!([sample(&schema["items"], root)]),
+        "array" => json!([sample_value(&schema["items"], root)]),
         "object" => {
             let required = schema["required"].as_array().cloned().unwrap_or_default();
             let member = |name: &Value| {
-                (name.as_str().unwrap().to_owned(), sample(&schema["properties"][name.as_str().unwrap()], root))
+                (name.as_str().unwrap().to_owned(), sample_value(&schema["properties"][name.as_str().unwrap()], root))
             };
             Value::Object(required.iter().map(member).collect())
         }
@@ -117,18 +117,18 @@ fn sample(schema: &Value, root: &Value) -> Value {
 }
 
 /// Two servers of one trust level: `open` accepts every connection, `asking` requires tokens.
-struct Servers {
-    stdio: Running,
-    open: Client,
-    asking: Client,
-    kinds: Vec<Kind>,
-    _running: (Running, Operator, Issuer),
+struct LevelServers {
+    stdio: TestProcess,
+    open: HttpClient,
+    authenticated: HttpClient,
+    callers: Vec<CallerCase>,
+    _running: (TestProcess, OperatorHome, Issuer),
 }
 
-fn servers(level: &str) -> Servers {
-    let operator = Operator::new();
+fn servers(level: &str) -> LevelServers {
+    let operator = OperatorHome::new();
     let token = |arguments: &str| operator.token(arguments);
-    let kind = |name, token, only, known| Kind { name, token, only, known };
+    let kind = |name, token, only, known| CallerCase { name, token, allowed_tool: only, is_recognized: known };
     let own = token(&format!("own --trust {level}"));
     let narrow = token(&format!("narrow --tool knowledge-* --trust {level}"));
     let mut kinds = vec![
@@ -144,7 +144,7 @@ fn servers(level: &str) -> Servers {
     let issuer = Issuer::start(&[&signer]);
     let claims = json!({
         "iss": issuer.url, "aud": RESOURCE, "sub": "alice", "client_id": "app", "scope": format!("corbie:{level}"),
-        "iat": seconds(-5), "exp": seconds(600),
+        "iat": unix_seconds(-5), "exp": unix_seconds(600),
     });
     let other = |name: &str, value: Value| {
         let mut claims = claims.clone();
@@ -152,7 +152,7 @@ fn servers(level: &str) -> Servers {
         signer.token(&claims)
     };
     kinds.push(kind("a token of the authorization server", signer.token(&claims), None, true));
-    kinds.push(kind("one that has expired", other("exp", json!(seconds(-3600))), None, false));
+    kinds.push(kind("one that has expired", other("exp", json!(unix_seconds(-3600))), None, false));
     kinds.push(kind("one for somebody else", other("aud", json!("https://other.example.org")), None, false));
     let scopes = json!({ "corbie:untrusted": "untrusted", "corbie:verified": "verified", "corbie:trusted": "trusted" });
     let oauth = json!({ "issuer": issuer.url, "resource": RESOURCE, "scopes": scopes });
@@ -167,18 +167,24 @@ fn servers(level: &str) -> Servers {
     let settings = json!({ "server": server }).to_string();
     let mut asking = with("serve --port 0").file("corbie.json", &settings).start();
     let (others, client) = ((asking.client(), operator, issuer), open.client());
-    Servers { open: client, asking: others.0, stdio: open, kinds, _running: (asking, others.1, others.2) }
-}
-
-fn outcome(reply: &Value) -> Outcome {
-    match reply["error"]["code"].as_i64() {
-        Some(-32010 | -31010) => Outcome::Refused,
-        Some(-32001 | -31001) => Outcome::Unknown,
-        _ => Outcome::Run,
+    LevelServers {
+        open: client,
+        authenticated: others.0,
+        stdio: open,
+        callers: kinds,
+        _running: (asking, others.1, others.2),
     }
 }
 
-fn over_http(way: Way, client: Client, token: &str, probe: &Probe) -> Outcome {
+fn outcome(reply: &Value) -> ProbeOutcome {
+    match reply["error"]["code"].as_i64() {
+        Some(-32010 | -31010) => ProbeOutcome::Forbidden,
+        Some(-32001 | -31001) => ProbeOutcome::Unauthenticated,
+        _ => ProbeOutcome::Executed,
+    }
+}
+
+fn over_http(way: CallTransport, client: HttpClient, token: &str, probe: &Probe) -> ProbeOutcome {
     let bearer = format!("Bearer {token}");
     let mut headers: Vec<(&str, &str)> = Vec::new();
     if !token.is_empty() {
@@ -186,8 +192,8 @@ fn over_http(way: Way, client: Client, token: &str, probe: &Probe) -> Outcome {
     }
     let mut params = json!({ "name": probe.name, "arguments": probe.arguments });
     let reply = match way {
-        Way::Rest => client.call("POST", "/mcp/tools/call", &headers, &params.to_string()),
-        Way::JsonRpc => client.call("POST", "/mcp", &headers, &request(1, "tools/call", params).to_string()),
+        CallTransport::Rest => client.call("POST", "/mcp/tools/call", &headers, &params.to_string()),
+        CallTransport::JsonRpc => client.call("POST", "/mcp", &headers, &request(1, "tools/call", params).to_string()),
         _ => {
             params["_meta"] = modern_meta();
             headers.extend([
@@ -200,52 +206,60 @@ fn over_http(way: Way, client: Client, token: &str, probe: &Probe) -> Outcome {
     };
     let outcome = outcome(&reply.json());
     match (outcome, way) {
-        (Outcome::Refused, Way::Rest) => assert_eq!(reply.status, 403, "X-17"),
-        (Outcome::Unknown, _) => assert_eq!(reply.status, 401),
+        (ProbeOutcome::Forbidden, CallTransport::Rest) => assert_eq!(reply.status, 403, "X-17"),
+        (ProbeOutcome::Unauthenticated, _) => assert_eq!(reply.status, 401),
         _ => {}
     }
     outcome
 }
 
-fn matrix(level: usize) {
+fn assert_matrix(level: usize) {
     let mut servers = servers(LEVELS[level]);
     let probes = probes(&servers.open.post("/mcp/tools/list", &json!({})).json());
     for needed in 0..3 {
         assert!(probes.iter().any(|probe| probe.level == needed), "no tool of level {needed}");
     }
     let mut cells = 0;
-    let mut check = |way: Way, kind: &str, probe: &Probe, found: Outcome, expected: Outcome| {
+    let mut check = |way: CallTransport, kind: &str, probe: &Probe, found: ProbeOutcome, expected: ProbeOutcome| {
         assert_eq!(found, expected, "{} over {way:?} with {kind}, {}", probe.name, LEVELS[level]);
         cells += 1;
     };
-    let by_trust = |probe: &Probe| if level >= probe.level { Outcome::Run } else { Outcome::Refused };
+    let by_trust = |probe: &Probe| if level >= probe.level { ProbeOutcome::Executed } else { ProbeOutcome::Forbidden };
     let mut socket = WebSocket::connect(servers.open);
     for probe in &probes {
         let message = call(1, &probe.name, probe.arguments.clone());
-        check(Way::Stdio, "nothing", probe, outcome(&servers.stdio.ask(&message)), by_trust(probe));
+        check(
+            CallTransport::Stdio,
+            "nothing",
+            probe,
+            outcome(&servers.stdio.send_and_receive(&message)),
+            by_trust(probe),
+        );
         socket.send(&message);
-        check(Way::WebSocket, "nothing", probe, outcome(&socket.message()), by_trust(probe));
-        for way in [Way::JsonRpc, Way::Modern, Way::Rest] {
+        check(CallTransport::WebSocket, "nothing", probe, outcome(&socket.message()), by_trust(probe));
+        for way in [CallTransport::JsonRpc, CallTransport::Modern, CallTransport::Rest] {
             check(way, "nothing", probe, over_http(way, servers.open, "", probe), by_trust(probe));
         }
     }
-    for kind in &servers.kinds {
-        let mut socket = kind.known.then(|| {
+    for kind in &servers.callers {
+        let mut socket = kind.is_recognized.then(|| {
             let bearer = format!("Bearer {}", kind.token);
-            WebSocket::connect_with(servers.asking, &[("Authorization", &bearer)])
+            WebSocket::connect_with(servers.authenticated, &[("Authorization", &bearer)])
         });
         for probe in &probes {
             let expected = match kind {
-                Kind { known: false, .. } => Outcome::Unknown,
-                Kind { only: Some(beginning), .. } if !probe.name.starts_with(beginning) => Outcome::Refused,
+                CallerCase { is_recognized: false, .. } => ProbeOutcome::Unauthenticated,
+                CallerCase { allowed_tool: Some(beginning), .. } if !probe.name.starts_with(beginning) => {
+                    ProbeOutcome::Forbidden
+                }
                 _ => by_trust(probe),
             };
             if let Some(socket) = &mut socket {
                 socket.send(&call(1, &probe.name, probe.arguments.clone()));
-                check(Way::WebSocket, kind.name, probe, outcome(&socket.message()), expected);
+                check(CallTransport::WebSocket, kind.name, probe, outcome(&socket.message()), expected);
             }
-            for way in [Way::JsonRpc, Way::Modern, Way::Rest] {
-                check(way, kind.name, probe, over_http(way, servers.asking, &kind.token, probe), expected);
+            for way in [CallTransport::JsonRpc, CallTransport::Modern, CallTransport::Rest] {
+                check(way, kind.name, probe, over_http(way, servers.authenticated, &kind.token, probe), expected);
             }
         }
     }
@@ -256,15 +270,15 @@ fn matrix(level: usize) {
 
 #[test]
 fn v10_m95_s13_the_matrix_of_untrusted_callers() {
-    matrix(0);
+    assert_matrix(0);
 }
 
 #[test]
 fn v10_m95_s13_the_matrix_of_verified_callers() {
-    matrix(1);
+    assert_matrix(1);
 }
 
 #[test]
 fn v10_m85_x16_x17_the_matrix_of_trusted_callers() {
-    matrix(2);
+    assert_matrix(2);
 }

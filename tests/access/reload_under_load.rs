@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Operator, call, started};
-use crate::http::Client;
+use crate::fixture::{OperatorHome, call, start_with_client};
+use crate::http::HttpClient;
 use crate::process::wait_for;
 
 /// Number of rewrites.
@@ -17,19 +17,19 @@ const ROUNDS: usize = 40;
 const CALLERS: usize = 4;
 
 /// The files of a server, each in one of many versions.
-struct Files {
+struct ServerFiles {
     taxonomy: PathBuf,
     settings: PathBuf,
     tokens: PathBuf,
     /// The token file with the guest, and without.
-    guests: [String; 2],
+    token_files: [String; 2],
 }
 
 /// Results of the callers.
 #[derive(Default)]
-struct Heard {
+struct ObservedAnswers {
     answers: AtomicUsize,
-    is_over: AtomicBool,
+    is_stopped: AtomicBool,
     /// The taxonomy versions seen in results.
     versions: Mutex<Vec<usize>>,
 }
@@ -46,22 +46,22 @@ fn taxonomy(version: usize) -> String {
 }
 
 /// Every version has one provider, named after it.
-fn provider(version: usize) -> &'static str {
+fn provider_name(version: usize) -> &'static str {
     ["alpha", "beta", "gamma"][version % 3]
 }
 
 fn settings(version: usize) -> String {
-    let name = provider(version);
+    let name = provider_name(version);
     format!("providers: {{{name}: {{type: mock}}}}\ndefaults: {{model: {name}/mock}}\n")
 }
 
-impl Files {
+impl ServerFiles {
     /// Replaces all files atomically by a valid version, as programs do.
     fn write(&self, version: usize) {
         let all = [
             (&self.taxonomy, taxonomy(version)),
             (&self.settings, settings(version)),
-            (&self.tokens, self.guests[version % 2].clone()),
+            (&self.tokens, self.token_files[version % 2].clone()),
         ];
         for (path, text) in all {
             let beside = path.with_extension("new");
@@ -71,7 +71,7 @@ impl Files {
     }
 
     /// Overwrites one file in place with broken contents, as people do; returns its name in the log.
-    fn spoil(&self, number: usize) -> &'static str {
+    fn corrupt(&self, number: usize) -> &'static str {
         let (path, text, called) = [
             (&self.taxonomy, "categories: [{name: fruit, patterns: ['(']}]", "taxonomy is"),
             (&self.settings, "providers: {alpha: {type: none}}\n", "settings are"),
@@ -84,7 +84,7 @@ impl Files {
 
 /// The result of a tool; the token holder must never be rejected.
 #[track_caller]
-fn said(client: Client, token: &str, tool: &str, arguments: &Value) -> Value {
+fn tool_result(client: HttpClient, token: &str, tool: &str, arguments: &Value) -> Value {
     let reply = call(client, token, tool, arguments);
     assert_eq!(reply.status, 200, "{tool}: {reply:?}");
     let said = reply.json();
@@ -107,26 +107,26 @@ fn version_of(sorted: &Value) -> usize {
 const TEXTS: [&str; 4] = ["apple", "hammer", "apple", "hammer"];
 
 /// One call of each kind of caller, whose result belongs to exactly one version.
-fn ask(kind: usize, client: Client, token: &str, heard: &Heard) {
+fn call_once(kind: usize, client: HttpClient, token: &str, heard: &ObservedAnswers) {
     match kind {
         0 => {
-            let version = version_of(&said(client, token, "batch_categorize", &json!({ "texts": TEXTS })));
+            let version = version_of(&tool_result(client, token, "batch_categorize", &json!({ "texts": TEXTS })));
             heard.versions.lock().unwrap().push(version);
         }
         1 => {
-            let route = said(client, token, "explain_route", &json!({ "prompt": "apple" }));
+            let route = tool_result(client, token, "explain_route", &json!({ "prompt": "apple" }));
             let names: Vec<&str> =
                 route["candidates"].as_array().unwrap().iter().map(|one| one["provider"].as_str().unwrap()).collect();
             assert!(matches!(names[..], ["alpha"] | ["beta"] | ["gamma"]), "one version has one provider: {route}");
             assert_eq!(route["category"], "fruit", "{route}");
         }
         2 => {
-            let listed = said(client, token, "list_providers", &json!({}));
+            let listed = tool_result(client, token, "list_providers", &json!({}));
             let names = listed["providers"].as_array().unwrap().len();
             assert_eq!(names, 1, "{listed}");
         }
         _ => {
-            let found = said(client, token, "knowledge-search", &json!({ "query": "honey of bees" }));
+            let found = tool_result(client, token, "knowledge-search", &json!({ "query": "honey of bees" }));
             assert!(found.to_string().contains("nectar"), "{found}");
         }
     }
@@ -136,45 +136,45 @@ fn ask(kind: usize, client: Client, token: &str, heard: &Heard) {
 #[cfg(unix)]
 #[test]
 fn a12_files_that_change_under_load_are_taken_over_whole_and_broken_ones_not_at_all() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let (token, guest) = (operator.token("--trust trusted steady"), operator.token("guest"));
     let tokens = operator.folder().join("corbie/tokens.json");
     let with_guest = fs::read_to_string(&tokens).unwrap();
     assert_eq!(operator.run("tokens revoke guest").code, Some(0));
     let guests = [with_guest, fs::read_to_string(&tokens).unwrap()];
-    let files = Files {
+    let files = ServerFiles {
         taxonomy: operator.folder().join("t.yaml"),
         settings: operator.folder().join("corbie.yaml"),
         tokens,
-        guests,
+        token_files: guests,
     };
     files.write(0);
     let setup = operator.server().variable("CORBIE_CLASSIFICATION__TAXONOMY", files.taxonomy.display());
     let setup = setup.argument("--config").argument(files.settings.display().to_string());
-    let (mut server, client) = started(setup);
+    let (mut server, client) = start_with_client(setup);
     let document = operator.folder().join("bees.txt");
     fs::write(&document, "Bees gather nectar and make honey of it.").unwrap();
-    said(client, &token, "knowledge-add", &json!({ "file_path": document, "async": false }));
+    tool_result(client, &token, "knowledge-add", &json!({ "file_path": document, "async": false }));
 
-    let heard = Heard::default();
+    let heard = ObservedAnswers::default();
     std::thread::scope(|scope| {
         let callers: Vec<_> = (0..4 * CALLERS)
             .map(|number| {
                 let (heard, token) = (&heard, &token);
                 scope.spawn(move || {
-                    while !heard.is_over.load(Ordering::Relaxed) {
-                        ask(number % 4, client, token, heard);
+                    while !heard.is_stopped.load(Ordering::Relaxed) {
+                        call_once(number % 4, client, token, heard);
                     }
                 })
             })
             .collect();
-        let over = Over(&heard);
+        let over = StopOnDrop(&heard);
         for round in 1..=ROUNDS {
             files.write(round);
-            let spoilt = (round % 2 == 0).then(|| files.spoil(round / 2));
+            let spoilt = (round % 2 == 0).then(|| files.corrupt(round / 2));
             server.signal("HUP");
             if let Some(what) = spoilt {
-                server.logged(&format!("the new {what} refused and the old one"));
+                server.wait_for_log(&format!("the new {what} refused and the old one"));
             }
             // Calls succeed during the reloads.
             let answered = heard.answers.load(Ordering::Relaxed) + 4 * CALLERS;
@@ -188,32 +188,32 @@ fn a12_files_that_change_under_load_are_taken_over_whole_and_broken_ones_not_at_
         }
         files.write(ROUNDS + 1);
         server.signal("HUP");
-        in_force(client, &token, &guest, ROUNDS + 1);
+        wait_until_applied(client, &token, &guest, ROUNDS + 1);
         drop(over);
     });
-    server.signal_to_end();
-    let ended = server.end();
-    assert_eq!((ended.code, ended.err.contains("a fault of corbie itself")), (Some(0), false), "{ended:?}");
+    server.terminate();
+    let ended = server.wait();
+    assert_eq!((ended.code, ended.stderr.contains("a fault of corbie itself")), (Some(0), false), "{ended:?}");
 }
 
 /// Stops the callers, even if the test has failed.
-struct Over<'h>(&'h Heard);
+struct StopOnDrop<'h>(&'h ObservedAnswers);
 
-impl Drop for Over<'_> {
+impl Drop for StopOnDrop<'_> {
     fn drop(&mut self) {
-        self.0.is_over.store(true, Ordering::Relaxed);
+        self.0.is_stopped.store(true, Ordering::Relaxed);
     }
 }
 
 /// Waits until the last version of all files is active.
-fn in_force(client: Client, token: &str, guest: &str, version: usize) {
+fn wait_until_applied(client: HttpClient, token: &str, guest: &str, version: usize) {
     wait_for("the last taxonomy", || {
-        let sorted = said(client, token, "batch_categorize", &json!({ "texts": TEXTS }));
+        let sorted = tool_result(client, token, "batch_categorize", &json!({ "texts": TEXTS }));
         (version_of(&sorted) == version).then_some(())
     });
     wait_for("the last providers", || {
-        let listed = said(client, token, "list_providers", &json!({}));
-        (listed["providers"][0]["name"] == provider(version)).then_some(())
+        let listed = tool_result(client, token, "list_providers", &json!({}));
+        (listed["providers"][0]["name"] == provider_name(version)).then_some(())
     });
     let welcome = if version.is_multiple_of(2) { 200 } else { 401 };
     wait_for("the last tokens", || {

@@ -4,28 +4,28 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Operator, call, started};
+use crate::fixture::{OperatorHome, call, start_with_client};
 use crate::process::{request, wait_for};
-use crate::websocket::{Frame, WebSocket};
+use crate::websocket::{WebSocket, WebSocketFrame};
 
 #[test]
 fn s05_a_token_is_shown_once_and_kept_as_a_digest() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("laptop --trust verified --expires-in 90d");
     assert!(secret.starts_with("corbie_"), "{secret}");
     let kept = fs::read_to_string(operator.folder().join("corbie/tokens.json")).unwrap();
     assert!(!kept.contains(&secret) && kept.contains("laptop"), "{kept}");
     for ended in [operator.run("tokens list"), operator.run("tokens list --json")] {
-        assert!(ended.out.contains("laptop") && ended.out.contains("verified"), "{}", ended.out);
-        assert!(!ended.out.contains(&secret) && !ended.out.contains("sha256"), "{}", ended.out);
+        assert!(ended.stdout.contains("laptop") && ended.stdout.contains("verified"), "{}", ended.stdout);
+        assert!(!ended.stdout.contains(&secret) && !ended.stdout.contains("sha256"), "{}", ended.stdout);
     }
-    let listed: Value = serde_json::from_str(&operator.run("tokens list --json").out).unwrap();
+    let listed: Value = serde_json::from_str(&operator.run("tokens list --json").stdout).unwrap();
     assert_eq!(listed["tokens"][0]["expired"], false);
 }
 
 #[test]
 fn mistakes_are_told_with_what_to_do() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     operator.token("laptop");
     for (arguments, told) in [
         ("tokens create laptop", "revoke it first"),
@@ -38,24 +38,24 @@ fn mistakes_are_told_with_what_to_do() {
         ("tokens revoke nobody", "corbie tokens list"),
     ] {
         let ended = operator.run(arguments);
-        assert!(ended.code != Some(0) && ended.err.contains(told), "{arguments}: {}", ended.err);
-        assert_eq!(ended.out, "", "{arguments}");
+        assert!(ended.code != Some(0) && ended.stderr.contains(told), "{arguments}: {}", ended.stderr);
+        assert_eq!(ended.stdout, "", "{arguments}");
     }
     let ended = operator.run("tokens revoke laptop");
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    assert!(operator.run("tokens list").out.contains("corbie tokens create"), "says how to make one");
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(operator.run("tokens list").stdout.contains("corbie tokens create"), "says how to make one");
 }
 
 #[test]
 fn s05_s06_a_token_of_the_file_lets_in_and_is_enough_for_other_addresses() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let outside = || operator.corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0");
     let refused = outside().run("");
-    assert!(refused.err.contains("corbie tokens create"), "{}", refused.err);
+    assert!(refused.stderr.contains("corbie tokens create"), "{}", refused.stderr);
     let secret = operator.token("laptop");
     let mut server = outside().start();
-    server.logged("listening");
-    let (_server, client) = started(operator.server());
+    server.wait_for_log("listening");
+    let (_server, client) = start_with_client(operator.server());
     let reply = call(client, &secret, "inspect_server", &json!({}));
     assert_eq!((reply.status, &reply.json()["structuredContent"]["caller"]), (200, &json!("token:laptop")));
     for wrong in ["", "corbie_", &secret[..secret.len() - 1], &format!("{secret}x"), &secret.to_uppercase()] {
@@ -68,9 +68,9 @@ fn s05_s06_a_token_of_the_file_lets_in_and_is_enough_for_other_addresses() {
 
 #[test]
 fn m96_a_token_that_is_made_or_revoked_counts_at_once_also_on_open_sockets() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     operator.token("first");
-    let (_server, client) = started(operator.server());
+    let (_server, client) = start_with_client(operator.server());
     let secret = operator.token("laptop");
     let status = |secret: &str| call(client, secret, "inspect_server", &json!({})).status;
     wait_for("the new token to be known", || (status(&secret) == 200).then_some(()));
@@ -83,24 +83,24 @@ fn m96_a_token_that_is_made_or_revoked_counts_at_once_also_on_open_sockets() {
     wait_for("the token to be forgotten", || (status(&secret) == 401).then_some(()));
     socket.send(&request(2, "tools/list", json!({})));
     assert_eq!(socket.message()["error"]["code"], -32001);
-    assert_eq!(socket.receive().unwrap(), Frame::Close(Some(1008)));
+    assert_eq!(socket.receive().unwrap(), WebSocketFrame::Close(Some(1008)));
 }
 
 #[test]
 fn s05_a_token_that_is_over_is_refused() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("short --expires-in 2s");
     operator.token("other");
-    let (_server, client) = started(operator.server());
+    let (_server, client) = start_with_client(operator.server());
     wait_for("its end", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
-    assert!(operator.run("tokens list").out.contains("(over)"));
+    assert!(operator.run("tokens list").stdout.contains("(over)"));
 }
 
 #[test]
 fn s09_a_token_has_a_rate_of_its_own() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let (slow, fast) = (operator.token("slow --rate-limit 1 --burst 3"), operator.token("fast"));
-    let (_server, client) = started(operator.server());
+    let (_server, client) = start_with_client(operator.server());
     let statuses: Vec<u16> = (0..6).map(|_| call(client, &slow, "inspect_server", &json!({})).status).collect();
     assert_eq!(statuses[..3], [200; 3]);
     assert!(statuses.contains(&429), "{statuses:?}");
@@ -109,18 +109,19 @@ fn s09_a_token_has_a_rate_of_its_own() {
 
 #[test]
 fn a_file_that_cannot_be_read_keeps_the_server_from_starting() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     fs::create_dir_all(operator.folder().join("corbie")).unwrap();
     fs::write(operator.folder().join("corbie/tokens.json"), "{").unwrap();
     let ended = operator.server().run("");
-    assert!(ended.code == Some(1) && ended.err.contains("tokens.json"), "{}", ended.err);
+    assert!(ended.code == Some(1) && ended.stderr.contains("tokens.json"), "{}", ended.stderr);
 }
 
 #[test]
 fn m96_streams_of_news_end_with_their_token() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("laptop");
-    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE_INTERVAL", "100ms"));
+    let (_server, client) =
+        start_with_client(operator.server().variable("CORBIE_SERVER__LIMITS__KEEP_ALIVE_INTERVAL", "100ms"));
     let bearer = format!("Bearer {secret}");
     let mut events = vec![("Authorization", bearer.as_str()), ("Accept", "text/event-stream")];
     let mut news = client.open("GET", "/mcp", &events, "").unwrap();
@@ -137,25 +138,25 @@ fn m96_streams_of_news_end_with_their_token() {
 
 #[test]
 fn m96_a_token_is_revoked_also_while_the_settings_have_mistakes() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("laptop");
     let file = operator.folder().join("corbie.yaml");
     fs::write(&file, "server: {auth: bearer}\n").unwrap();
     let setup = operator.corbie("serve --port 0").argument("--config").argument(file.display().to_string());
-    let (mut server, client) = started(setup);
+    let (mut server, client) = start_with_client(setup);
     assert_eq!(call(client, &secret, "inspect_server", &json!({})).status, 200);
     fs::write(&file, "server: {auth: perhaps}\n").unwrap();
-    server.logged("the new settings are refused");
+    server.wait_for_log("the new settings are refused");
     let revoke = operator.corbie("tokens revoke laptop --config").argument(file.display().to_string()).run("");
-    assert!(revoke.code == Some(0) && revoke.err.contains("server.auth"), "it is told, and done: {}", revoke.err);
+    assert!(revoke.code == Some(0) && revoke.stderr.contains("server.auth"), "it is told, and done: {}", revoke.stderr);
     wait_for("the token to go", || (call(client, &secret, "inspect_server", &json!({})).status == 401).then_some(()));
 }
 
 #[test]
 fn s07_every_reply_tells_browsers_to_keep_guess_and_frame_nothing() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("laptop");
-    let (_server, client) = started(operator.server());
+    let (_server, client) = start_with_client(operator.server());
     let bearer = format!("Bearer {secret}");
     let known: &[(&str, &str)] = &[("Authorization", &bearer)];
     for (method, path, headers, status) in [
@@ -181,10 +182,11 @@ fn s07_every_reply_tells_browsers_to_keep_guess_and_frame_nothing() {
 
 #[test]
 fn s09_s10_what_is_no_message_counts_and_a_batch_counts_once_for_each() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("slow --rate-limit 1 --burst 3");
     // The token is polled for until the server has read it, which is more often than an address may try otherwise.
-    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__RATE_LIMIT__PER_SECOND", 100_000));
+    let (_server, client) =
+        start_with_client(operator.server().variable("CORBIE_SERVER__RATE_LIMIT__PER_SECOND", 100_000));
     let bearer = format!("Bearer {secret}");
     let batch = json!([request(1, "ping", json!({})), request(2, "ping", json!({})), request(3, "ping", json!({}))]);
     let answers = client.call("POST", "/mcp", &[("Authorization", &bearer)], &batch.to_string()).json();
@@ -205,10 +207,10 @@ fn s09_s10_what_is_no_message_counts_and_a_batch_counts_once_for_each() {
 
 #[test]
 fn s09_health_is_no_place_to_guess_tokens() {
-    let operator = Operator::new();
+    let operator = OperatorHome::new();
     let secret = operator.token("laptop");
     let limit = json!({ "per_second": 1, "burst": 5 }).to_string();
-    let (_server, client) = started(operator.server().variable("CORBIE_SERVER__RATE_LIMIT", limit));
+    let (_server, client) = start_with_client(operator.server().variable("CORBIE_SERVER__RATE_LIMIT", limit));
     let health = |token: &str| client.call("GET", "/health", &[("Authorization", &format!("Bearer {token}"))], "");
     for _ in 0..20 {
         assert_eq!(health("guess").json()["tools_count"], Value::Null);

@@ -7,7 +7,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::process::PATIENCE;
+use crate::process::TEST_TIMEOUT;
 use crate::signer::Signer;
 
 pub(crate) struct Issuer {
@@ -21,11 +21,11 @@ struct State {
     is_down: bool,
     metadata: Vec<(String, Value)>,
     /// Raw bytes sent instead of keys.
-    odd: Option<String>,
-    asked: Vec<String>,
+    raw_response: Option<String>,
+    requested_paths: Vec<String>,
 }
 
-pub(crate) const KEYS: &str = "/keys";
+pub(crate) const KEYS_PATH: &str = "/keys";
 
 impl Issuer {
     /// An issuer with its metadata at the RFC 8414 location.
@@ -38,7 +38,7 @@ impl Issuer {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let url = format!("{base}{path}");
-        let document = json!({ "issuer": url, "jwks_uri": format!("{base}{KEYS}") });
+        let document = json!({ "issuer": url, "jwks_uri": format!("{base}{KEYS_PATH}") });
         let state = State { metadata: vec![(metadata.to_owned(), document)], ..State::default() };
         let state = Arc::new(Mutex::new(state));
         let shared = state.clone();
@@ -46,7 +46,7 @@ impl Issuer {
             for connection in listener.incoming().flatten() {
                 let state = shared.clone();
                 // Clients may disconnect early.
-                thread::spawn(move || answer(connection, &state));
+                thread::spawn(move || respond(connection, &state));
             }
         });
         let issuer = Issuer { url, state };
@@ -56,30 +56,30 @@ impl Issuer {
 
     /// Replaces all published keys.
     pub(crate) fn publish(&self, keys: &[&Signer]) {
-        self.publish_raw(keys.iter().map(|key| key.published()).collect());
+        self.publish_raw(keys.iter().map(|key| key.jwk()).collect());
     }
 
     pub(crate) fn publish_raw(&self, keys: Vec<Value>) {
         self.state.lock().unwrap().keys = keys;
     }
 
-    pub(crate) fn take_down(&self, is_down: bool) {
+    pub(crate) fn set_down(&self, is_down: bool) {
         self.state.lock().unwrap().is_down = is_down;
     }
 
     /// Responds to key requests with these bytes.
-    pub(crate) fn answer_oddly(&self, bytes: Option<String>) {
-        self.state.lock().unwrap().odd = bytes;
+    pub(crate) fn respond_with_bytes(&self, bytes: Option<String>) {
+        self.state.lock().unwrap().raw_response = bytes;
     }
 
     /// Number of requests for a path.
-    pub(crate) fn asked(&self, path: &str) -> usize {
-        self.state.lock().unwrap().asked.iter().filter(|asked| *asked == path).count()
+    pub(crate) fn request_count(&self, path: &str) -> usize {
+        self.state.lock().unwrap().requested_paths.iter().filter(|asked| *asked == path).count()
     }
 }
 
-fn answer(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
+fn respond(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(TEST_TIMEOUT))?;
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -87,8 +87,8 @@ fn answer(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
     while reader.read_line(&mut line)? > 2 {}
     let (status, body) = {
         let mut state = state.lock().unwrap();
-        state.asked.push(path.clone());
-        if let Some(odd) = state.odd.clone().filter(|_| path == KEYS) {
+        state.requested_paths.push(path.clone());
+        if let Some(odd) = state.raw_response.clone().filter(|_| path == KEYS_PATH) {
             drop(state);
             return reader.get_mut().write_all(odd.as_bytes());
         }
@@ -96,7 +96,7 @@ fn answer(connection: TcpStream, state: &Mutex<State>) -> std::io::Result<()> {
         match (state.is_down, document) {
             (true, _) => ("503 Service Unavailable", json!({})),
             (false, Some(document)) => ("200 OK", document),
-            (false, None) if path == KEYS => ("200 OK", json!({ "keys": state.keys })),
+            (false, None) if path == KEYS_PATH => ("200 OK", json!({ "keys": state.keys })),
             (false, None) => ("404 Not Found", json!({})),
         }
     };

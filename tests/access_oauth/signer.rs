@@ -16,16 +16,16 @@ pub(crate) struct Signer {
     pub(crate) id: String,
     /// The `alg` of its tokens.
     pub(crate) algorithm: &'static str,
-    pair: Pair,
+    key: SigningKey,
 }
 
-enum Pair {
+enum SigningKey {
     Rsa(Box<RsaKeyPair>),
-    Curve(EcdsaKeyPair),
-    Edwards(Ed25519KeyPair),
+    Ecdsa(EcdsaKeyPair),
+    Ed25519(Ed25519KeyPair),
 }
 
-const RSA: &str = include_str!("rsa-test-key.pem");
+const RSA_KEY_PEM: &str = include_str!("rsa-test-key.pem");
 
 impl Signer {
     /// A new key; for RSA always the same one.
@@ -38,35 +38,37 @@ impl Signer {
         let pair = match algorithm {
             "ES256" | "ES384" => {
                 let document = EcdsaKeyPair::generate_pkcs8(curve, &random).unwrap();
-                Pair::Curve(EcdsaKeyPair::from_pkcs8(curve, document.as_ref(), &random).unwrap())
+                SigningKey::Ecdsa(EcdsaKeyPair::from_pkcs8(curve, document.as_ref(), &random).unwrap())
             }
             "EdDSA" => {
                 let document = Ed25519KeyPair::generate_pkcs8(&random).unwrap();
-                Pair::Edwards(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap())
+                SigningKey::Ed25519(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap())
             }
             _ => {
-                let text: String = RSA.lines().skip_while(|line| !line.starts_with("--")).collect();
+                let text: String = RSA_KEY_PEM.lines().skip_while(|line| !line.starts_with("--")).collect();
                 let inner = text.split("-----").nth(2).unwrap();
-                Pair::Rsa(Box::new(RsaKeyPair::from_pkcs8(&STANDARD.decode(inner).unwrap()).unwrap()))
+                SigningKey::Rsa(Box::new(RsaKeyPair::from_pkcs8(&STANDARD.decode(inner).unwrap()).unwrap()))
             }
         };
-        Signer { id: id.into(), algorithm, pair }
+        Signer { id: id.into(), algorithm, key: pair }
     }
 
     /// The key as a JWK.
-    pub(crate) fn published(&self) -> Value {
-        let mut key = match &self.pair {
-            Pair::Rsa(pair) => {
+    pub(crate) fn jwk(&self) -> Value {
+        let mut key = match &self.key {
+            SigningKey::Rsa(pair) => {
                 let public = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(pair.public());
                 json!({ "kty": "RSA", "n": encode(&public.n), "e": encode(&public.e) })
             }
-            Pair::Curve(pair) => {
+            SigningKey::Ecdsa(pair) => {
                 let point = &pair.public_key().as_ref()[1..];
                 let (x, y) = point.split_at(point.len() / 2);
                 let curve = if point.len() == 64 { "P-256" } else { "P-384" };
                 json!({ "kty": "EC", "crv": curve, "x": encode(x), "y": encode(y) })
             }
-            Pair::Edwards(pair) => json!({ "kty": "OKP", "crv": "Ed25519", "x": encode(pair.public_key().as_ref()) }),
+            SigningKey::Ed25519(pair) => {
+                json!({ "kty": "OKP", "crv": "Ed25519", "x": encode(pair.public_key().as_ref()) })
+            }
         };
         key["kid"] = self.id.as_str().into();
         key["use"] = "sig".into();
@@ -75,10 +77,10 @@ impl Signer {
 
     /// The HMAC secret of an attacker who uses the public key as a secret.
     pub(crate) fn public_bytes(&self) -> Vec<u8> {
-        match &self.pair {
-            Pair::Rsa(pair) => pair.public().as_ref().to_vec(),
-            Pair::Curve(pair) => pair.public_key().as_ref().to_vec(),
-            Pair::Edwards(pair) => pair.public_key().as_ref().to_vec(),
+        match &self.key {
+            SigningKey::Rsa(pair) => pair.public().as_ref().to_vec(),
+            SigningKey::Ecdsa(pair) => pair.public_key().as_ref().to_vec(),
+            SigningKey::Ed25519(pair) => pair.public_key().as_ref().to_vec(),
         }
     }
 
@@ -102,10 +104,10 @@ impl Signer {
 
     fn signature(&self, message: &[u8]) -> Vec<u8> {
         let random = SystemRandom::new();
-        match &self.pair {
-            Pair::Curve(pair) => pair.sign(&random, message).unwrap().as_ref().to_vec(),
-            Pair::Edwards(pair) => pair.sign(message).as_ref().to_vec(),
-            Pair::Rsa(pair) => {
+        match &self.key {
+            SigningKey::Ecdsa(pair) => pair.sign(&random, message).unwrap().as_ref().to_vec(),
+            SigningKey::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
+            SigningKey::Rsa(pair) => {
                 let padding: &'static dyn ring::signature::RsaEncoding = match self.algorithm {
                     "RS256" => &RSA_PKCS1_SHA256,
                     "RS384" => &RSA_PKCS1_SHA384,
@@ -124,7 +126,7 @@ impl Signer {
 }
 
 /// A token signed with a secret.
-pub(crate) fn with_secret(secret: &[u8], id: &str, claims: &Value) -> String {
+pub(crate) fn hmac_token(secret: &[u8], id: &str, claims: &Value) -> String {
     let head = json!({ "alg": "HS256", "typ": "at+jwt", "kid": id }).to_string();
     let message = format!("{}.{}", encode(head.as_bytes()), encode(claims.to_string().as_bytes()));
     let key = ring::hmac::Key::new(ring::hmac::HMAC_SHA256, secret);
@@ -136,7 +138,7 @@ pub(crate) fn encode(bytes: &[u8]) -> String {
 }
 
 /// Seconds since the epoch, `ahead` of now.
-pub(crate) fn seconds(ahead: i64) -> i64 {
+pub(crate) fn unix_seconds(ahead: i64) -> i64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     i64::try_from(now).unwrap() + ahead
 }

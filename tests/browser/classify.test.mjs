@@ -277,15 +277,15 @@ test("a file with several kinds of line ends keeps each where nothing was change
 test("whatever is emptied, put in or taken out of a file with several kinds of line ends, its lines stay lines", async (t) => {
   const page = await open(t, await corbie(t), { at: "#/classify" });
   const wrong = await page.evaluate(async () => {
-    const { asInFile, begin } = await import("/console/js/pages/classify/draft.js");
+    const { withFileLineEndings, rebase } = await import("/console/js/pages/classify/taxonomy-draft.js");
     const found = [];
     for (const file of ["a\rb\nc\r\nd", "a\r\rb\n\nc", "a\rb\nc\r\nd\r\ne\r\n", "\ra\n\r\n\r"]) {
-      begin({ text: file, version: "1" });
-      if (asInFile(file.replace(/\r\n?/g, "\n")) !== file) found.push(["unchanged", file]);
+      rebase({ text: file, version: "1" });
+      if (withFileLineEndings(file.replace(/\r\n?/g, "\n")) !== file) found.push(["unchanged", file]);
       const lines = file.split(/\r\n|\r|\n/);
       for (const at of lines.keys()) {
         for (const shown of [lines.with(at, ""), lines.toSpliced(at, 1), lines.toSpliced(at, 0, ""), lines.toSpliced(at, 2, "")]) {
-          const saved = asInFile(shown.join("\n"));
+          const saved = withFileLineEndings(shown.join("\n"));
           if (saved.replace(/\r\n?/g, "\n") !== shown.join("\n")) found.push([file, shown, saved]);
         }
       }

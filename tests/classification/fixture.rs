@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use corbie::app::{self, App};
-use corbie::config::classification::Method;
+use corbie::config::classification::ClassificationMethod;
 use corbie::config::{Config, Sources};
 use corbie_mcp::{Error, TrustLevel};
 use serde_json::{Value, json};
 
 /// Three categories whose examples share hardly a word.
-pub(crate) const SMALL: &str = r"
+pub(crate) const SMALL_TAXONOMY: &str = r"
 model: acme/plain
 categories:
   - name: billing
@@ -54,7 +54,7 @@ pub(crate) fn settings() -> Config {
     Config::load(Sources::default()).unwrap().config
 }
 
-pub(crate) fn with_taxonomy(path: &Path, method: Method) -> Config {
+pub(crate) fn with_taxonomy(path: &Path, method: ClassificationMethod) -> Config {
     let mut config = settings();
     config.classification.taxonomy = Some(path.to_owned());
     config.classification.method = method;
@@ -71,15 +71,15 @@ pub(crate) async fn call(app: &App, tool: &str, arguments: Value) -> Result<Valu
 
 /// The JSON in the first text of a result.
 #[track_caller]
-pub(crate) fn told(result: &Value) -> Value {
+pub(crate) fn tool_json(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
 pub(crate) async fn classify(app: &App, text: &str) -> Value {
-    told(&call(app, "classify_text", json!({ "text": text, "with_probabilities": true })).await.unwrap())
+    tool_json(&call(app, "classify_text", json!({ "text": text, "with_probabilities": true })).await.unwrap())
 }
 
 pub(crate) async fn categories(app: &App) -> Vec<String> {
-    let listed = told(&call(app, "list_categories", json!({})).await.unwrap());
+    let listed = tool_json(&call(app, "list_categories", json!({})).await.unwrap());
     serde_json::from_value(listed["categories"].clone()).unwrap()
 }

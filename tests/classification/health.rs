@@ -2,7 +2,7 @@ use prometheus_client::registry::Registry;
 
 use crate::fixture::{app, classify, settings};
 use corbie::app;
-use corbie::config::classification::Method;
+use corbie::config::classification::ClassificationMethod;
 
 #[tokio::test]
 async fn t40_c52_c58_health_tells_categories_model_and_index_size() {
@@ -14,13 +14,13 @@ async fn t40_c52_c58_health_tells_categories_model_and_index_size() {
         let (members, impaired) = app.classification.health();
         assert_eq!(members["categories"].as_array().unwrap().len(), 5);
         assert_eq!(members["model"], "hybrid:all-MiniLM-L6-v2-int8");
-        let examples = app.classification.published().taxonomy.example_count();
+        let examples = app.classification.snapshot().taxonomy.example_count();
         assert_eq!(members["index_size"], examples);
         assert!(examples >= 95);
         assert_eq!(impaired, None);
     }
     let mut config = settings();
-    config.classification.method = Method::Rules;
+    config.classification.method = ClassificationMethod::Rules;
     assert_eq!(app::build(&config).unwrap().classification.health().0["model"], "rules");
 }
 

@@ -1,42 +1,47 @@
 use std::path::Path;
 
 use corbie::app;
-use corbie::config::classification::Method;
+use corbie::config::classification::ClassificationMethod;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fixture::{SMALL, call, classify, told, with_taxonomy};
-use crate::small_model::Scorer;
+use crate::fixture::{SMALL_TAXONOMY, call, classify, tool_json, with_taxonomy};
+use crate::small_model::ScorerModel;
 
-fn small(folder: &TempDir) -> std::path::PathBuf {
+fn write_small_taxonomy(folder: &TempDir) -> std::path::PathBuf {
     let path = folder.path().join("small.yaml");
-    std::fs::write(&path, SMALL).unwrap();
+    std::fs::write(&path, SMALL_TAXONOMY).unwrap();
     path
 }
 
 /// A model with these labels.
-fn scorer(labels: &[&str], folder: &Path) {
+fn write_scorer_model(labels: &[&str], folder: &Path) {
     std::fs::create_dir(folder).unwrap();
     let labels: serde_json::Map<String, serde_json::Value> =
         labels.iter().enumerate().map(|(output, label)| (output.to_string(), json!(label))).collect();
-    Scorer { config: json!({ "id2label": labels }), ..Scorer::default() }.write(folder);
+    ScorerModel { config: json!({ "id2label": labels }), ..ScorerModel::default() }.write(folder);
 }
 
 #[tokio::test]
 async fn c50_c51_every_method_speaks_the_same_protocol() {
     let folder = TempDir::new().unwrap();
-    for method in [Method::Rules, Method::Embedding, Method::Model, Method::Hybrid] {
-        let app = app::build(&with_taxonomy(&small(&folder), method)).unwrap();
+    for method in [
+        ClassificationMethod::Rules,
+        ClassificationMethod::Embedding,
+        ClassificationMethod::Model,
+        ClassificationMethod::Hybrid,
+    ] {
+        let app = app::build(&with_taxonomy(&write_small_taxonomy(&folder), method)).unwrap();
         let verdict = classify(&app, "when will the courier bring my parcel").await;
         assert_eq!((&verdict["class"], &verdict["category"]), (&json!(1), &json!("delivery")), "{method:?}");
         assert_eq!(verdict["probabilities"].as_array().unwrap().len(), 3, "{method:?}");
         assert_eq!(verdict["model"], "acme/plain", "{method:?}");
         let by = verdict["method"].as_str().unwrap();
         let expected: &[&str] = match method {
-            Method::Rules => &["rules"],
-            Method::Embedding => &["embedding"],
-            Method::Model => &["model"],
-            Method::Hybrid => &["rules", "lexical", "model"],
+            ClassificationMethod::Rules => &["rules"],
+            ClassificationMethod::Embedding => &["embedding"],
+            ClassificationMethod::Model => &["model"],
+            ClassificationMethod::Hybrid => &["rules", "lexical", "model"],
         };
         assert!(expected.contains(&by), "{method:?}: {by}");
     }
@@ -45,7 +50,7 @@ async fn c50_c51_every_method_speaks_the_same_protocol() {
 #[tokio::test]
 async fn c50_hybrid_lets_rules_decide_what_is_certain() {
     let folder = TempDir::new().unwrap();
-    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Hybrid)).unwrap();
     let verdict = classify(&app, "INV-2291").await;
     assert_eq!((&verdict["category"], &verdict["method"]), (&json!("billing"), &json!("rules")));
     assert_eq!(verdict["model"], "acme/accountant");
@@ -56,7 +61,7 @@ async fn c50_hybrid_lets_rules_decide_what_is_certain() {
 #[tokio::test]
 async fn c50_a_category_of_twenty_examples_or_fewer_is_learned() {
     let folder = TempDir::new().unwrap();
-    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Hybrid)).unwrap();
     for (text, category) in [
         ("why did you take 40 euros from my account", "billing"),
         ("can i pay by credit card", "billing"),
@@ -71,7 +76,7 @@ async fn c50_a_category_of_twenty_examples_or_fewer_is_learned() {
 #[tokio::test]
 async fn c54_t41_without_the_embedding_model_rules_decide_and_health_says_so() {
     let folder = TempDir::new().unwrap();
-    let mut config = with_taxonomy(&small(&folder), Method::Hybrid);
+    let mut config = with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Hybrid);
     config.inference.embedding.path = Some(folder.path().join("no-such-model"));
     let app = app::build(&config).unwrap();
     let verdict = classify(&app, "send me the invoice").await;
@@ -86,8 +91,8 @@ async fn c54_t41_without_the_embedding_model_rules_decide_and_health_says_so() {
 async fn c51_a_fine_tuned_model_from_a_folder_decides() {
     let folder = TempDir::new().unwrap();
     let model = folder.path().join("scorer");
-    scorer(&["general", "delivery", "billing"], &model);
-    let mut config = with_taxonomy(&small(&folder), Method::Model);
+    write_scorer_model(&["general", "delivery", "billing"], &model);
+    let mut config = with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Model);
     config.classification.model.path = Some(model.clone());
     let app = app::build(&config).unwrap();
     let verdict = classify(&app, "red blue").await;
@@ -104,8 +109,8 @@ async fn c51_a_fine_tuned_model_from_a_folder_decides() {
 async fn c54_a_fine_tuned_model_that_does_not_fit_falls_back_to_what_was_learned() {
     let folder = TempDir::new().unwrap();
     let model = folder.path().join("scorer");
-    scorer(&["general", "weather", "billing"], &model);
-    let mut config = with_taxonomy(&small(&folder), Method::Model);
+    write_scorer_model(&["general", "weather", "billing"], &model);
+    let mut config = with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Model);
     config.classification.model.path = Some(model);
     let app = app::build(&config).unwrap();
     assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");
@@ -117,24 +122,24 @@ async fn c54_a_fine_tuned_model_that_does_not_fit_falls_back_to_what_was_learned
 #[tokio::test]
 async fn what_was_trained_is_loaded_and_not_learned_again() {
     let folder = TempDir::new().unwrap();
-    let path = small(&folder);
-    let config = with_taxonomy(&path, Method::Hybrid);
+    let path = write_small_taxonomy(&folder);
+    let config = with_taxonomy(&path, ClassificationMethod::Hybrid);
     let fresh = classify(&app::build(&config).unwrap(), "is it here yet").await;
     save_trained(&path, &config).await;
     let app = app::build(&config).unwrap();
     assert_eq!(classify(&app, "is it here yet").await, fresh);
-    assert_eq!(embedded(&app), 1, "only the text itself");
+    assert_eq!(embedded_text_count(&app), 1, "only the text itself");
     // A truncated file is not used.
     let trained = path.with_extension("trained");
     let bytes = std::fs::read(&trained).unwrap();
     std::fs::write(&trained, &bytes[..bytes.len() / 2]).unwrap();
     let app = app::build(&config).unwrap();
     assert_eq!(classify(&app, "is it here yet").await, fresh);
-    assert_eq!(embedded(&app), 25, "the text and 24 examples");
+    assert_eq!(embedded_text_count(&app), 25, "the text and 24 examples");
 }
 
 /// Number of texts embedded so far.
-fn embedded(app: &app::App) -> usize {
+fn embedded_text_count(app: &app::App) -> usize {
     let mut registry = prometheus_client::registry::Registry::default();
     app.inference.register(&mut registry);
     let mut metrics = String::new();
@@ -147,23 +152,23 @@ fn embedded(app: &app::App) -> usize {
 #[tokio::test]
 async fn what_is_being_learned_is_learned_to_the_end() {
     let folder = TempDir::new().unwrap();
-    let app = app::build(&with_taxonomy(&small(&folder), Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&write_small_taxonomy(&folder), ClassificationMethod::Hybrid)).unwrap();
     let hurried = tokio::time::timeout(std::time::Duration::from_millis(1), classify(&app, "where is it now")).await;
     assert!(hurried.is_err());
     assert!(app.classification.health().1.unwrap().contains("still learning"));
     // `certain` rules need not wait for the training.
     assert_eq!(classify(&app, "INV-7").await["category"], "billing");
-    app.classification.warm().await;
+    app.classification.warm_up().await;
     assert_eq!(classify(&app, "where is my parcel").await["category"], "delivery");
     assert_eq!(app.classification.health().1, None);
 }
 
 async fn save_trained(path: &Path, config: &corbie::config::Config) {
     use corbie::classify::Taxonomy;
-    use corbie::classify::learned::{Learned, saved_at};
+    use corbie::classify::training::{TrainedClassifier, saved_path};
     let inference = corbie::inference::Inference::new(config.inference.clone());
-    let learned = Learned::train(&Taxonomy::read(path).unwrap(), &inference).await.unwrap().unwrap();
-    std::fs::write(saved_at(path), learned.to_bytes()).unwrap();
+    let learned = TrainedClassifier::train(&Taxonomy::read(path).unwrap(), &inference).await.unwrap().unwrap();
+    std::fs::write(saved_path(path), learned.to_bytes()).unwrap();
 }
 
 #[tokio::test]
@@ -185,7 +190,7 @@ async fn c53_a_device_that_is_not_there_is_no_reason_to_stop() {
     let mut config = crate::fixture::settings();
     config.inference.device = corbie::config::inference::Device::Gpu;
     let app = app::build(&config).unwrap();
-    let told = told(&call(&app, "classify_text", json!({ "text": "hello" })).await.unwrap());
+    let told = tool_json(&call(&app, "classify_text", json!({ "text": "hello" })).await.unwrap());
     assert_eq!(told["category"], "general");
     assert_eq!(app.classification.health().0["device"], "cpu");
 }

@@ -5,12 +5,12 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::runtime::Runtime;
 
-use crate::fixture::{app, call, settings, told};
+use crate::fixture::{app, call, settings, tool_json};
 
 fn check(app: &App, runtime: &Runtime, text: &str) -> Result<(), TestCaseError> {
     let ask = || runtime.block_on(call(app, "classify_text", json!({ "text": text, "with_probabilities": true })));
     let result = ask().unwrap();
-    let verdict = told(&result);
+    let verdict = tool_json(&result);
     if let Some(error) = verdict.get("error") {
         prop_assert!(
             text.trim().is_empty() || text.chars().all(|c| c.is_control() || !c.is_ascii_graphic()),
@@ -79,12 +79,12 @@ fn c28_results_are_the_same_after_a_restart_and_in_every_batch() {
         .collect();
     let alone = |app: &App| -> Vec<Value> {
         let one = |text: &String| runtime.block_on(call(app, "classify_text", json!({ "text": text }))).unwrap();
-        texts.iter().map(|text| told(&one(text))).collect()
+        texts.iter().map(|text| tool_json(&one(text))).collect()
     };
     let together = |app: &App, size: usize| -> Vec<Value> {
         let batch = |texts: &[String]| {
             let result = runtime.block_on(call(app, "batch_categorize", json!({ "texts": texts }))).unwrap();
-            told(&result)["results"].as_array().unwrap().clone()
+            tool_json(&result)["results"].as_array().unwrap().clone()
         };
         texts.chunks(size).flat_map(batch).collect()
     };

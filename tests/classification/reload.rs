@@ -3,11 +3,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use corbie::app;
-use corbie::config::classification::Method;
+use corbie::config::classification::ClassificationMethod;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::fixture::{call, categories, classify, told, with_taxonomy};
+use crate::fixture::{call, categories, classify, tool_json, with_taxonomy};
 
 fn write(path: &Path, categories: &[(&str, &str)]) {
     write_with(path, categories, "m");
@@ -33,7 +33,7 @@ async fn a12_c55_a_reload_replaces_list_and_verdicts_in_one_step() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.yaml");
     write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
-    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&path, ClassificationMethod::Hybrid)).unwrap();
     assert_eq!(classify(&app, "hammer").await["class"], 1);
     write(&path, &[("birds", "raven"), ("tools", "hammer"), ("fruit", "apple")]);
     app.classification.reload().await.unwrap();
@@ -48,7 +48,7 @@ async fn a12_a_file_with_mistakes_is_refused_and_the_old_one_stays() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.yaml");
     write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
-    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&path, ClassificationMethod::Hybrid)).unwrap();
     let before = classify(&app, "apple").await;
     std::fs::write(&path, "categories: [{name: fruit, patterns: ['(']}]").unwrap();
     let error = app.classification.reload().await.unwrap_err().to_string();
@@ -68,7 +68,7 @@ async fn c55_a_category_that_is_gone_keeps_its_place_unless_the_operator_says_ot
     let path = folder.path().join("t.yaml");
     for stable in [true, false] {
         write(&path, &[("fruit", "apple"), ("tools", "hammer"), ("birds", "raven")]);
-        let mut config = with_taxonomy(&path, Method::Hybrid);
+        let mut config = with_taxonomy(&path, ClassificationMethod::Hybrid);
         config.classification.stable_indices = stable;
         let app = app::build(&config).unwrap();
         assert_eq!(classify(&app, "raven").await["class"], 2);
@@ -93,7 +93,7 @@ async fn c59_x36_a_reload_forgets_every_answer() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("t.yaml");
     write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
-    let app = app::build(&with_taxonomy(&path, Method::Hybrid)).unwrap();
+    let app = app::build(&with_taxonomy(&path, ClassificationMethod::Hybrid)).unwrap();
     assert_eq!(classify(&app, "apple").await["category"], "fruit");
     assert_eq!(classify(&app, "apple").await["category"], "fruit");
     // The word moves to the other category.
@@ -115,7 +115,7 @@ async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
         [("alpha", "hammer"), ("beta", "raven"), ("gamma", "apple")],
     ];
     write_with(&path, &versions[0], PROVIDERS[0]);
-    let mut config = with_taxonomy(&path, Method::Hybrid);
+    let mut config = with_taxonomy(&path, ClassificationMethod::Hybrid);
     config.classification.stable_indices = false;
     let app = Arc::new(app::build(&config).unwrap());
     let (done, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
@@ -127,7 +127,7 @@ async fn z07_a_thousand_reloads_under_load_never_give_a_mixed_answer() {
                     let (batch, texts) = (caller % 2 == 0, ["apple", "hammer", "raven", "all about a raven"]);
                     let results = if batch {
                         let result = call(&app, "batch_categorize", json!({ "texts": texts })).await.unwrap();
-                        told(&result)["results"].as_array().unwrap().clone()
+                        tool_json(&result)["results"].as_array().unwrap().clone()
                     } else {
                         vec![classify(&app, texts[caller]).await]
                     };
@@ -176,7 +176,7 @@ async fn c55_places_that_are_kept_have_a_bound() {
             .unwrap();
     };
     version(0);
-    let app = app::build(&with_taxonomy(&path, Method::Rules)).unwrap();
+    let app = app::build(&with_taxonomy(&path, ClassificationMethod::Rules)).unwrap();
     version(5000);
     let error = app.classification.reload().await.unwrap_err().to_string();
     assert!(error.contains("start again to drop them"), "{error}");
@@ -188,13 +188,13 @@ async fn t41_c54_what_was_impaired_is_tried_again_by_a_reload() {
     let folder = TempDir::new().unwrap();
     let (path, model) = (folder.path().join("t.yaml"), folder.path().join("model"));
     write(&path, &[("fruit", "apple"), ("tools", "hammer")]);
-    let mut config = with_taxonomy(&path, Method::Hybrid);
+    let mut config = with_taxonomy(&path, ClassificationMethod::Hybrid);
     config.inference.embedding.path = Some(model.clone());
     let app = app::build(&config).unwrap();
     classify(&app, "all about hammers").await;
     assert!(app.classification.health().1.is_some());
     std::fs::create_dir(&model).unwrap();
-    crate::small_model::Table::default().write(&model);
+    crate::small_model::TableModel::default().write(&model);
     app.classification.reload().await.unwrap();
     classify(&app, "all about hammers").await;
     assert_eq!(app.classification.health().1, None);

@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use corbie::app;
-use corbie::config::classification::Method;
+use corbie::config::classification::ClassificationMethod;
 
 use crate::fixture::{classify, settings};
 
 /// The fastest of several rounds, as the slow ones mostly reflect the machine.
-async fn per_text(method: Method, texts: &[&str]) -> Duration {
+async fn per_text(method: ClassificationMethod, texts: &[&str]) -> Duration {
     let mut config = settings();
     config.classification.method = method;
     config.classification.cache_entries = 0;
@@ -28,7 +28,12 @@ async fn per_text(method: Method, texts: &[&str]) -> Duration {
 async fn n09_classification_takes_far_less_than_a_hundred_milliseconds() {
     let texts =
         ["why is the sky blue", "who built the great wall", "is there a way to mute one person in a group chat"];
-    for (method, most) in [(Method::Rules, 5), (Method::Hybrid, 100), (Method::Embedding, 100), (Method::Model, 100)] {
+    for (method, most) in [
+        (ClassificationMethod::Rules, 5),
+        (ClassificationMethod::Hybrid, 100),
+        (ClassificationMethod::Embedding, 100),
+        (ClassificationMethod::Model, 100),
+    ] {
         let took = per_text(method, &texts).await;
         assert!(took < Duration::from_millis(most), "{method:?}: {took:?}");
     }

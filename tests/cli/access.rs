@@ -2,37 +2,39 @@
 
 use serde_json::json;
 
-use crate::process::{Running, Setup, call, corbie};
+use crate::process::{TestCommand, TestProcess, call, corbie};
 
 const TOKEN: &str = "a0561fd649cdb6baa784055f051bad796ea0afef";
 
 /// Listens on all addresses of this machine, on a free port. Loopback is one of them, so a test can connect.
-fn open_to_others() -> Setup {
+fn listening_on_all_addresses() -> TestCommand {
     corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0")
 }
 
 /// A client of a listener on all addresses.
-fn client_of(server: &mut Running) -> crate::http::Client {
-    let line = server.logged("listening");
+fn client_of(server: &mut TestProcess) -> crate::http::HttpClient {
+    let line = server.wait_for_log("listening");
     let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next());
-    crate::http::Client::v4(port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {line:?}")))
+    crate::http::HttpClient::v4(
+        port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {line:?}")),
+    )
 }
 
 #[test]
 fn s06_an_address_others_can_reach_is_refused_without_a_token() {
     for setup in [
-        open_to_others(),
-        open_to_others().variable("MCP_API_KEY", ""),
-        open_to_others().variable("CORBIE_SERVER__AUTH", "bearer"),
-        open_to_others().variable("CORBIE_SERVER__AUTH", "none"),
-        open_to_others().variable("CORBIE_SERVER__AUTH", "none").variable("MCP_API_KEY", TOKEN),
+        listening_on_all_addresses(),
+        listening_on_all_addresses().variable("MCP_API_KEY", ""),
+        listening_on_all_addresses().variable("CORBIE_SERVER__AUTH", "bearer"),
+        listening_on_all_addresses().variable("CORBIE_SERVER__AUTH", "none"),
+        listening_on_all_addresses().variable("CORBIE_SERVER__AUTH", "none").variable("MCP_API_KEY", TOKEN),
         corbie("--http").variable("CORBIE_SERVER__LISTEN", "[::]:0"),
         corbie("serve --trust untrusted").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0"),
         // A proxy forwards callers from other machines.
         corbie("serve --port 0").variable("CORBIE_SERVER__TRUSTED_PROXIES", "127.0.0.1"),
     ] {
         let ended = setup.run("");
-        let line = ended.refusal();
+        let line = ended.startup_error();
         assert!(line.contains("server.auth"), "{line}");
         assert!(!line.contains(TOKEN), "{line}");
     }
@@ -43,9 +45,9 @@ fn s06_without_configuration_only_this_machine_is_listened_on() {
     let mut server = corbie("--http --port 0").start();
     let port = server.port();
     server.client().get("/live");
-    server.signal_to_end();
-    let ended = server.end();
-    for line in ended.err.lines().filter(|line| line.contains("listening")) {
+    server.terminate();
+    let ended = server.wait();
+    for line in ended.stderr.lines().filter(|line| line.contains("listening")) {
         let loopback = [format!("http://127.0.0.1:{port}/mcp"), format!("http://[::1]:{port}/mcp")];
         assert!(loopback.iter().any(|url| line.contains(url)), "{line}");
     }
@@ -53,7 +55,7 @@ fn s06_without_configuration_only_this_machine_is_listened_on() {
 
 #[test]
 fn s05_f04_beyond_this_machine_the_key_is_the_token() {
-    let mut server = open_to_others().variable("MCP_API_KEY", TOKEN).start();
+    let mut server = listening_on_all_addresses().variable("MCP_API_KEY", TOKEN).start();
     let client = client_of(&mut server);
     let body = json!({ "name": "inspect_server" }).to_string();
     assert_eq!(client.call("POST", "/mcp/tools/call", &[], &body).status, 401);
@@ -111,21 +113,21 @@ fn x45_s05_with_bearer_every_path_needs_the_token() {
 
 #[test]
 fn a_server_that_asks_for_a_token_says_so_and_how_to_get_one() {
-    let bearer = |setup: Setup| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
-    for setup in [bearer(corbie("serve --port 0")), open_to_others().variable("MCP_API_KEY", TOKEN)] {
+    let bearer = |setup: TestCommand| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
+    for setup in [bearer(corbie("serve --port 0")), listening_on_all_addresses().variable("MCP_API_KEY", TOKEN)] {
         let mut server = setup.start();
-        let line = server.logged("callers need a token");
+        let line = server.wait_for_log("callers need a token");
         for part in ["Authorization: Bearer", "corbie tokens create NAME", "MCP_API_KEY", "server.token"] {
             assert!(line.contains(part), "{line}");
         }
-        server.signal_to_end();
-        let ended = server.end();
-        assert!(!ended.err.contains(TOKEN), "{}", ended.err);
+        server.terminate();
+        let ended = server.wait();
+        assert!(!ended.stderr.contains(TOKEN), "{}", ended.stderr);
     }
     let mut server = corbie("serve --port 0").variable("MCP_API_KEY", TOKEN).start();
     server.port();
-    server.signal_to_end();
-    assert!(!server.end().err.contains("need a token"), "nobody is asked for one");
+    server.terminate();
+    assert!(!server.wait().stderr.contains("need a token"), "nobody is asked for one");
 }
 
 #[test]
@@ -144,7 +146,7 @@ fn s05_without_the_token_health_pages_tell_the_status_word_only() {
 #[test]
 fn x45_bearer_without_a_token_is_a_mistake_on_loopback_too() {
     let ended = corbie("serve --port 0").file("corbie.yaml", "server:\n  auth: bearer\n").run("");
-    let line = ended.refusal();
+    let line = ended.startup_error();
     assert!(line.contains("corbie.yaml:2:") && line.contains("server.auth: "), "{line}");
     assert!(line.contains("MCP_API_KEY"), "it says what to do: {line}");
 }
@@ -152,13 +154,13 @@ fn x45_bearer_without_a_token_is_a_mistake_on_loopback_too() {
 #[test]
 fn x45_stdio_never_asks_for_the_token() {
     let setup = corbie("").variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
-    let answer = setup.start().ask(&call(1, "inspect_server", json!({})));
+    let answer = setup.start().send_and_receive(&call(1, "inspect_server", json!({})));
     assert_eq!(answer["result"]["isError"], false);
 }
 
 #[test]
 fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
-    let token = |setup: Setup| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
+    let token = |setup: TestCommand| setup.variable("MCP_API_KEY", TOKEN).variable("CORBIE_SERVER__AUTH", "bearer");
     let mut server = token(corbie("serve --stdio --port 0 --log-level debug")).start();
     let client = server.client();
     let known = format!("Bearer {TOKEN}");
@@ -172,15 +174,17 @@ fn s01_v12_the_token_is_in_no_output_whatever_goes_wrong() {
             replies.push(client.call("POST", "/mcp/tools/call", &headers, body).body);
         }
     }
-    let inspected = server.ask(&call(1, "inspect_server", json!({}))).to_string();
-    server.signal_to_end();
-    let ended = server.end();
+    let inspected = server.send_and_receive(&call(1, "inspect_server", json!({}))).to_string();
+    server.terminate();
+    let ended = server.wait();
     let mistaken = token(corbie("serve").variable("CORBIE_SERVER__TOKEN", format!("{TOKEN}\n"))).run("");
     let shown = token(corbie("config show")).run("");
-    for text in replies.iter().chain([&inspected, &ended.out, &ended.err, &mistaken.err, &shown.out, &shown.err]) {
+    for text in
+        replies.iter().chain([&inspected, &ended.stdout, &ended.stderr, &mistaken.stderr, &shown.stdout, &shown.stderr])
+    {
         assert!(!text.contains(TOKEN), "{text}");
     }
-    assert!(mistaken.refusal().contains("CORBIE_SERVER__TOKEN"), "{mistaken:?}");
+    assert!(mistaken.startup_error().contains("CORBIE_SERVER__TOKEN"), "{mistaken:?}");
 }
 
 #[test]
@@ -195,14 +199,14 @@ fn s05_a_token_that_can_be_guessed_is_refused_at_start_with_the_command_that_mak
         "550e8400-e29b-41d4-a716-446655440000",
     ] {
         let guarded = [
-            open_to_others(),
+            listening_on_all_addresses(),
             corbie("serve --port 0").variable("CORBIE_SERVER__AUTH", "bearer"),
             corbie("config validate").variable("CORBIE_SERVER__AUTH", "bearer"),
         ];
         for setup in guarded {
             let ended = setup.variable("MCP_API_KEY", weak).run("");
             assert_ne!(ended.code, Some(0), "{weak}");
-            let said = format!("{}{}", ended.out, ended.err);
+            let said = format!("{}{}", ended.stdout, ended.stderr);
             for part in ["MCP_API_KEY", "server.token", "openssl rand -hex 32", "corbie tokens create"] {
                 assert!(said.contains(part), "{weak}: {said}");
             }
@@ -226,12 +230,12 @@ fn s05_a_token_that_can_be_guessed_is_a_warning_for_commands_that_do_not_listen(
         let tokens = setup.folder().join("tokens.json").display().to_string();
         let ended = setup.variable("CORBIE_SERVER__TOKENS_FILE", tokens).run("");
         assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
-        let warns = ended.err.contains("openssl rand -hex 32") && !ended.err.contains("changeme");
+        let warns = ended.stderr.contains("openssl rand -hex 32") && !ended.stderr.contains("changeme");
         assert!(warns || arguments == "config show", "{arguments}: {ended:?}");
     }
     let mut stdio = weak("stdio").start();
-    assert_eq!(stdio.ask(&call(1, "inspect_server", json!({})))["result"]["isError"], false);
-    stdio.logged("openssl rand -hex 32");
+    assert_eq!(stdio.send_and_receive(&call(1, "inspect_server", json!({})))["result"]["isError"], false);
+    stdio.wait_for_log("openssl rand -hex 32");
 }
 
 #[test]

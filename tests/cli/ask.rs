@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::process::{PATIENCE, corbie, free_port};
-use crate::upstream::{KEY, Upstream, local_server};
+use crate::process::{TEST_TIMEOUT, corbie, free_port};
+use crate::upstream::{FakeUpstream, KEY, local_model_server};
 #[cfg(unix)]
-use crate::{process::wait_for, terminal::in_a_terminal};
+use crate::{process::wait_for, terminal::run_in_terminal};
 
 const QUESTION: &str = "what is the derivative of x squared plus three times x";
 
@@ -16,10 +16,10 @@ const QUESTION: &str = "what is the derivative of x squared plus three times x";
 
 #[test]
 fn p11_a_prompt_without_a_model_is_looked_at_and_answered() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let ended = upstream.corbie("ask").arguments(QUESTION).run("");
-    assert_eq!((ended.code, ended.out), (Some(0), format!("echo: {QUESTION}\n")));
-    assert_eq!(ended.err, "", "nothing but the answer is said");
+    assert_eq!((ended.code, ended.stdout), (Some(0), format!("echo: {QUESTION}\n")));
+    assert_eq!(ended.stderr, "", "nothing but the answer is said");
     let asked = upstream.requests();
     let body = &asked.last().unwrap()["body"];
     assert_eq!((&body["model"], &body["stream"]), (&json!("echo-large"), &json!(true)));
@@ -28,10 +28,10 @@ fn p11_a_prompt_without_a_model_is_looked_at_and_answered() {
 
 #[test]
 fn p11_a_model_that_is_named_is_asked_with_what_else_was_said() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let setup = upstream.corbie("ask --model acme/other --max-tokens 3 --system").argument("Be brief.");
     let ended = setup.arguments("one two three four").run("");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "echo: one two \n"));
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "echo: one two \n"));
     let body = &upstream.requests()[0]["body"];
     assert_eq!(body["model"], "other");
     assert_eq!(body["messages"][0], json!({ "role": "system", "content": "Be brief." }));
@@ -39,39 +39,39 @@ fn p11_a_model_that_is_named_is_asked_with_what_else_was_said() {
 
 #[test]
 fn an_answer_is_shown_as_it_comes() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let mut asking = upstream.corbie("ask --model acme/drip-300").arguments(QUESTION).start();
-    let pieces = asking.pieces();
-    let first = pieces.recv_timeout(PATIENCE).unwrap();
-    assert!(!asking.is_over(), "the rest is still to come");
+    let pieces = asking.stdout_chunks();
+    let first = pieces.recv_timeout(TEST_TIMEOUT).unwrap();
+    assert!(!asking.has_exited(), "the rest is still to come");
     let answer = format!("echo: {QUESTION}\n");
     assert!(answer.starts_with(&first) && first.len() < answer.len() / 2, "{first:?}");
     let rest: Vec<String> = pieces.iter().collect();
     assert!(rest.len() >= 2, "{rest:?}");
     assert_eq!(format!("{first}{}", rest.concat()), answer);
-    assert_eq!(asking.end().code, Some(0));
+    assert_eq!(asking.wait().code, Some(0));
 }
 
 #[test]
 fn p02_a_local_server_is_found_and_asked_without_any_settings() {
-    let (port, _closed) = local_server("here I am", true);
+    let (port, _closed) = local_model_server("here I am", true);
     let ports = format!("[{port}]");
     let ended = corbie("ask hello").variable("CORBIE_PROVIDERS__DETECT_PORTS", &ports).run("");
-    assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "here I am\n", ""));
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "here I am\n", ""));
     let ended = corbie("providers").variable("CORBIE_PROVIDERS__DETECT_PORTS", &ports).run("");
     assert!(
-        ended.out.lines().nth(1).unwrap().starts_with(&format!("local-{port}  openai-compatible  up")),
+        ended.stdout.lines().nth(1).unwrap().starts_with(&format!("local-{port}  openai-compatible  up")),
         "{ended:?}"
     );
 }
 
 #[test]
 fn the_prompt_may_come_on_stdin() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let ask = |arguments: &str, stdin: &str| {
         let ended = upstream.corbie("ask --model acme/echo-small").arguments(arguments).run(stdin);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        ended.out
+        ended.stdout
     };
     assert_eq!(ask("", "  why?\n"), "echo:   why?\n");
     assert_eq!(ask("-", "one\ntwo\n\n"), "echo: one\ntwo\n");
@@ -81,12 +81,12 @@ fn the_prompt_may_come_on_stdin() {
 
 #[test]
 fn a_prompt_that_is_none_is_told_in_one_line() {
-    let upstream = Upstream::start();
-    let refused = |stdin: &str| upstream.corbie("ask").run(stdin).refusal().to_owned();
+    let upstream = FakeUpstream::start();
+    let refused = |stdin: &str| upstream.corbie("ask").run(stdin).startup_error().to_owned();
     assert!(refused("").contains("the prompt is empty"));
     assert!(refused(" \n\n").contains("the prompt is empty"));
     assert!(refused(&"a".repeat(5 << 20)).contains("longer than 4 MB"));
-    assert!(upstream.corbie("ask").argument("").run("").refusal().contains("the prompt is empty"));
+    assert!(upstream.corbie("ask").argument("").run("").startup_error().contains("the prompt is empty"));
     assert_eq!(upstream.requests(), [Value::Null; 0]);
 }
 
@@ -101,7 +101,7 @@ fn a_prompt_that_is_no_text_is_told_in_one_line() {
 
 #[test]
 fn thinking_is_shown_apart_and_only_where_it_is_asked_for() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: thinker, models: {thinker: {capabilities: {reasoning: true}}}}",
     );
@@ -110,10 +110,10 @@ fn thinking_is_shown_apart_and_only_where_it_is_asked_for() {
                   gracchi with those of sulla and caesar";
     let ask = |arguments: &str| upstream.corbie("ask").arguments(arguments).argument(prompt).run("");
     let shown = ask("--thinking");
-    assert!(shown.out.starts_with("echo: please") && !shown.out.contains("The user says"), "{shown:?}");
-    assert!(shown.err.contains("The user says: please"), "{shown:?}");
-    assert_eq!(ask("").err, "");
-    let json: Value = serde_json::from_str(&ask("--thinking --json").out).unwrap();
+    assert!(shown.stdout.starts_with("echo: please") && !shown.stdout.contains("The user says"), "{shown:?}");
+    assert!(shown.stderr.contains("The user says: please"), "{shown:?}");
+    assert_eq!(ask("").stderr, "");
+    let json: Value = serde_json::from_str(&ask("--thinking --json").stdout).unwrap();
     assert!(json["thinking"].as_str().unwrap().starts_with("The user says"), "{json}");
 }
 
@@ -121,13 +121,13 @@ fn thinking_is_shown_apart_and_only_where_it_is_asked_for() {
 
 #[test]
 fn p08_p11_json_has_the_answer_and_how_it_came_about() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-large, models: {echo-large: {price: {input: 1, output: 2}}}}",
     );
     let ended = upstream.corbie("ask --json").arguments(QUESTION).run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(told["answer"], format!("echo: {QUESTION}"));
     assert_eq!(
         (&told["provider"], &told["model"], &told["stop"]),
@@ -144,9 +144,9 @@ fn p08_p11_json_has_the_answer_and_how_it_came_about() {
 
 #[test]
 fn for_programs_a_failure_is_an_object_on_stdout() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let ended = upstream.corbie("ask --json --model acme/status-401 hello").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{ended:?}");
     let [told] = &ended.messages()[..] else { panic!("{ended:?}") };
     assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("authentication")));
     assert!(told["message"].as_str().unwrap().starts_with("acme, model `status-401`: "), "{told}");
@@ -156,23 +156,23 @@ fn for_programs_a_failure_is_an_object_on_stdout() {
 
 #[test]
 fn an_explanation_sends_the_prompt_to_nobody() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, api_keys: [KEY-2], default_model: echo-large, models: {echo-large: {price: {input: 0.15, output: 2}}}}",
     );
     let ended = upstream.corbie("ask --explain").arguments(QUESTION).run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-    let lines: Vec<(&str, &str)> = ended.out.lines().map(|line| line.split_at(12)).collect();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let lines: Vec<(&str, &str)> = ended.stdout.lines().map(|line| line.split_at(12)).collect();
     let told = |label: &str| lines.iter().find(|(name, _)| name.trim_end() == label).map(|(_, text)| *text);
-    assert!(told("category").unwrap().starts_with("math, "), "{}", ended.out);
-    assert!(told("category").unwrap().contains(" % sure; decided by "), "{}", ended.out);
+    assert!(told("category").unwrap().starts_with("math, "), "{}", ended.stdout);
+    assert!(told("category").unwrap().contains(" % sure; decided by "), "{}", ended.stdout);
     assert_eq!(told("reasoning"), Some("no"));
-    assert!(told("told first").unwrap().starts_with("You are a mathematics expert."), "{}", ended.out);
+    assert!(told("told first").unwrap().starts_with("You are a mathematics expert."), "{}", ended.stdout);
     assert_eq!(told("asked"), Some("acme/echo-large · default · with 2 keys · 0.15 in, 2 out per million tokens"));
     assert_eq!(told("passed over"), Some("openai/gpt-oss-20b; nobody serves it"));
 
     let ended = upstream.corbie("ask --explain --json --model acme/other hello").run("");
-    let told: Value = serde_json::from_str(&ended.out).unwrap();
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         (&told["candidates"][0]["model"], &told["candidates"][0]["reason"]),
         (&json!("other"), &json!("requested"))
@@ -183,19 +183,19 @@ fn an_explanation_sends_the_prompt_to_nobody() {
 
 #[test]
 fn an_explanation_says_that_nobody_can_be_asked_and_why() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let ended = upstream.corbie("ask --explain --model mystery hello").run("");
     assert_eq!(ended.code, Some(0));
-    assert!(ended.out.contains("asked       nobody: no provider serves `mystery`"), "{}", ended.out);
+    assert!(ended.stdout.contains("asked       nobody: no provider serves `mystery`"), "{}", ended.stdout);
     let ended = corbie("ask --explain hello").run("");
-    assert!(ended.out.contains("asked       nobody: no provider is configured; set `OPENAI_API_KEY`"), "{ended:?}");
+    assert!(ended.stdout.contains("asked       nobody: no provider is configured; set `OPENAI_API_KEY`"), "{ended:?}");
 }
 
 // === failures ===
 
 #[test]
 fn p13_p16_a_failure_is_one_line_that_says_what_to_do() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for (model, told) in [
         ("acme/status-401", "corbie: acme, model `status-401`: the provider refused the key, or wants one; check"),
         ("acme/status-500", "corbie: acme, model `status-500`: the provider cannot answer at the moment (status 500)"),
@@ -204,19 +204,19 @@ fn p13_p16_a_failure_is_one_line_that_says_what_to_do() {
     ] {
         let ended = upstream.corbie("ask --model").argument(model).argument("hello").run("");
         assert_eq!(ended.code, Some(1), "{model}");
-        assert!(ended.refusal().starts_with(told), "{model}: {ended:?}");
+        assert!(ended.startup_error().starts_with(told), "{model}: {ended:?}");
     }
 }
 
 #[test]
 fn p18_a_provider_that_is_not_there_is_told_within_the_time_allowed() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let port = free_port();
     upstream.configure(&format!("acme: {{base_url: 'http://127.0.0.1:{port}/v1', api_key: KEY, default_model: one}}"));
     let ended = upstream.corbie("ask hello").variable("CORBIE_ROUTER__TIMEOUT", "500ms").run("");
     assert_eq!(ended.code, Some(1));
     assert!(
-        ended.refusal().contains("acme, model `one`: the provider could not be reached: nothing listens there"),
+        ended.startup_error().contains("acme, model `one`: the provider could not be reached: nothing listens there"),
         "{ended:?}"
     );
 }
@@ -224,7 +224,7 @@ fn p18_a_provider_that_is_not_there_is_told_within_the_time_allowed() {
 #[test]
 fn p13_without_a_provider_it_says_what_to_set() {
     let ended = corbie("ask hello").run("");
-    let line = ended.refusal();
+    let line = ended.startup_error();
     for variable in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GOOGLE_API_KEY"] {
         assert!(line.contains(variable), "{line}");
     }
@@ -232,30 +232,30 @@ fn p13_without_a_provider_it_says_what_to_set() {
 
 #[test]
 fn an_answer_that_breaks_off_is_shown_as_far_as_it_came_and_fails() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for model in ["cut-3", "end-3", "error-mid"] {
         let ended = upstream.corbie("ask --model").argument(format!("acme/{model}")).arguments(QUESTION).run("");
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        let shown = ended.out.strip_suffix('\n').unwrap();
+        let shown = ended.stdout.strip_suffix('\n').unwrap();
         assert!(!shown.is_empty() && format!("echo: {QUESTION}").starts_with(shown), "{ended:?}");
-        assert!(ended.complaint().starts_with(&format!("corbie: acme, model `{model}`: ")), "{ended:?}");
+        assert!(ended.stderr_line().starts_with(&format!("corbie: acme, model `{model}`: ")), "{ended:?}");
     }
 }
 
 #[test]
 fn an_answer_that_trickles_forever_is_cut_off_and_fails() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let setup = upstream.corbie("ask --model acme/trickle-20").arguments(QUESTION);
     let ended = setup.variable("CORBIE_ROUTER__STREAM_TIMEOUT", "300ms").run("");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    let shown = ended.out.strip_suffix('\n').unwrap();
+    let shown = ended.stdout.strip_suffix('\n').unwrap();
     assert!(!shown.is_empty() && format!("echo: {QUESTION}").starts_with(shown), "{ended:?}");
-    assert!(ended.complaint().contains("`router.stream_timeout`"), "{ended:?}");
+    assert!(ended.stderr_line().contains("`router.stream_timeout`"), "{ended:?}");
 }
 
 #[test]
 fn s01_no_output_holds_a_key() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let mut commands = vec!["providers".to_owned(), "providers --models --json".to_owned()];
     for model in ["acme/echo-large", "acme/leak", "acme/leak-401", "acme/leak-500", "mystery"] {
         for flags in ["", "--json", "--explain", "--explain --json"] {
@@ -264,7 +264,7 @@ fn s01_no_output_holds_a_key() {
     }
     for command in commands {
         let ended = upstream.corbie("--log-level debug").arguments(&command).run("");
-        assert!(!ended.out.contains(KEY) && !ended.err.contains(KEY), "{command}: {ended:?}");
+        assert!(!ended.stdout.contains(KEY) && !ended.stderr.contains(KEY), "{command}: {ended:?}");
     }
     assert!(upstream.requests()[0]["headers"]["authorization"].as_str().unwrap().contains(KEY), "it was sent");
 }
@@ -274,48 +274,48 @@ fn s01_no_output_holds_a_key() {
 #[cfg(unix)]
 #[test]
 fn p18_an_interrupt_ends_it_at_once_and_the_provider_is_left() {
-    let upstream = Upstream::start();
-    let (port, is_closed) = local_server("to be continued", false);
+    let upstream = FakeUpstream::start();
+    let (port, is_closed) = local_model_server("to be continued", false);
     upstream.configure(&format!("acme: {{base_url: 'http://127.0.0.1:{port}/v1', api_key: KEY}}"));
     let mut asking = upstream.corbie("ask --model acme/one hello").start();
-    assert_eq!(asking.pieces().recv_timeout(PATIENCE).unwrap(), "to be continued");
+    assert_eq!(asking.stdout_chunks().recv_timeout(TEST_TIMEOUT).unwrap(), "to be continued");
     asking.signal("INT");
-    let ended = asking.end_within(Duration::from_secs(1));
-    assert_eq!((ended.code, ended.err.as_str()), (Some(130), ""));
-    is_closed.recv_timeout(PATIENCE).expect("the connection is closed");
+    let ended = asking.wait_timeout(Duration::from_secs(1));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
+    is_closed.recv_timeout(TEST_TIMEOUT).expect("the connection is closed");
 }
 
 #[cfg(unix)]
 #[test]
 fn p18_an_interrupt_ends_it_before_anybody_has_answered() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let mut asking = upstream.corbie("ask --model acme/stall hello").start();
     wait_for("the request", || (!upstream.requests().is_empty()).then_some(()));
     asking.signal("INT");
-    assert_eq!(asking.end_within(Duration::from_secs(1)).code, Some(130));
+    assert_eq!(asking.wait_timeout(Duration::from_secs(1)).code, Some(130));
 }
 
 #[cfg(unix)]
 #[test]
 fn in_a_terminal_a_last_line_tells_who_answered_and_no_answer_moves_the_cursor() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let program = env!("CARGO_BIN_EXE_corbie");
     let prompt = "$(printf 'hello\\033[2Jthere\\007')";
     let line = format!("'{program}' --config '{}' ask --model acme/echo-small \"{prompt}\"", upstream.settings());
-    let Some(ended) = in_a_terminal(&line, "") else { return };
+    let Some(ended) = run_in_terminal(&line, "") else { return };
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("echo: hello[2Jthere\r\n"), "{ended:?}");
-    assert!(ended.out.contains("→ acme/echo-small · requested · "), "{ended:?}");
-    assert!(!ended.out.contains("routed"), "{ended:?}");
+    assert!(ended.stdout.contains("echo: hello[2Jthere\r\n"), "{ended:?}");
+    assert!(ended.stdout.contains("→ acme/echo-small · requested · "), "{ended:?}");
+    assert!(!ended.stdout.contains("routed"), "{ended:?}");
 
     let ended = upstream.corbie("ask --model acme/echo-small").argument("hello\u{1b}[2Jthere").run("");
-    assert_eq!(ended.out, "echo: hello\u{1b}[2Jthere\n", "a pipe gets what came");
+    assert_eq!(ended.stdout, "echo: hello\u{1b}[2Jthere\n", "a pipe gets what came");
 }
 
 #[cfg(unix)]
 #[test]
 fn whoever_has_read_enough_of_an_answer_may_leave() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let (program, settings) = (env!("CARGO_BIN_EXE_corbie"), upstream.settings());
     let line =
         format!("( '{program}' --config '{settings}' ask --model acme/drip-50 {QUESTION}; echo $? >&2 ) | head -c 3");
@@ -325,9 +325,9 @@ fn whoever_has_read_enough_of_an_answer_may_leave() {
 
 #[test]
 fn what_is_routed_is_logged_where_the_settings_ask_for_it() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let ended = upstream.corbie("--log-level info ask --model acme/echo-small hello").run("");
-    assert!(ended.err.contains("routed"), "{ended:?}");
+    assert!(ended.stderr.contains("routed"), "{ended:?}");
     let ended = upstream.corbie("ask --model acme/echo-small hello").variable("LOG_LEVEL", "info").run("");
-    assert!(ended.err.contains("routed"), "{ended:?}");
+    assert!(ended.stderr.contains("routed"), "{ended:?}");
 }

@@ -2,17 +2,17 @@
 
 use serde_json::{Value, json};
 
-use crate::http::Client;
-use crate::process::{Running, corbie, free_port, request, wait_for};
+use crate::http::HttpClient;
+use crate::process::{TestProcess, corbie, free_port, request, wait_for};
 
-fn serve(arguments: &str) -> (Running, Client) {
+fn serve(arguments: &str) -> (TestProcess, HttpClient) {
     let mut server = corbie(arguments).start();
     let client = server.client();
     (server, client)
 }
 
 #[track_caller]
-fn told(result: &Value) -> Value {
+fn tool_json(result: &Value) -> Value {
     serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap()
 }
 
@@ -44,9 +44,9 @@ curl -X POST http://localhost:8090/mcp/tools/call \
         String::from_utf8(output.stdout).unwrap().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let [listed, classified] = answers.as_slice() else { panic!("{answers:?}") };
     assert_eq!((&listed["isError"], &classified["isError"]), (&json!(false), &json!(false)));
-    assert_eq!(told(listed)["categories"], json!(["math", "science", "technology", "history", "general"]));
-    assert_eq!(told(classified)["class"], 0);
-    assert_eq!(told(classified)["model"], "openai/gpt-oss-20b");
+    assert_eq!(tool_json(listed)["categories"], json!(["math", "science", "technology", "history", "general"]));
+    assert_eq!(tool_json(classified)["class"], 0);
+    assert_eq!(tool_json(classified)["model"], "openai/gpt-oss-20b");
 }
 
 /// A router's requests at startup: no `jsonrpc`, no id, an empty method, only `Accept: application/json`.
@@ -73,7 +73,7 @@ fn v05_z04_z6_the_routers_start_sequence_and_its_queries() {
     }
     assert_eq!(client.call("POST", "/mcp/ping", &[], "").status, 200);
     let call =
-        |tool: &str, arguments: Value| told(&post("tools/call", json!({ "name": tool, "arguments": arguments })));
+        |tool: &str, arguments: Value| tool_json(&post("tools/call", json!({ "name": tool, "arguments": arguments })));
     let listed = call("list_categories", json!({}));
     let categories = listed["categories"].as_array().unwrap();
     for (text, category, reasons) in [
@@ -106,17 +106,17 @@ fn x04_z03_z6_the_style_of_the_request_decides_the_style_of_its_failure() {
         let body = reply.json();
         let result = body.get("result").unwrap_or(&body);
         assert_eq!(result["isError"], false, "{result}");
-        assert_eq!(told(result).as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
+        assert_eq!(tool_json(result).as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
     }
     let standard = client.post("/mcp", &request(1, "tools/call", call.clone()));
     assert_eq!(standard.status, 200);
     let result = standard.json()["result"].clone();
     assert_eq!(result["isError"], true);
-    assert_eq!(told(&result).as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
+    assert_eq!(tool_json(&result).as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
     // Other tools keep their own error format.
     let other = client.post("/mcp/tools/call", &json!({ "name": "get_tool_schema", "arguments": {} })).json();
     assert_eq!(other["isError"], true);
-    server.signal_to_end();
+    server.terminate();
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn c32_bytes_that_are_not_text_are_refused() {
     assert_eq!(client.call("POST", "/mcp/tools/call", &[], surrogate).status, 400);
 }
 
-const TWO: &str = "
+const TWO_CATEGORIES: &str = "
 categories:
   - {name: fruit, certain: ['^apple$'], examples: [apples and pears, a ripe banana]}
   - {name: tools, certain: ['^hammer$'], examples: [a hammer and a saw, sharpen the chisel]}
@@ -138,7 +138,7 @@ categories:
 #[test]
 fn who_has_the_categories_measured_is_told_how_far_it_is() {
     let setup = corbie("serve --stdio --port 0").variable("CORBIE_TRUST__STDIO", "verified");
-    let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml}");
+    let setup = setup.file("two.yaml", TWO_CATEGORIES).file("corbie.yaml", "classification: {taxonomy: two.yaml}");
     let mut server = setup.start();
     let params = json!({ "name": "evaluate_categories", "arguments": {}, "_meta": { "progressToken": "far" } });
     server.send(&request(7, "tools/call", params));
@@ -151,14 +151,16 @@ fn who_has_the_categories_measured_is_told_how_far_it_is() {
         }
     };
     assert!(steps.len() > 1 && steps.is_sorted_by(|one, next| one.0 < next.0 && one.1 == next.1), "{steps:?}");
-    let found = told(&answer["result"]);
+    let found = tool_json(&answer["result"]);
     assert_eq!((&found["count"], &found["held_out"]), (&json!(4), &json!(true)), "{found}");
 }
 
 #[test]
 fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
     let setup = corbie("serve --port 0").variable("CORBIE_TRUST__LOOPBACK", "trusted");
-    let setup = setup.file("two.yaml", TWO).file("corbie.yaml", "classification: {taxonomy: two.yaml, watch: false}");
+    let setup = setup
+        .file("two.yaml", TWO_CATEGORIES)
+        .file("corbie.yaml", "classification: {taxonomy: two.yaml, watch: false}");
     let file = setup.folder().join("two.yaml");
     let mut server = setup.start();
     let client = server.client();
@@ -167,10 +169,11 @@ fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
         client.post("/mcp", &request(1, "tools/call", params)).json()["result"].clone()
     };
     let found = call("get_taxonomy", json!({}))["structuredContent"].clone();
-    assert_eq!((&found["text"], &found["writable"]), (&json!(TWO), &json!(true)), "{found}");
+    assert_eq!((&found["text"], &found["writable"]), (&json!(TWO_CATEGORIES), &json!(true)), "{found}");
     assert!(found["path"].as_str().unwrap().ends_with("/two.yaml"), "{found}");
-    let three =
-        format!("{TWO}  - {{name: birds, certain: ['^raven$'], examples: [a crow on the roof, owls at night]}}\n");
+    let three = format!(
+        "{TWO_CATEGORIES}  - {{name: birds, certain: ['^raven$'], examples: [a crow on the roof, owls at night]}}\n"
+    );
     let arguments = json!({ "text": three, "version": found["version"] });
     let tried = call("check_taxonomy", json!({ "text": three, "trial_texts": ["raven"] }))["structuredContent"].clone();
     assert_eq!(tried["trial_results"][0]["category"], "birds", "{tried}");
@@ -178,37 +181,38 @@ fn the_taxonomy_is_changed_over_http_and_in_use_at_once() {
     assert_eq!(std::fs::read_to_string(&file).unwrap(), three);
     assert_eq!(call("classify_text", json!({ "text": "raven" }))["structuredContent"]["category"], "birds");
     let again = call("save_taxonomy", arguments);
-    assert_eq!((&again["isError"], &told(&again)["reason"]), (&json!(true), &json!("conflict")));
-    server.signal_to_end();
+    assert_eq!((&again["isError"], &tool_json(&again)["reason"]), (&json!(true), &json!("conflict")));
+    server.terminate();
 }
 
-fn categories(client: &Client) -> Value {
-    told(&client.post("/mcp/tools/call", &json!({ "name": "list_categories", "arguments": {} })).json())["categories"]
+fn categories(client: &HttpClient) -> Value {
+    tool_json(&client.post("/mcp/tools/call", &json!({ "name": "list_categories", "arguments": {} })).json())["categories"]
         .clone()
 }
 
 #[cfg(unix)]
 #[test]
 fn a12_c55_a_signal_or_a_changed_file_reloads_the_taxonomy_and_mistakes_are_logged() {
-    let setup = corbie("--http --port 0").file("t.yaml", TWO).variable("CORBIE_CLASSIFICATION__TAXONOMY", "t.yaml");
+    let setup =
+        corbie("--http --port 0").file("t.yaml", TWO_CATEGORIES).variable("CORBIE_CLASSIFICATION__TAXONOMY", "t.yaml");
     let path = setup.folder().join("t.yaml");
     let mut server = setup.start();
     let client = server.client();
     assert_eq!(categories(&client), json!(["fruit", "tools"]));
 
-    std::fs::write(&path, format!("{TWO}  - {{name: birds, examples: [a raven, two crows]}}\n")).unwrap();
+    std::fs::write(&path, format!("{TWO_CATEGORIES}  - {{name: birds, examples: [a raven, two crows]}}\n")).unwrap();
     wait_for("the new file to be noticed", || {
         (categories(&client) == json!(["fruit", "tools", "birds"])).then_some(())
     });
 
     std::fs::write(&path, "categories: [{name: fruit, patterns: ['(']}]").unwrap();
     server.signal("HUP");
-    let line = server.logged("refused");
+    let line = server.wait_for_log("refused");
     assert!(line.contains("the old one stays"), "{line}");
-    server.logged("unclosed group");
+    server.wait_for_log("unclosed group");
     assert_eq!(categories(&client), json!(["fruit", "tools", "birds"]));
 
-    std::fs::write(&path, TWO.replace("tools", "gear")).unwrap();
+    std::fs::write(&path, TWO_CATEGORIES.replace("tools", "gear")).unwrap();
     server.signal("HUP");
     wait_for("the signal to be followed", || {
         (categories(&client) == json!(["fruit", "tools", "birds", "gear"])).then_some(())
@@ -218,15 +222,15 @@ fn a12_c55_a_signal_or_a_changed_file_reloads_the_taxonomy_and_mistakes_are_logg
 #[cfg(unix)]
 #[test]
 fn c55_x36_clients_are_told_that_the_list_has_changed() {
-    let setup = corbie("stdio").file("t.yaml", TWO).variable("CORBIE_CLASSIFICATION__TAXONOMY", "t.yaml");
+    let setup = corbie("stdio").file("t.yaml", TWO_CATEGORIES).variable("CORBIE_CLASSIFICATION__TAXONOMY", "t.yaml");
     let path = setup.folder().join("t.yaml");
     let mut server = setup.start();
     let opening =
         json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "t", "version": "1" } });
-    server.ask(&request(1, "initialize", opening));
+    server.send_and_receive(&request(1, "initialize", opening));
     server.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    server.ask(&request(2, "ping", json!({})));
-    std::fs::write(&path, TWO.replace("tools", "gear")).unwrap();
+    server.send_and_receive(&request(2, "ping", json!({})));
+    std::fs::write(&path, TWO_CATEGORIES.replace("tools", "gear")).unwrap();
     server.signal("HUP");
     let notice = server.receive();
     assert_eq!(notice["method"], "notifications/tools/list_changed");
@@ -239,18 +243,18 @@ fn a_taxonomy_with_mistakes_keeps_the_server_from_starting() {
         .variable("CORBIE_CLASSIFICATION__TAXONOMY", "t.yaml")
         .run("");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("t.yaml:4:5: categories[0].colour: is not a setting"), "{}", ended.err);
+    assert!(ended.stderr.contains("t.yaml:4:5: categories[0].colour: is not a setting"), "{}", ended.stderr);
 }
 
 #[test]
 fn classify_tells_the_category_of_arguments_and_of_lines() {
     let ended = corbie("classify").argument("what is 2 + 2").argument("who was nero").run("");
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let lines: Vec<&str> = ended.stdout.lines().collect();
     assert!(lines[0].starts_with("math\t0.9") && lines[0].ends_with("\twhat is 2 + 2"), "{lines:?}");
     assert!(lines[1].starts_with("history\t"), "{lines:?}");
     let ended = corbie("classify --json").run("my phone is slow\nhello\n");
-    let told: Vec<Value> = ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let told: Vec<Value> = ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&told[0]["category"], &told[1]["category"]), (&json!("technology"), &json!("general")));
     assert_eq!(told[0]["probabilities"].as_array().unwrap().len(), 5);
 }
@@ -259,10 +263,10 @@ fn classify_tells_the_category_of_arguments_and_of_lines() {
 fn classify_says_what_is_wrong_and_goes_on() {
     let ended = corbie("classify --json").argument(" ").argument("hello").run("");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.out.lines().next().unwrap().contains("is empty"));
-    assert!(ended.out.lines().nth(1).unwrap().contains("general"));
+    assert!(ended.stdout.lines().next().unwrap().contains("is empty"));
+    assert!(ended.stdout.lines().nth(1).unwrap().contains("general"));
     let ended = corbie("classify --method magic hello").run("");
-    assert!(ended.err.contains("use `hybrid`, `rules`, `embedding` or `model`"), "{}", ended.err);
+    assert!(ended.stderr.contains("use `hybrid`, `rules`, `embedding` or `model`"), "{}", ended.stderr);
 }
 
 #[test]
@@ -271,9 +275,9 @@ fn classify_takes_a_taxonomy_and_a_method() {
         let ended = corbie("classify --taxonomy t.yaml --method")
             .argument(method)
             .argument("hammer")
-            .file("t.yaml", TWO)
+            .file("t.yaml", TWO_CATEGORIES)
             .run("");
-        assert!(ended.out.starts_with("tools\t"), "{method}: {} {}", ended.out, ended.err);
+        assert!(ended.stdout.starts_with("tools\t"), "{method}: {} {}", ended.stdout, ended.stderr);
     }
 }
 
@@ -294,13 +298,13 @@ fn eval_tells_how_good_the_classifier_is() {
         wait_for("the diagram", || std::fs::read_to_string(&svg).ok().filter(|drawn| drawn.ends_with("</svg>\n")));
     assert!(drawn.starts_with("<svg"), "{drawn}");
     running.close_stdin();
-    let ended = running.end();
-    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    let ended = running.wait();
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&report["in_scope"], &report["out_of_scope"]), (&json!(4), &json!(1)));
     assert!(report["accuracy"].as_f64().unwrap() >= 0.75, "{report}");
     assert!(report["latency_micros"]["p50"].as_f64().unwrap() > 0.0);
     let shown = corbie("eval texts.jsonl --typos 0.1").file("texts.jsonl", LABELLED).run("");
-    assert!(shown.out.contains("Calibration error"), "{}", shown.out);
+    assert!(shown.stdout.contains("Calibration error"), "{}", shown.stdout);
 }
 
 #[test]
@@ -316,7 +320,7 @@ fn eval_learns_from_labelled_texts() {
         .file("train.jsonl", &train)
         .file("test.jsonl", test)
         .run("");
-    let report: Value = serde_json::from_str(&ended.out).unwrap_or_else(|_| panic!("{}", ended.err));
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap_or_else(|_| panic!("{}", ended.stderr));
     assert_eq!(report["accuracy"], 1.0, "{report}");
 }
 
@@ -324,12 +328,12 @@ fn eval_learns_from_labelled_texts() {
 fn eval_says_what_is_wrong_with_its_files() {
     let check = |content: &str, expected: &str| {
         let ended = corbie("eval texts.jsonl").file("texts.jsonl", content).run("");
-        assert_eq!(ended.code, Some(1), "{}", ended.out);
-        assert!(ended.err.contains(expected), "{}", ended.err);
+        assert_eq!(ended.code, Some(1), "{}", ended.stdout);
+        assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     };
     check("", "have no texts");
     check("{\"text\": \"a\", \"label\": \"sports\"}", "texts.jsonl:1: `sports` is no category");
     check("{\"text\": \"a\"}\nnonsense", "texts.jsonl:2: is not");
     let ended = corbie("eval nowhere.jsonl").run("");
-    assert!(ended.err.contains("`nowhere.jsonl` cannot be read"), "{}", ended.err);
+    assert!(ended.stderr.contains("`nowhere.jsonl` cannot be read"), "{}", ended.stderr);
 }

@@ -2,17 +2,17 @@
 
 use std::process::Command;
 
-use crate::process::{Ended, Setup, corbie, skip};
+use crate::process::{ProcessOutput, TestCommand, corbie, report_skip};
 
-fn exists(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     Command::new("sh")
         .args(["-c", &format!("command -v {program}")])
         .output()
         .is_ok_and(|looked| looked.status.success())
 }
 
-fn script(shell: &str) -> String {
-    let Ended { code, out, err } = corbie("completions").arguments(shell).run("");
+fn completion_script(shell: &str) -> String {
+    let ProcessOutput { code, stdout: out, stderr: err } = corbie("completions").arguments(shell).run("");
     assert_eq!((code, err.as_str()), (Some(0), ""), "{shell}");
     assert!(out.contains("corbie") && out.contains("eval-search"), "{shell}");
     out
@@ -21,15 +21,15 @@ fn script(shell: &str) -> String {
 #[test]
 fn completions_are_there_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        assert!(!script(shell).contains("worker"), "{shell} offers what nobody types");
+        assert!(!completion_script(shell).contains("worker"), "{shell} offers what nobody types");
     }
     assert_eq!(corbie("completions cmd").run("").code, Some(2));
 }
 
 /// Runs bash completion as the tab key does.
-fn bash_completes(typed: &[&str]) -> Option<Vec<String>> {
-    if !exists("bash") {
-        skip("bash is not there");
+fn bash_completions(typed: &[&str]) -> Option<Vec<String>> {
+    if !is_installed("bash") {
+        report_skip("bash is not there");
         return None;
     }
     let ask = format!(
@@ -40,33 +40,37 @@ fn bash_completes(typed: &[&str]) -> Option<Vec<String>> {
         typed[typed.len() - 1],
         typed[typed.len() - 2],
     );
-    let bash = Setup::new("bash".into()).argument("-c").argument(ask).file("corbie.bash", &script("bash"));
+    let bash =
+        TestCommand::new("bash".into()).argument("-c").argument(ask).file("corbie.bash", &completion_script("bash"));
     let ended = bash.run("");
-    assert_eq!(ended.err, "");
-    let mut offered: Vec<String> = ended.out.lines().map(str::to_owned).collect();
+    assert_eq!(ended.stderr, "");
+    let mut offered: Vec<String> = ended.stdout.lines().map(str::to_owned).collect();
     offered.sort();
     Some(offered)
 }
 
 #[test]
 fn bash_completes_commands_subcommands_flags_and_values() {
-    let Some(commands) = bash_completes(&["corbie", "cl"]) else { return };
+    let Some(commands) = bash_completions(&["corbie", "cl"]) else { return };
     assert_eq!(commands, ["classify", "clear"]);
-    assert_eq!(bash_completes(&["corbie", "taxonomy", "tr"]).unwrap(), ["train"]);
-    assert_eq!(bash_completes(&["corbie", "search", "--min"]).unwrap(), ["--min-relevance"]);
-    assert_eq!(bash_completes(&["corbie", "show", "--sort", "n"]).unwrap(), ["name"]);
+    assert_eq!(bash_completions(&["corbie", "taxonomy", "tr"]).unwrap(), ["train"]);
+    assert_eq!(bash_completions(&["corbie", "search", "--min"]).unwrap(), ["--min-relevance"]);
+    assert_eq!(bash_completions(&["corbie", "show", "--sort", "n"]).unwrap(), ["name"]);
 }
 
 #[test]
 fn shells_can_read_their_completions() {
     for (shell, flags) in [("bash", "-n"), ("zsh", "-n"), ("fish", "--no-execute")] {
-        if !exists(shell) {
-            skip(&format!("{shell} is not there"));
+        if !is_installed(shell) {
+            report_skip(&format!("{shell} is not there"));
             continue;
         }
-        let checked =
-            Setup::new(shell.into()).arguments(flags).argument("script").file("script", &script(shell)).run("");
-        assert_eq!((checked.code, checked.err.as_str()), (Some(0), ""), "{shell}");
+        let checked = TestCommand::new(shell.into())
+            .arguments(flags)
+            .argument("script")
+            .file("script", &completion_script(shell))
+            .run("");
+        assert_eq!((checked.code, checked.stderr.as_str()), (Some(0), ""), "{shell}");
     }
 }
 
@@ -86,29 +90,30 @@ fn every_command_has_a_man_page_that_tells_its_flags() {
     let folder = tempfile::tempdir().unwrap();
     let into = folder.path().join("new/man1");
     let ended = corbie("man --folder").argument(into.display().to_string()).run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
     let mut whole = corbie::cli::command();
     whole.build();
     let mut pages = 0;
     check(&whole, "corbie", &into, &mut pages);
-    assert_eq!(into.read_dir().unwrap().count(), pages, "and no others: {}", ended.out);
+    assert_eq!(into.read_dir().unwrap().count(), pages, "and no others: {}", ended.stdout);
 }
 
 #[test]
 fn the_man_page_can_be_read_and_has_the_exit_codes() {
     let printed = corbie("man").run("");
     assert_eq!(printed.code, Some(0));
-    assert!(printed.out.contains(".SH \"EXIT CODES\""), "{}", printed.out);
-    if !exists("groff") {
-        return skip("groff is not there");
+    assert!(printed.stdout.contains(".SH \"EXIT CODES\""), "{}", printed.stdout);
+    if !is_installed("groff") {
+        return report_skip("groff is not there");
     }
-    let groff = Setup::new("groff".into()).arguments("-man -Tascii -ww -z corbie.1").file("corbie.1", &printed.out);
+    let groff =
+        TestCommand::new("groff".into()).arguments("-man -Tascii -ww -z corbie.1").file("corbie.1", &printed.stdout);
     let read = groff.run("");
-    assert_eq!((read.code, read.err.as_str()), (Some(0), ""), "no warnings");
+    assert_eq!((read.code, read.stderr.as_str()), (Some(0), ""), "no warnings");
 }
 
 #[test]
 fn a_folder_that_cannot_be_made_is_named() {
     let ended = corbie("man --folder taken/man1").file("taken", "").run("");
-    assert!(ended.refusal().contains("`taken/man1` cannot be made"), "{ended:?}");
+    assert!(ended.startup_error().contains("`taken/man1` cannot be made"), "{ended:?}");
 }

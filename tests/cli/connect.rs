@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{Ended, Setup, corbie, request};
+use crate::process::{ProcessOutput, TestCommand, corbie, request};
 
 /// Home folder of a user with all clients.
 pub(crate) struct Home(TempDir);
@@ -40,7 +40,7 @@ impl Home {
         self.0.path().join(file)
     }
 
-    fn corbie(&self, arguments: &str) -> Setup {
+    fn corbie(&self, arguments: &str) -> TestCommand {
         let home = self.0.path().display();
         corbie(arguments).variable("HOME", home).variable("XDG_CONFIG_HOME", self.path(".config").display())
     }
@@ -48,15 +48,15 @@ impl Home {
     #[track_caller]
     pub(crate) fn run(&self, arguments: &str) -> String {
         let ended = self.corbie(arguments).run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
-        ended.out
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
+        ended.stdout
     }
 
-    fn refused(&self, arguments: &str) -> Ended {
-        self.ended(arguments, 1)
+    fn run_refused(&self, arguments: &str) -> ProcessOutput {
+        self.run_expecting(arguments, 1)
     }
 
-    fn ended(&self, arguments: &str, code: i32) -> Ended {
+    fn run_expecting(&self, arguments: &str, code: i32) -> ProcessOutput {
         let ended = self.corbie(arguments).run("");
         assert_eq!(ended.code, Some(code), "{arguments}: {ended:?}");
         ended
@@ -64,7 +64,7 @@ impl Home {
 }
 
 /// Content of a file, as JSON.
-fn read(path: &Path) -> Value {
+fn read_as_json(path: &Path) -> Value {
     let text = fs::read_to_string(path).unwrap();
     match path.extension().is_some_and(|ending| ending == "toml") {
         true => json!(toml::from_str::<toml::Table>(&text).unwrap()),
@@ -102,7 +102,7 @@ fn v13_every_client_is_told_in_its_own_words() {
         assert!(!path.exists(), "{client} is only shown");
         let written = home.run(&format!("connect {client} --write"));
         assert!(written.contains("\n+++ ") && written.contains("Wrote "), "{written}");
-        assert_eq!(read(&path)[section]["corbie"], expected(client), "{client}");
+        assert_eq!(read_as_json(&path)[section]["corbie"], expected(client), "{client}");
         // The snippet shown for copying equals the written file.
         let copied = fs::read_to_string(&path).unwrap();
         assert!(shown.contains(copied.trim_end()), "{shown}\n{copied}");
@@ -116,22 +116,22 @@ fn v13_clients_that_can_are_told_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
-            assert!(home.ended("connect claude-desktop --url", 2).refusal().contains("takes no URL"));
+            assert!(home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("takes no URL"));
             continue;
         }
         home.run(&format!("connect {client} --write --url"));
-        let entry = read(&home.path(file))[section]["corbie"].clone();
+        let entry = read_as_json(&home.path(file))[section]["corbie"].clone();
         assert_eq!(entry["url"], "http://localhost:8090/mcp", "{client}");
         let kind = if matches!(client, "cursor" | "codex") { Value::Null } else { json!("http") };
         assert_eq!((&entry["type"], &entry["command"]), (&kind, &Value::Null), "{client}");
         // And back to a command.
         home.run(&format!("connect {client} --write"));
-        let entry = read(&home.path(file))[section]["corbie"].clone();
+        let entry = read_as_json(&home.path(file))[section]["corbie"].clone();
         assert_eq!((&entry["command"], &entry["url"]), (&json!(program()), &Value::Null), "{client}");
     }
     let wrong = home.corbie("connect --url cursor").run("");
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    assert!(wrong.err.contains("use a URL such as"), "{wrong:?}");
+    assert!(wrong.stderr.contains("use a URL such as"), "{wrong:?}");
 }
 
 /// Starts the program of the written entry with its arguments and checks that it answers as a server.
@@ -145,16 +145,16 @@ fn v13_what_is_written_starts_a_server_that_answers() {
         let connected =
             home.corbie("connect").argument(client).arguments("--write --config").argument(config.to_str().unwrap());
         assert_eq!(connected.run("").code, Some(0));
-        let entry = read(&home.path(file))[section]["corbie"].clone();
-        let mut server = Setup::new(entry["command"].as_str().unwrap().into());
+        let entry = read_as_json(&home.path(file))[section]["corbie"].clone();
+        let mut server = TestCommand::new(entry["command"].as_str().unwrap().into());
         for argument in entry["args"].as_array().unwrap() {
             server = server.argument(argument.as_str().unwrap());
         }
         let mut server = server.start();
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } });
-        let answer = server.ask(&request(1, "initialize", hello));
+        let answer = server.send_and_receive(&request(1, "initialize", hello));
         assert_eq!(answer["result"]["serverInfo"]["name"], "connected", "{client}: {answer}");
-        let called = server.ask(&crate::process::call(2, "list_categories", json!({})));
+        let called = server.send_and_receive(&crate::process::call(2, "list_categories", json!({})));
         assert_eq!(called["result"]["isError"], false, "{client}: {called}");
     }
 }
@@ -239,7 +239,7 @@ fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
     let written = home.run("connect cursor --write");
     assert!(written.contains("-{\"mcpServers\"") && written.contains("/old/corbie"), "{written}");
     assert_eq!(
-        read(&path)["mcpServers"]["corbie"],
+        read_as_json(&path)["mcpServers"]["corbie"],
         json!({ "command": program(), "args": ["stdio"], "env": { "A": "1" } })
     );
     assert_eq!(fs::read_to_string(path.with_file_name("mcp.json.corbie-backup")).unwrap(), before);
@@ -268,23 +268,23 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
         let path = home.path("file");
         fs::write(&path, bytes).unwrap();
         for flag in ["--write", "--remove", "--dry-run", ""] {
-            let ended = home.refused(&format!("connect {client} --file {} {flag}", path.display()));
-            assert!(ended.complaint().contains(why), "{ended:?}");
-            assert!(ended.complaint().contains(&path.display().to_string()), "{ended:?}");
+            let ended = home.run_refused(&format!("connect {client} --file {} {flag}", path.display()));
+            assert!(ended.stderr_line().contains(why), "{ended:?}");
+            assert!(ended.stderr_line().contains(&path.display().to_string()), "{ended:?}");
             assert_eq!(fs::read(&path).unwrap(), bytes);
             // The snippet is shown anyway.
             let (key, snippet) = match client {
                 "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
                 _ => ("`mcpServers`", "\n\"corbie\": {\n  \"command\": "),
             };
-            let shown = ended.out.contains(&format!("`corbie` belongs into it, under {key}:"))
-                && ended.out.contains(snippet)
-                && ended.out.contains(program());
+            let shown = ended.stdout.contains(&format!("`corbie` belongs into it, under {key}:"))
+                && ended.stdout.contains(snippet)
+                && ended.stdout.contains(program());
             assert_eq!(shown, flag != "--remove", "{flag}: {ended:?}");
-            assert!(shown || ended.out.is_empty(), "{ended:?}");
+            assert!(shown || ended.stdout.is_empty(), "{ended:?}");
         }
-        let told = home.refused(&format!("connect {client} --file {} --write --json", path.display()));
-        let told: Value = serde_json::from_str(&told.out).unwrap();
+        let told = home.run_refused(&format!("connect {client} --file {} --write --json", path.display()));
+        let told: Value = serde_json::from_str(&told.stdout).unwrap();
         assert_eq!((&told["success"], &told["entry"]["command"]), (&json!(false), &json!(program())), "{told}");
         assert!(told["message"].as_str().unwrap().contains(why), "{told}");
         assert!(told["snippet"].as_str().unwrap().contains("corbie"), "{told}");
@@ -297,17 +297,19 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
 fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
     let (home, path) = Home::with("folder/inside", "");
     let folder = path.parent().unwrap().display();
-    assert!(home.refused(&format!("connect cursor --write --file {folder}")).refusal().contains("is not a file"));
+    assert!(
+        home.run_refused(&format!("connect cursor --write --file {folder}")).startup_error().contains("is not a file")
+    );
     let below = path.join("mcp.json");
-    let ended = home.refused(&format!("connect cursor --write --file {}", below.display()));
-    assert!(ended.err.contains("cannot be"), "{ended:?}");
+    let ended = home.run_refused(&format!("connect cursor --write --file {}", below.display()));
+    assert!(ended.stderr.contains("cannot be"), "{ended:?}");
     let huge = home.path("huge");
     fs::File::create(&huge).unwrap().set_len(64 * 1024 * 1024).unwrap();
-    let ended = home.refused(&format!("connect cursor --write --file {}", huge.display()));
-    assert!(ended.refusal().contains("no client has that many settings"), "{ended:?}");
-    let ended = home.refused("connect cursor --write --config missing.yaml");
-    assert!(ended.refusal().contains("missing.yaml` is not there"), "{ended:?}");
-    assert!(home.ended("connect codex --project", 2).refusal().contains("has no file for a project"));
+    let ended = home.run_refused(&format!("connect cursor --write --file {}", huge.display()));
+    assert!(ended.startup_error().contains("no client has that many settings"), "{ended:?}");
+    let ended = home.run_refused("connect cursor --write --config missing.yaml");
+    assert!(ended.startup_error().contains("missing.yaml` is not there"), "{ended:?}");
+    assert!(home.run_expecting("connect codex --project", 2).startup_error().contains("has no file for a project"));
     assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
 }
 
@@ -323,7 +325,7 @@ fn v13_links_and_permissions_stay() {
     symlink("../dotfiles/cursor.json", &link).unwrap();
     home.run("connect cursor --write");
     assert!(link.symlink_metadata().unwrap().is_symlink(), "the link is still one");
-    assert_eq!(read(&target)["mcpServers"]["corbie"]["command"], program());
+    assert_eq!(read_as_json(&target)["mcpServers"]["corbie"]["command"], program());
     let backup = home.path("dotfiles/cursor.json.corbie-backup");
     assert_eq!((mode(&target), mode(&backup)), (0o640, 0o640));
     // A new file is private to its user, because such files often hold keys.
@@ -331,11 +333,11 @@ fn v13_links_and_permissions_stay() {
     assert_eq!(mode(&home.path(".aws/amazonq/mcp.json")), 0o600);
     // A read-only file is not replaced, and a cycle of links is an error.
     fs::set_permissions(&target, PermissionsExt::from_mode(0o444)).unwrap();
-    assert!(home.refused("connect cursor --remove").err.contains("is read-only"));
+    assert!(home.run_refused("connect cursor --remove").stderr.contains("is read-only"));
     let circle = home.path("circle");
     symlink("circle", &circle).unwrap();
-    let ended = home.refused(&format!("connect cursor --write --file {}", circle.display()));
-    assert!(ended.refusal().contains("links without an end"), "{ended:?}");
+    let ended = home.run_refused(&format!("connect cursor --write --file {}", circle.display()));
+    assert!(ended.startup_error().contains("links without an end"), "{ended:?}");
 }
 
 #[test]
@@ -348,8 +350,8 @@ fn v13_projects_have_files_of_their_own() {
         let setup = corbie(&format!("connect {client} --project --write --json --name other"));
         let folder = setup.folder().canonicalize().unwrap();
         let ended = setup.run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-        let told: Value = serde_json::from_str(&ended.out).unwrap();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        let told: Value = serde_json::from_str(&ended.stdout).unwrap();
         assert_eq!((&told["written"], &told["name"]), (&json!(true), &json!("other")));
         assert_eq!(Path::new(told["file"].as_str().unwrap()), folder.join(file));
         assert!(told["diff"].as_str().unwrap().contains(section), "{told}");

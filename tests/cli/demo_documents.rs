@@ -15,12 +15,12 @@ use std::path::PathBuf;
 use sha2::{Digest, Sha256};
 
 /// Maximum growth of the binary.
-const MOST_BYTES: usize = 200 * 1024;
+const MAX_BYTES: usize = 200 * 1024;
 
 /// The documents written by hand.
-const WRITTEN: [&str; 3] = ["history.html", "rota.csv", "school-tour.md"];
+const HANDWRITTEN_FILES: [&str; 3] = ["history.html", "rota.csv", "school-tour.md"];
 
-const ABOUT: &str = "\
+const HASHES_HEADER: &str = "\
 # The documents of `corbie demo`
 
 Papers of a lighthouse museum that does not exist. They are inside the program, and `corbie demo` adds them to a knowledge base
@@ -50,12 +50,12 @@ fn the_sample_documents_are_what_this_makes() {
         ("notice.png", notice::png()),
         ("visitors.xlsx", office::visitors()),
     ];
-    files.extend(WRITTEN.map(|name| (name, std::fs::read(folder().join(name)).unwrap())));
+    files.extend(HANDWRITTEN_FILES.map(|name| (name, std::fs::read(folder().join(name)).unwrap())));
     files.sort_unstable();
     let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
-    assert!(bytes < MOST_BYTES, "{bytes} bytes are too many for every copy of the program");
+    assert!(bytes < MAX_BYTES, "{bytes} bytes are too many for every copy of the program");
 
-    let mut about = ABOUT.to_owned();
+    let mut about = HASHES_HEADER.to_owned();
     for (name, bytes) in &files {
         let hash: String = Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect();
         writeln!(about, "| `{name}` | {} | `{hash}` |", bytes.len()).unwrap();

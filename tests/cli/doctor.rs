@@ -6,29 +6,29 @@ use std::net::TcpListener;
 
 use serde_json::{Value, json};
 
-use crate::process::{Ended, Setup, call, corbie, free_port};
+use crate::process::{ProcessOutput, TestCommand, call, corbie, free_port};
 
 /// Working folder and home are the same, with a port that no other test uses.
-fn doctor(flags: &str) -> Setup {
+fn doctor(flags: &str) -> TestCommand {
     corbie(&format!("doctor {flags}")).variable("CORBIE_SERVER__LISTEN", format!("localhost:{}", free_port()))
 }
 
 #[track_caller]
-fn report(ended: &Ended, code: i32) -> Value {
-    assert_eq!((ended.code, ended.err.as_str()), (Some(code), ""), "{ended:?}");
-    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {}", ended.out))
+fn report(ended: &ProcessOutput, code: i32) -> Value {
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(code), ""), "{ended:?}");
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {}", ended.stdout))
 }
 
 #[track_caller]
-fn check<'r>(report: &'r Value, name: &str) -> &'r Value {
+fn find_check<'r>(report: &'r Value, name: &str) -> &'r Value {
     let found = report["checks"].as_array().unwrap().iter().find(|check| check["name"] == name);
     found.unwrap_or_else(|| panic!("no check `{name}` in {report:#}"))
 }
 
 /// Asserts that the check found this problem and gives this advice.
 #[track_caller]
-fn problem(report: &Value, name: &str, found: &str, advice: &str) {
-    let check = check(report, name);
+fn assert_problem(report: &Value, name: &str, found: &str, advice: &str) {
+    let check = find_check(report, name);
     assert_eq!(check["state"], "problem", "{check}");
     assert!(check["message"].as_str().unwrap().contains(found), "{check}");
     assert!(check["advice"].as_str().unwrap().contains(advice), "{check}");
@@ -58,7 +58,7 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
     ];
     assert_eq!(names, all);
     for name in ["configuration", "ports", "access", "models", "ocr", "providers", "permissions"] {
-        assert_eq!(check(&report, name)["state"], "ok", "{report:#}");
+        assert_eq!(find_check(&report, name)["state"], "ok", "{report:#}");
     }
     for check in report["checks"].as_array().unwrap() {
         assert!(check["message"].as_str().is_some_and(|found| !found.is_empty()), "{check}");
@@ -70,30 +70,34 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
 #[test]
 fn what_would_keep_the_server_from_starting_is_told() {
     let open = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("0.0.0.0:{}", free_port()));
-    problem(&report(&open.run(""), 1), "access", "nothing would be served on 0.0.0.0", "corbie tokens create");
+    assert_problem(&report(&open.run(""), 1), "access", "nothing would be served on 0.0.0.0", "corbie tokens create");
     let setup = doctor("--json").file("tokens.json", "junk");
     let path = setup.folder().join("tokens.json").display().to_string();
     let report = report(&setup.variable("CORBIE_SERVER__TOKENS_FILE", &path).run(""), 1);
-    problem(&report, "access", &path, "make tokens anew");
+    assert_problem(&report, "access", &path, "make tokens anew");
 }
 
 #[test]
 fn people_are_told_the_same_in_words() {
     let ended = doctor("").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    assert!(ended.out.lines().any(|line| line.starts_with("ok       ocr ")), "{}", ended.out);
-    assert!(ended.out.contains("warning  clients") && ended.out.contains("-> run `corbie connect`"), "{}", ended.out);
-    assert!(ended.out.ends_with("\nNo problems.\n"), "{}", ended.out);
-    assert!(corbie("doctor --help").run("").out.contains("Examples:\n  corbie doctor "));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    assert!(ended.stdout.lines().any(|line| line.starts_with("ok       ocr ")), "{}", ended.stdout);
+    assert!(
+        ended.stdout.contains("warning  clients") && ended.stdout.contains("-> run `corbie connect`"),
+        "{}",
+        ended.stdout
+    );
+    assert!(ended.stdout.ends_with("\nNo problems.\n"), "{}", ended.stdout);
+    assert!(corbie("doctor --help").run("").stdout.contains("Examples:\n  corbie doctor "));
 }
 
 #[test]
 fn mistakes_in_the_settings_are_told_with_their_place() {
     let setup = corbie("doctor --json").file("corbie.yaml", "server:\n  nmae: x\n");
     let report = report(&setup.run(""), 1);
-    problem(&report, "configuration", "corbie.yaml:2", "corbie config validate");
+    assert_problem(&report, "configuration", "corbie.yaml:2", "corbie config validate");
     assert!(
-        check(&report, "configuration")["message"].as_str().unwrap().contains("did you mean `name`?"),
+        find_check(&report, "configuration")["message"].as_str().unwrap().contains("did you mean `name`?"),
         "{report:#}"
     );
     assert_eq!(report["checks"].as_array().unwrap().len(), 2, "the rest needs settings: {report:#}");
@@ -113,9 +117,9 @@ fn a_port_that_another_program_has_is_told_with_its_process() {
     let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{port}"));
     let report = report(&setup.run(""), 1);
     drop(answering.join().unwrap());
-    problem(&report, "ports", &format!("127.0.0.1:{port} is taken by "), "server.listen");
+    assert_problem(&report, "ports", &format!("127.0.0.1:{port} is taken by "), "server.listen");
     #[cfg(target_os = "linux")]
-    problem(&report, "ports", &format!("(process {})", std::process::id()), "stop it");
+    assert_problem(&report, "ports", &format!("(process {})", std::process::id()), "stop it");
 }
 
 #[test]
@@ -128,7 +132,10 @@ fn a_port_that_corbie_has_is_fine() {
         let mut serving = serving.start();
         let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{}", serving.port()));
         let report = report(&setup.run(""), 0);
-        assert!(check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie answers at"), "{report:#}");
+        assert!(
+            find_check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie answers at"),
+            "{report:#}"
+        );
     }
 }
 
@@ -138,7 +145,7 @@ fn a_data_folder_that_cannot_be_written_is_told() {
     let setup = doctor("--json").file("data", "in the way");
     let storage = setup.folder().join("data").join("knowledge");
     let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.display());
-    problem(&report(&setup.run(""), 1), "disk", "data/knowledge", "knowledge.storage_path");
+    assert_problem(&report(&setup.run(""), 1), "disk", "data/knowledge", "knowledge.storage_path");
 }
 
 #[test]
@@ -150,7 +157,7 @@ fn a_database_that_is_damaged_is_told_and_left_alone() {
     #[cfg(unix)]
     fs::set_permissions(&storage, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
     let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", storage.display());
-    problem(&report(&setup.run(""), 1), "disk", "knowledge base", "corbie knowledge check");
+    assert_problem(&report(&setup.run(""), 1), "disk", "knowledge base", "corbie knowledge check");
 }
 
 #[test]
@@ -162,9 +169,9 @@ fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
     }});
     let setup = doctor("--json").file("corbie.json", &settings.to_string());
     let report = report(&setup.run(""), 1);
-    problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
-    problem(&report, "providers", "`near` does not answer", "start it");
-    assert!(!check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
+    assert_problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
+    assert_problem(&report, "providers", "`near` does not answer", "start it");
+    assert!(!find_check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
 }
 
 #[test]
@@ -182,9 +189,9 @@ fn a_certificate_that_has_expired_is_told() {
     #[cfg(unix)]
     let advice = format!("chmod 600 {}/server.key", setup.folder().display());
     let report = report(&setup.run(""), 1);
-    problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
+    assert_problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
     #[cfg(unix)]
-    problem(&report, "permissions", "server.key", &advice);
+    assert_problem(&report, "permissions", "server.key", &advice);
 }
 
 #[test]
@@ -193,11 +200,16 @@ fn a_client_that_starts_a_program_that_is_gone_is_told() {
     fs::create_dir(setup.folder().join(".cursor")).unwrap();
     let entry = json!({ "mcpServers": { "corbie": { "command": "/nowhere/corbie" } } });
     let setup = setup.file(".cursor/mcp.json", &entry.to_string());
-    problem(&report(&setup.run(""), 1), "clients", "Cursor starts `/nowhere/corbie`", "corbie connect cursor --write");
+    assert_problem(
+        &report(&setup.run(""), 1),
+        "clients",
+        "Cursor starts `/nowhere/corbie`",
+        "corbie connect cursor --write",
+    );
 }
 
 /// With a Cursor entry that has a URL.
-fn with_client_url(url: &str) -> Setup {
+fn with_client_url(url: &str) -> TestCommand {
     let setup = doctor("--json");
     fs::create_dir(setup.folder().join(".cursor")).unwrap();
     let entry = json!({ "mcpServers": { "corbie": { "url": url } } });
@@ -215,18 +227,18 @@ fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
         let mut serving = serving.start();
         let url = format!("http://localhost:{}/mcp", serving.port());
         let told = report(&with_client_url(&url).run(""), 0);
-        let found = check(&told, "clients")["message"].as_str().unwrap();
+        let found = find_check(&told, "clients")["message"].as_str().unwrap();
         assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
         for path in ["", "/foo", "/mcp/", "/a/b/c"] {
             let url = format!("http://localhost:{}{path}", serving.port());
             let told = report(&with_client_url(&url).run(""), 1);
-            problem(&told, "clients", "and corbie has no MCP at that path", "end its URL with `/mcp`");
+            assert_problem(&told, "clients", "and corbie has no MCP at that path", "end its URL with `/mcp`");
         }
     }
     let url = format!("http://127.0.0.1:{}/mcp", free_port());
     let told = report(&with_client_url(&format!("{url}?key=secret")).run(""), 1);
-    problem(&told, "clients", &format!("Cursor calls {url}, where nobody answers"), "start `corbie serve`");
-    problem(&told, "clients", "Cursor", "corbie connect cursor --write");
+    assert_problem(&told, "clients", &format!("Cursor calls {url}, where nobody answers"), "start `corbie serve`");
+    assert_problem(&told, "clients", "Cursor", "corbie connect cursor --write");
     assert!(!told.to_string().contains("secret"), "{told:#}");
 }
 
@@ -243,8 +255,8 @@ fn a_client_that_calls_another_program_is_told() {
     });
     let told = report(&with_client_url(&url).run(""), 1);
     drop(answering.join().unwrap());
-    problem(&told, "clients", &format!("Cursor calls {url}, where "), "start `corbie serve`");
-    problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
+    assert_problem(&told, "clients", &format!("Cursor calls {url}, where "), "start `corbie serve`");
+    assert_problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
 }
 
 /// The wildcard address, which is not loopback.
@@ -254,7 +266,7 @@ fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
     elsewhere.set_nonblocking(true).unwrap();
     let url = format!("http://0.0.0.0:{}/mcp", elsewhere.local_addr().unwrap().port());
     let told = report(&with_client_url(&url).run(""), 0);
-    assert_eq!(check(&told, "clients")["message"], format!("connected: Cursor at {url} (not asked)"));
+    assert_eq!(find_check(&told, "clients")["message"], format!("connected: Cursor at {url} (not asked)"));
     assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody came");
 }
 
@@ -262,7 +274,7 @@ fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
 fn trusted_callers_of_a_server_are_told_too_and_no_others() {
     let answer = |trust: &str| {
         let mut server = corbie("stdio").variable("CORBIE_TRUST__STDIO", trust).start();
-        server.ask(&call(1, "check_setup", json!({})))
+        server.send_and_receive(&call(1, "check_setup", json!({})))
     };
     for trust in ["untrusted", "verified"] {
         assert_eq!(answer(trust)["error"]["code"], -32010, "{trust}");
@@ -270,7 +282,7 @@ fn trusted_callers_of_a_server_are_told_too_and_no_others() {
     let answer = answer("trusted");
     let told = &answer["result"]["structuredContent"];
     assert_eq!(told["problems"], 0, "{answer:#}");
-    assert_eq!(check(told, "models")["state"], "ok");
+    assert_eq!(find_check(told, "models")["state"], "ok");
     for left_out in ["ports", "clients"] {
         assert!(told["checks"].as_array().unwrap().iter().all(|check| check["name"] != left_out), "{told:#}");
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::process::{Ended, corbie};
+use crate::process::{ProcessOutput, corbie};
 
 const PASSAGES: [(&str, &str); 8] = [
     ("refunds", "We return the full price within thirty days if the goods are unused and the receipt is enclosed."),
@@ -22,7 +22,7 @@ const QUERIES: [(&str, &str); 4] = [
 ];
 
 /// Runs the program with a folder `set` of these files.
-fn run(arguments: &str, files: &[(&str, String)]) -> Ended {
+fn run(arguments: &str, files: &[(&str, String)]) -> ProcessOutput {
     let mut setup = corbie(arguments);
     std::fs::create_dir(setup.folder().join("set")).unwrap();
     for (name, content) in files {
@@ -31,7 +31,7 @@ fn run(arguments: &str, files: &[(&str, String)]) -> Ended {
     setup.run("")
 }
 
-fn set() -> [(&'static str, String); 3] {
+fn dataset_files() -> [(&'static str, String); 3] {
     let line = |id: &str, text: &str| json!({ "_id": id, "text": text }).to_string() + "\n";
     let corpus = PASSAGES.iter().map(|(id, text)| line(id, text)).collect();
     let queries = QUERIES.iter().enumerate().map(|(at, (text, _))| line(&at.to_string(), text)).collect();
@@ -41,9 +41,9 @@ fn set() -> [(&'static str, String); 3] {
 
 #[test]
 fn k59_paraphrases_find_their_passages_and_absent_topics_find_nothing() {
-    let ended = run("eval-search set --json --out-of-domain", &set());
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    let report: Value = serde_json::from_str(&ended.out).unwrap();
+    let ended = run("eval-search set --json --out-of-domain", &dataset_files());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
     let set = &report["sets"][0];
     assert_eq!((&set["passages"], &set["chunks"], &set["queries"]), (&json!(8), &json!(8), &json!(4)));
     assert_eq!(set["scores"]["hybrid"], json!({ "ndcg": 1.0, "recall": 1.0 }), "{report}");
@@ -59,12 +59,12 @@ fn k59_paraphrases_find_their_passages_and_absent_topics_find_nothing() {
 
 #[test]
 fn one_way_may_be_asked_for_and_the_questions_limited() {
-    let ended = run("eval-search set --mode lexical --limit 2 --top 3", &set());
-    assert_eq!(ended.code, Some(0), "{}", ended.err);
-    assert!(ended.out.contains("nDCG@3"), "{}", ended.out);
-    assert!(!ended.out.contains("Relevance"), "{}", ended.out);
-    let figures = ended.out.lines().find(|line| line.starts_with("set ")).unwrap();
-    assert_eq!(figures.split_whitespace().nth(3), Some("2"), "{}", ended.out);
+    let ended = run("eval-search set --mode lexical --limit 2 --top 3", &dataset_files());
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stdout.contains("nDCG@3"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("Relevance"), "{}", ended.stdout);
+    let figures = ended.stdout.lines().find(|line| line.starts_with("set ")).unwrap();
+    assert_eq!(figures.split_whitespace().nth(3), Some("2"), "{}", ended.stdout);
 }
 
 #[test]
@@ -72,7 +72,7 @@ fn mistakes_in_a_set_are_told_before_anything_is_measured() {
     let broken = [("corpus.jsonl", "nonsense\n".to_owned())];
     let ended = run("eval-search set", &broken);
     assert_ne!(ended.code, Some(0));
-    assert!(ended.err.contains("corpus.jsonl:1: is not"), "{}", ended.err);
+    assert!(ended.stderr.contains("corpus.jsonl:1: is not"), "{}", ended.stderr);
     let ended = run("eval-search nowhere", &[]);
-    assert!(ended.err.contains("`nowhere/corpus.jsonl` cannot be read"), "{}", ended.err);
+    assert!(ended.stderr.contains("`nowhere/corpus.jsonl` cannot be read"), "{}", ended.stderr);
 }

@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::process::{Setup, corbie};
-use crate::snapshots::words;
+use crate::process::{TestCommand, corbie};
+use crate::snapshots::shell_words;
 
 /// Usage errors, detected by clap or by the command itself: invalid or missing values.
 const WRONG_VALUES: &[&str] = &[
@@ -40,14 +40,14 @@ const WRONG_VALUES: &[&str] = &[
 /// Arguments in a combination that is not allowed.
 const WRONG_LINES: &[&str] = &["demo --port 8099", "--port 0 status", "--http status"];
 
-fn typed(line: &str) -> Setup {
-    words(line).into_iter().fold(corbie(""), |setup, word| setup.argument(word))
+fn corbie_with(line: &str) -> TestCommand {
+    shell_words(line).into_iter().fold(corbie(""), |setup, word| setup.argument(word))
 }
 
 #[test]
 fn the_codes_stand_in_the_long_help_and_in_the_documentation() {
-    let long = corbie("--help").run("").out;
-    let short = corbie("-h").run("").out;
+    let long = corbie("--help").run("").stdout;
+    let short = corbie("-h").run("").stdout;
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/exit-codes.md")).unwrap();
     assert!(!short.contains("Exit codes:"), "short help is short");
     for code in ["0", "1", "2", "130"] {
@@ -88,9 +88,9 @@ fn two_is_for_a_wrong_command_line_and_for_wrong_settings() {
 #[test]
 fn what_is_typed_wrongly_ends_with_two_whoever_finds_it() {
     for line in WRONG_VALUES.iter().chain(WRONG_LINES) {
-        let ended = typed(line).run("");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
-        assert!(ended.err.starts_with("error: ") || ended.err.starts_with("corbie: "), "{line}: {ended:?}");
+        let ended = corbie_with(line).run("");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        assert!(ended.stderr.starts_with("error: ") || ended.stderr.starts_with("corbie: "), "{line}: {ended:?}");
     }
 }
 
@@ -99,9 +99,10 @@ fn programs_are_told_of_it_in_one_object() {
     let values = WRONG_VALUES.iter().map(|line| (line, "invalid_parameter"));
     let lines = WRONG_LINES.iter().chain(&["status --nonsense", "extract", "fly"]);
     for (line, wanted) in values.chain(lines.map(|line| (line, "invalid_command_line"))) {
-        let ended = typed(line).argument("--json").run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(2), ""), "{line}: {ended:?}");
-        let told: Value = serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{line}: {error}: {ended:?}"));
+        let ended = corbie_with(line).argument("--json").run("");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        let told: Value =
+            serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{line}: {error}: {ended:?}"));
         let word = told["error"].as_str().unwrap();
         assert_eq!(word, wanted, "{line}: {told}");
         let message = told["message"].as_str().unwrap();
@@ -109,12 +110,12 @@ fn programs_are_told_of_it_in_one_object() {
     }
     // Without that flag, the error is an unknown flag like any other.
     for line in ["stdio --json", "serve --json"] {
-        let ended = typed(line).run("");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        let ended = corbie_with(line).run("");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}: {ended:?}");
     }
     // After `--` it is an ordinary word.
-    let ended = typed("ask --nonsense -- --json").run("");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{ended:?}");
+    let ended = corbie_with("ask --nonsense -- --json").run("");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{ended:?}");
 }
 
 #[cfg(unix)]
@@ -122,10 +123,10 @@ fn programs_are_told_of_it_in_one_object() {
 fn exit_code_130_is_for_an_interruption() {
     let mut classifying = corbie("classify --method rules").start();
     classifying.send_bytes(b"what is 2 + 2?\n");
-    assert!(classifying.line().starts_with("math"));
+    assert!(classifying.read_line().starts_with("math"));
     classifying.signal("INT");
-    let ended = classifying.end();
-    assert_eq!((ended.code, ended.err.as_str()), (Some(130), ""));
+    let ended = classifying.wait();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(130), ""));
 }
 
 #[test]
@@ -134,7 +135,7 @@ fn zero_is_for_a_reader_who_has_seen_enough() {
         let mut classifying = corbie("classify --method rules").arguments(flags).start();
         classifying.close_stdout();
         classifying.send_bytes(b"what is 2 + 2?\n");
-        let ended = classifying.end();
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{flags}");
+        let ended = classifying.wait();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{flags}");
     }
 }

@@ -11,18 +11,18 @@ fn a_server_that_is_ready_is_told_from_one_that_is_not_there() {
     let mut server = corbie("serve --port 0").start();
     let url = format!("http://127.0.0.1:{}", server.port());
     let ended = corbie("health").argument(&url).run("");
-    assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), "ready, ok\n", ""));
+    assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), "ready, ok\n", ""));
     let ended = corbie("health --json").argument(&url).run("");
-    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    let said: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!((&said["ready"], &said["health"]["name"]), (&Value::Bool(true), &"corbie".into()), "{said}");
-    server.signal_to_end();
-    server.end();
+    server.terminate();
+    server.wait();
     let ended = corbie("health").argument(&url).run("");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.contains("is `corbie serve` running there?"), "{}", ended.err);
+    assert!(ended.stderr.contains("is `corbie serve` running there?"), "{}", ended.stderr);
     let ended = corbie("health --json").argument(&url).run("");
     assert_eq!(ended.code, Some(1));
-    let said: Value = serde_json::from_str(&ended.out).unwrap();
+    let said: Value = serde_json::from_str(&ended.stdout).unwrap();
     assert_eq!(
         (&said["ready"], &said["success"], &said["error"]),
         (&false.into(), &false.into(), &"unreachable".into())
@@ -50,5 +50,5 @@ fn one_who_speaks_no_http_is_not_ready_and_other_schemes_are_refused() {
     answering.join().unwrap();
     let ended = corbie("health https://127.0.0.1:1").run("");
     assert_eq!(ended.code, Some(2));
-    assert!(ended.err.contains("only http://"), "{}", ended.err);
+    assert!(ended.stderr.contains("only http://"), "{}", ended.stderr);
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use clap::Command;
 
 use crate::process::corbie;
-use crate::snapshots::{compare, words};
+use crate::snapshots::{compare, shell_words};
 
 /// Commands without `--json`: they have their own output format or serve a protocol.
 const NOT_FOR_PROGRAMS: &[&str] = &[
@@ -45,9 +45,9 @@ fn every_help_text_is_as_committed() {
         let arguments = line.strip_prefix("corbie").unwrap();
         let shown = |flag: &str| {
             let ended = corbie(arguments).arguments(flag).run("");
-            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{line}");
-            assert!(!ended.out.contains('\u{1b}'), "no colours without a terminal: {line}");
-            format!("$ {line} {flag}\n{}", ended.out)
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{line}");
+            assert!(!ended.stdout.contains('\u{1b}'), "no colours without a terminal: {line}");
+            format!("$ {line} {flag}\n{}", ended.stdout)
         };
         (line.replace(' ', "-"), format!("{}\n{}", shown("-h"), shown("--help")))
     };
@@ -64,7 +64,7 @@ fn every_help_has_one_to_four_examples_that_can_be_typed() {
             let from = example.find("corbie ").unwrap_or_else(|| panic!("{line}: {example}"));
             let ours = example[from..].trim_end_matches(')');
             let is_end = |word: &&String| ["|", ">", ">>", "<", "#"].contains(&word.as_str());
-            let typed: Vec<String> = words(ours).iter().take_while(|word| !is_end(word)).cloned().collect();
+            let typed: Vec<String> = shell_words(ours).iter().take_while(|word| !is_end(word)).cloned().collect();
             assert!(typed.join(" ").starts_with(&line) || line == "corbie", "{line}: {example} is of another command");
             let parsed = corbie::cli::command().try_get_matches_from(&typed);
             assert!(parsed.is_ok(), "{example}: {}", parsed.unwrap_err());
@@ -85,17 +85,17 @@ fn every_command_that_prints_something_prints_it_for_programs_too() {
 fn help_helps_with_itself_and_with_what_is_mistyped() {
     for line in ["help --help", "help -h", "help help"] {
         let ended = corbie(line).run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{line}: {ended:?}");
-        assert!(ended.out.contains("Usage: corbie help"), "{line}: {}", ended.out);
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{line}: {ended:?}");
+        assert!(ended.stdout.contains("Usage: corbie help"), "{line}: {}", ended.stdout);
     }
     for (line, meant) in
         [("help serch", "'search'"), ("help tokens creat", "'create'"), ("help knowledge chekc", "'check'")]
     {
         let ended = corbie(line).run("");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{line}: {ended:?}");
-        assert!(ended.err.contains(meant), "{line}: {}", ended.err);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{line}: {ended:?}");
+        assert!(ended.stderr.contains(meant), "{line}: {}", ended.stderr);
     }
-    assert_eq!(corbie("help search").run("").out, corbie("search --help").run("").out);
+    assert_eq!(corbie("help search").run("").stdout, corbie("search --help").run("").stdout);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_flag_is_followed_by_the_same_everywhere() {
 
 #[test]
 fn the_top_help_lists_every_command_once_under_a_heading() {
-    let help = corbie("-h").run("").out;
+    let help = corbie("-h").run("").stdout;
     let listed: Vec<&str> = help
         .lines()
         .filter_map(|line| line.strip_prefix("  "))

@@ -11,7 +11,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::process::{Running, Setup, call, corbie, request, wait_for};
+use crate::process::{TestCommand, TestProcess, call, corbie, request, wait_for};
 
 const SECRET: &str = "aws-marker-51c0ffee";
 
@@ -43,15 +43,15 @@ impl Trap {
     }
 }
 
-impl Setup {
+impl TestCommand {
     /// A file that the folder brings, and that the user has not approved.
-    fn foreign(self, name: &str, content: &str) -> Setup {
+    fn foreign(self, name: &str, content: &str) -> TestCommand {
         fs::write(self.folder().join(name), content).unwrap();
         self
     }
 
     /// The user's own settings.
-    fn own(self, content: &str) -> Setup {
+    fn own(self, content: &str) -> TestCommand {
         let folder = self.folder().join(".config/corbie");
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("corbie.yaml"), content).unwrap();
@@ -74,8 +74,8 @@ fn initialize() -> Value {
     request(0, "initialize", json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client }))
 }
 
-fn trust(server: &mut Running) -> Value {
-    server.ask(&call(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"].clone()
+fn trust(server: &mut TestProcess) -> Value {
+    server.send_and_receive(&call(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"].clone()
 }
 
 #[test]
@@ -87,15 +87,15 @@ fn x46_a_secret_in_a_header_does_not_leave_the_machine_on_initialize() {
     } } });
     let setup = || corbie("stdio").variable("AWS_SECRET_ACCESS_KEY", SECRET);
     let mut server = setup().foreign("corbie.json", &settings.to_string()).start();
-    assert_eq!(server.ask(&initialize())["result"]["serverInfo"]["name"], "corbie");
-    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    assert_eq!(server.send_and_receive(&initialize())["result"]["serverInfo"]["name"], "corbie");
+    server.send_and_receive(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
     server.close_stdin();
-    let ended = server.end();
-    assert_eq!(trap.heard(), "", "{}", ended.err);
-    assert!(ended.err.contains("classification.mcp_server.headers.X-Key"), "{}", ended.err);
+    let ended = server.wait();
+    assert_eq!(trap.heard(), "", "{}", ended.stderr);
+    assert!(ended.stderr.contains("classification.mcp_server.headers.X-Key"), "{}", ended.stderr);
 
     let mut server = setup().file("corbie.json", &settings.to_string()).start();
-    server.ask(&initialize());
+    server.send_and_receive(&initialize());
     wait_for("the header, with the user's approval", || trap.heard().contains(SECRET).then_some(()));
 }
 
@@ -106,21 +106,21 @@ fn x46_a_command_is_not_run_at_start() {
     let setup = corbie("stdio").foreign("corbie.yaml", settings);
     let folder = setup.folder().to_owned();
     let mut server = setup.start();
-    server.ask(&initialize());
-    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    server.send_and_receive(&initialize());
+    server.send_and_receive(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
     assert!(!folder.join("ran").exists());
 
     let setup = corbie("stdio").file("corbie.yaml", settings);
     let folder = setup.folder().to_owned();
     let mut server = setup.start();
-    server.ask(&initialize());
+    server.send_and_receive(&initialize());
     wait_for("the program, with the user's approval", || folder.join("ran").exists().then_some(()));
 }
 
 #[test]
 fn x46_a_program_of_the_users_own_file_does_not_run_in_the_hostile_folder() {
     let settings = "classification: {type: mcp, mcp_server: {transport: stdio, command: sh, args: [sorter.sh]}}";
-    let ran_with = |setup: Setup| {
+    let ran_with = |setup: TestCommand| {
         let folder = setup.folder().to_owned();
         let script = format!("touch '{}'; exec cat", folder.join("ran").display());
         fs::write(folder.join("sorter.sh"), &script).unwrap();
@@ -128,15 +128,15 @@ fn x46_a_program_of_the_users_own_file_does_not_run_in_the_hostile_folder() {
     };
     let (setup, folder, _) = ran_with(corbie("stdio").own(settings));
     let mut server = setup.start();
-    server.ask(&initialize());
-    server.ask(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
+    server.send_and_receive(&initialize());
+    server.send_and_receive(&call(1, "explain_route", json!({ "prompt": "what is 2 + 2?" })));
     assert!(!folder.join("ran").exists());
     drop(server);
 
     let (setup, folder, script) = ran_with(corbie("stdio").own(settings));
     fs::write(folder.join(".config/corbie/sorter.sh"), script).unwrap();
     let mut server = setup.start();
-    server.ask(&initialize());
+    server.send_and_receive(&initialize());
     wait_for("the script in the folder of the settings", || folder.join("ran").exists().then_some(()));
 }
 
@@ -144,7 +144,7 @@ fn x46_a_program_of_the_users_own_file_does_not_run_in_the_hostile_folder() {
 fn x46_a_script_in_the_place_of_tesseract_is_not_run_by_doctor_and_check_setup() {
     use std::os::unix::fs::PermissionsExt;
     let settings = "ocr: {engine: tesseract, tesseract: ./x.sh}\n";
-    let script = |setup: Setup| {
+    let script = |setup: TestCommand| {
         let setup = setup.foreign("x.sh", "#!/bin/sh\ntouch ran\n");
         fs::set_permissions(setup.folder().join("x.sh"), fs::Permissions::from_mode(0o755)).unwrap();
         let ran = setup.folder().join("ran");
@@ -153,19 +153,23 @@ fn x46_a_script_in_the_place_of_tesseract_is_not_run_by_doctor_and_check_setup()
     let (setup, ran) = script(corbie("doctor").foreign("corbie.yaml", settings));
     let mut running = setup.start();
     running.close_stdin();
-    wait_for("the end of it", || running.is_over().then_some(()));
+    wait_for("the end of it", || running.has_exited().then_some(()));
     assert!(!ran.exists());
-    let ended = running.end();
-    assert!(ended.out.contains("ocr.tesseract") && ended.out.contains("corbie config trust "), "{}", ended.out);
+    let ended = running.wait();
+    assert!(
+        ended.stdout.contains("ocr.tesseract") && ended.stdout.contains("corbie config trust "),
+        "{}",
+        ended.stdout
+    );
 
     let (setup, ran) = script(corbie("stdio").foreign("corbie.yaml", settings));
     let mut server = setup.start();
-    let checked = server.ask(&call(1, "check_setup", json!({})));
+    let checked = server.send_and_receive(&call(1, "check_setup", json!({})));
     assert!(!ran.exists() && checked.to_string().contains("corbie config trust "), "{checked:#}");
 
     let (setup, ran) = script(corbie("doctor").file("corbie.yaml", settings));
     let mut running = setup.start();
-    wait_for("the script, with the user's approval", || (ran.exists() || running.is_over()).then_some(()));
+    wait_for("the script, with the user's approval", || (ran.exists() || running.has_exited()).then_some(()));
     assert!(ran.exists());
 }
 
@@ -176,7 +180,7 @@ fn x46_m96_a_file_in_the_folder_does_not_raise_the_trust_of_an_open_connection()
     let mut server = setup.start();
     assert_eq!(trust(&mut server), "UNTRUSTED");
     fs::write(folder.join("corbie.yaml"), "trust: {stdio: trusted}").unwrap();
-    let line = server.logged("is not approved, so these settings are ignored: trust.stdio");
+    let line = server.wait_for_log("is not approved, so these settings are ignored: trust.stdio");
     assert!(line.contains("corbie config trust "), "{line}");
     assert_eq!(trust(&mut server), "UNTRUSTED");
 
@@ -185,7 +189,7 @@ fn x46_m96_a_file_in_the_folder_does_not_raise_the_trust_of_an_open_connection()
     wait_for("the approved level", || (trust(&mut server) == "TRUSTED").then_some(()));
     // The new content does not take effect: exactly the approved content stays in effect.
     fs::write(folder.join("corbie.yaml"), "trust: {stdio: verified}\nprovider: {}\n").unwrap();
-    server.logged("so the settings approved before stay in force");
+    server.wait_for_log("so the settings approved before stay in force");
     assert_eq!(trust(&mut server), "TRUSTED");
     beside(&folder, "config untrust");
     wait_for("the user's own level", || (trust(&mut server) == "UNTRUSTED").then_some(()));
@@ -206,8 +210,8 @@ fn x46_an_address_in_the_folder_does_not_redirect_the_users_key() {
 #[test]
 fn x46_private_notes_are_not_watched_and_not_sent_to_models() {
     let settings = "knowledge: {watch: [{path: private}]}\nrouter: {grounding: {enabled: true}}\n";
-    let shown = |setup: Setup| -> (Value, Value) {
-        let shown: Value = serde_json::from_str(&setup.run("").out).unwrap();
+    let shown = |setup: TestCommand| -> (Value, Value) {
+        let shown: Value = serde_json::from_str(&setup.run("").stdout).unwrap();
         (shown["knowledge"]["watch"].clone(), json!(shown["router"]["grounding"]["enabled"] == true))
     };
     assert_eq!(shown(corbie("config show --json").foreign("corbie.yaml", settings)), (json!([]), json!(false)));
@@ -220,10 +224,10 @@ fn x46_private_notes_are_not_watched_and_not_sent_to_models() {
     fs::create_dir(setup.folder().join("private")).unwrap();
     fs::write(setup.folder().join("private/note.txt"), "Nobody may know.").unwrap();
     let mut server = setup.start();
-    let answer = server.ask(&call(1, "knowledge-status", json!({})));
+    let answer = server.send_and_receive(&call(1, "knowledge-status", json!({})));
     assert!(!answer.to_string().contains("note.txt"), "{answer}");
     server.close_stdin();
-    assert!(server.end().err.contains("knowledge.watch, router.grounding.enabled"));
+    assert!(server.wait().stderr.contains("knowledge.watch, router.grounding.enabled"));
 }
 
 #[test]
@@ -251,16 +255,16 @@ fn x46_what_was_approved_and_then_edited_is_ignored_again() {
 fn x46_a_file_that_cannot_be_parsed_does_not_keep_corbie_from_starting() {
     for content in ["server: [1,\n", "server: {nmae: x}\n", "knowledge: {chunk_size: many}\n"] {
         let mut server = corbie("stdio").foreign("corbie.yaml", content).start();
-        assert_eq!(server.ask(&initialize())["result"]["serverInfo"]["name"], "corbie", "{content}");
-        server.logged("not approved");
+        assert_eq!(server.send_and_receive(&initialize())["result"]["serverInfo"]["name"], "corbie", "{content}");
+        server.wait_for_log("not approved");
     }
 }
 
 #[test]
 fn x46_the_log_names_every_file_and_whether_it_is_approved() {
-    let line = |setup: Setup| {
+    let line = |setup: TestCommand| {
         let mut server = setup.start();
-        server.logged("configuration files in effect")
+        server.wait_for_log("configuration files in effect")
     };
     let own = "/.config/corbie/corbie.yaml (user)";
     let unapproved = line(corbie("stdio").own("").foreign("corbie.yaml", ""));
@@ -275,10 +279,10 @@ fn x46_the_log_names_every_file_and_whether_it_is_approved() {
 fn x46_v13_connect_names_the_users_own_file() {
     let setup = corbie("connect cursor --json").own("server: {name: mine}");
     let own = setup.folder().join(".config/corbie/corbie.yaml");
-    let entry: Value = serde_json::from_str(&setup.run("").out).unwrap();
+    let entry: Value = serde_json::from_str(&setup.run("").stdout).unwrap();
     assert_eq!(entry["entry"]["args"], json!(["stdio", "--config", own]));
     let setup = corbie("connect cursor --json").foreign("corbie.yaml", "server: {name: other}");
-    let entry: Value = serde_json::from_str(&setup.run("").out).unwrap();
+    let entry: Value = serde_json::from_str(&setup.run("").stdout).unwrap();
     assert_eq!(entry["entry"]["args"], json!(["stdio"]));
 }
 
@@ -291,14 +295,14 @@ fn x46_s06_a_server_does_not_listen_without_the_access_settings_of_an_unapproved
     ] {
         let settings = format!("{key}: {value}\n");
         let refused = corbie("serve --port 0").foreign("corbie.yaml", &settings).run("");
-        assert_eq!(refused.code, Some(2), "{}", refused.err);
-        assert!(refused.err.contains("says who may call"), "{}", refused.err);
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+        assert!(refused.stderr.contains("says who may call"), "{}", refused.stderr);
         // A client that starts corbie in a folder is not kept from it.
         assert_eq!(corbie("stdio").foreign("corbie.yaml", &settings).run("").code, Some(0));
         let mut server = corbie("serve --port 0").file("corbie.yaml", &settings).start();
         server.port();
-        server.signal_to_end();
-        assert_eq!(server.end().code, Some(0));
+        server.terminate();
+        assert_eq!(server.wait().code, Some(0));
     }
 }
 
@@ -308,6 +312,6 @@ fn x46_s06_a_server_does_not_listen_with_a_file_that_changed_since_it_was_approv
     beside(setup.folder(), "config trust");
     fs::write(setup.folder().join("corbie.yaml"), "server: {{{\n").unwrap();
     let refused = setup.run("");
-    assert_eq!(refused.code, Some(2), "{}", refused.err);
-    assert!(refused.err.contains("has changed since it was approved"), "{}", refused.err);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("has changed since it was approved"), "{}", refused.stderr);
 }

@@ -5,77 +5,89 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-use crate::process::PATIENCE;
+use crate::process::TEST_TIMEOUT;
 
 /// Address of a server.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Client(pub(crate) SocketAddr);
+pub(crate) struct HttpClient(pub(crate) SocketAddr);
 
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     headers: Vec<(String, String)>,
     pub(crate) body: String,
 }
 
 /// A response whose body is still being received.
-pub(crate) struct Stream {
-    pub(crate) head: Reply,
+pub(crate) struct StreamingResponse {
+    pub(crate) head: HttpResponse,
     reader: BufReader<TcpStream>,
 }
 
-impl Client {
-    pub(crate) fn v4(port: u16) -> Client {
-        Client(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
+impl HttpClient {
+    pub(crate) fn v4(port: u16) -> HttpClient {
+        HttpClient(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port))
     }
 
-    pub(crate) fn v6(port: u16) -> Client {
-        Client(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
+    pub(crate) fn v6(port: u16) -> HttpClient {
+        HttpClient(SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), port))
     }
 
     #[track_caller]
-    pub(crate) fn get(&self, path: &str) -> Reply {
+    pub(crate) fn get(&self, path: &str) -> HttpResponse {
         self.call("GET", path, &[], "")
     }
 
     #[track_caller]
-    pub(crate) fn post(&self, path: &str, body: &Value) -> Reply {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> HttpResponse {
         self.call("POST", path, &[], &body.to_string())
     }
 
     #[track_caller]
-    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Reply {
+    pub(crate) fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> HttpResponse {
         self.try_call(method, path, headers, body).unwrap_or_else(|error| panic!("{method} {path}: {error}"))
     }
 
     /// Sends a body that need not be UTF-8.
-    pub(crate) fn call_bytes(&self, method: &str, path: &str, body: &[u8]) -> Reply {
+    pub(crate) fn call_bytes(&self, method: &str, path: &str, body: &[u8]) -> HttpResponse {
         let mut connection = self.connect().unwrap();
         connection.write_all(self.head(method, path, &[], body.len()).as_bytes()).unwrap();
         connection.write_all(body).unwrap();
-        let mut stream = Stream::of(connection).unwrap();
+        let mut stream = StreamingResponse::read_head(connection).unwrap();
         stream.read_body().unwrap();
         stream.head
     }
 
-    pub(crate) fn try_call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Reply> {
+    pub(crate) fn try_call(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<HttpResponse> {
         let mut stream = self.open(method, path, headers, body)?;
         stream.read_body()?;
         Ok(stream.head)
     }
 
     /// Sends a request and reads the response head.
-    pub(crate) fn open(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> io::Result<Stream> {
+    pub(crate) fn open(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &str,
+    ) -> io::Result<StreamingResponse> {
         let mut connection = self.connect()?;
         let head = self.head(method, path, headers, body.len());
         connection.write_all(format!("{head}{body}").as_bytes())?;
-        Stream::of(connection)
+        StreamingResponse::read_head(connection)
     }
 
     pub(crate) fn connect(&self) -> io::Result<TcpStream> {
-        let connection = TcpStream::connect_timeout(&self.0, PATIENCE)?;
-        connection.set_read_timeout(Some(PATIENCE))?;
-        connection.set_write_timeout(Some(PATIENCE))?;
+        let connection = TcpStream::connect_timeout(&self.0, TEST_TIMEOUT)?;
+        connection.set_read_timeout(Some(TEST_TIMEOUT))?;
+        connection.set_write_timeout(Some(TEST_TIMEOUT))?;
         Ok(connection)
     }
 
@@ -92,7 +104,7 @@ impl Client {
     }
 }
 
-impl Reply {
+impl HttpResponse {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
     }
@@ -103,9 +115,9 @@ impl Reply {
     }
 }
 
-impl Stream {
+impl StreamingResponse {
     /// Reads the response head after the request has been sent.
-    pub(crate) fn of(connection: TcpStream) -> io::Result<Stream> {
+    pub(crate) fn read_head(connection: TcpStream) -> io::Result<StreamingResponse> {
         let mut reader = BufReader::new(connection);
         let status_line = read_line(&mut reader)?;
         let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
@@ -116,7 +128,7 @@ impl Stream {
             let Some((name, value)) = line.split_once(':') else { break };
             headers.push((name.to_owned(), value.trim().to_owned()));
         }
-        Ok(Stream { head: Reply { status, headers, body: String::new() }, reader })
+        Ok(StreamingResponse { head: HttpResponse { status, headers, body: String::new() }, reader })
     }
 
     /// Reads the complete body.

@@ -9,12 +9,12 @@ use serde_json::{Value, json};
 use crate::process::{call, corbie, request, wait_for};
 
 /// Everything below a folder, with its permissions.
-fn everything(folder: &Path) -> Vec<(PathBuf, u32)> {
+fn files_below(folder: &Path) -> Vec<(PathBuf, u32)> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).unwrap().map(Result::unwrap) {
         let (path, about) = (entry.path(), entry.metadata().unwrap());
         if about.is_dir() {
-            found.extend(everything(&path));
+            found.extend(files_below(&path));
         }
         found.push((path, about.permissions().mode() & 0o777));
     }
@@ -22,7 +22,7 @@ fn everything(folder: &Path) -> Vec<(PathBuf, u32)> {
 }
 
 /// Runs the program with umask 000.
-fn run_open(folder: &Path, arguments: &str) {
+fn run_with_open_umask(folder: &Path, arguments: &str) {
     let program = env!("CARGO_BIN_EXE_corbie");
     let line = format!("umask 000; exec '{program}' {arguments}");
     let mut command = Command::new("sh");
@@ -36,12 +36,12 @@ fn s14_all_that_the_program_makes_by_itself_is_private_to_the_user() {
     let folder = tempfile::tempdir().unwrap();
     let ours = folder.path().join("note.txt");
     std::fs::write(&ours, "owls hunt at night, and sleep while it is day").unwrap();
-    let before = everything(folder.path());
-    run_open(folder.path(), "add note.txt");
-    run_open(folder.path(), "search owls");
-    run_open(folder.path(), "classify 'what is two plus two'");
-    run_open(folder.path(), "knowledge backup copy.db");
-    let made: Vec<_> = everything(folder.path()).into_iter().filter(|found| !before.contains(found)).collect();
+    let before = files_below(folder.path());
+    run_with_open_umask(folder.path(), "add note.txt");
+    run_with_open_umask(folder.path(), "search owls");
+    run_with_open_umask(folder.path(), "classify 'what is two plus two'");
+    run_with_open_umask(folder.path(), "knowledge backup copy.db");
+    let made: Vec<_> = files_below(folder.path()).into_iter().filter(|found| !before.contains(found)).collect();
     assert!(made.iter().any(|(path, _)| path.ends_with("knowledge.db")), "{made:?}");
     assert!(made.iter().any(|(path, _)| path.ends_with("copy.db")), "{made:?}");
     for (path, mode) in made {
@@ -50,21 +50,21 @@ fn s14_all_that_the_program_makes_by_itself_is_private_to_the_user() {
 }
 
 /// Text that a shell would execute, for every input.
-const OBEYED: &str = "$(touch owned)`touch owned`; touch owned | touch owned & '\"touch owned\n touch owned";
+const SHELL_INJECTION: &str = "$(touch owned)`touch owned`; touch owned | touch owned & '\"touch owned\n touch owned";
 
 #[test]
 fn s15_what_is_given_is_in_no_command_and_not_logged_at_info() {
     let setup = corbie("serve --stdio --port 0");
     let folder = setup.folder().to_owned();
-    let name = format!("{OBEYED}.txt").replace('/', "");
-    std::fs::write(folder.join(&name), format!("mark-4711 {OBEYED}")).unwrap();
+    let name = format!("{SHELL_INJECTION}.txt").replace('/', "");
+    std::fs::write(folder.join(&name), format!("mark-4711 {SHELL_INJECTION}")).unwrap();
     let file = folder.join(&name);
-    let text = format!("mark-4711 {OBEYED}");
+    let text = format!("mark-4711 {SHELL_INJECTION}");
     let mut server = setup.start();
     let client = server.client();
     for message in [
         call(1, "classify_text", json!({ "text": text })),
-        call(2, "batch_categorize", json!({ "texts": [text, OBEYED] })),
+        call(2, "batch_categorize", json!({ "texts": [text, SHELL_INJECTION] })),
         call(3, "knowledge-add", json!({ "file_path": file, "tags": ["mark-4711"] })),
         call(4, "knowledge-search", json!({ "query": text })),
         call(5, "knowledge-ask", json!({ "question": text })),
@@ -75,7 +75,7 @@ fn s15_what_is_given_is_in_no_command_and_not_logged_at_info() {
         request(10, "completion/complete", json!({ "prompt": text })),
         request(11, "prompts/get", json!({ "name": text, "arguments": { "question": text } })),
     ] {
-        server.ask(&message);
+        server.send_and_receive(&message);
         client.post("/mcp", &message);
     }
     client.post("/v1/chat/completions", &json!({ "model": "auto", "messages": [{ "role": "user", "content": text }] }));
@@ -83,13 +83,13 @@ fn s15_what_is_given_is_in_no_command_and_not_logged_at_info() {
     client.get("/mark-4711?q=mark-4711");
     // A worker process reads the document after the call has returned.
     wait_for("the document", || {
-        let status = server.ask(&call(12, "knowledge-status", json!({})));
+        let status = server.send_and_receive(&call(12, "knowledge-status", json!({})));
         let status: Value = serde_json::from_str(status["result"]["content"][0]["text"].as_str()?).ok()?;
         (status["knowledge_base"]["document_count"] == 1).then_some(())
     });
     assert!(!folder.join("owned").exists(), "a text was taken for a command");
-    server.signal_to_end();
-    let ended = server.end();
-    assert!(ended.err.contains("INFO"), "{}", ended.err);
-    assert!(!ended.err.contains("mark-4711") && !ended.err.contains("touch owned"), "{}", ended.err);
+    server.terminate();
+    let ended = server.wait();
+    assert!(ended.stderr.contains("INFO"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("mark-4711") && !ended.stderr.contains("touch owned"), "{}", ended.stderr);
 }

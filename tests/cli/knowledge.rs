@@ -5,10 +5,10 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{Ended, Running, Setup, call, corbie, wait_for};
+use crate::process::{ProcessOutput, TestCommand, TestProcess, call, corbie, wait_for};
 
 /// Storage and documents, shared by several processes of a test.
-pub(crate) struct Place {
+pub(crate) struct KnowledgeFixture {
     folder: TempDir,
 }
 
@@ -17,18 +17,18 @@ pub(crate) const BEES: &str = "# Bees\n\nA honey bee colony has one queen, who l
 pub(crate) const TAXES: &str =
     "The invoice of March was paid late, so the tax office asked for interest of 12 euros.\n";
 
-impl Place {
-    pub(crate) fn new() -> Place {
-        Place { folder: tempfile::tempdir().unwrap() }
+impl KnowledgeFixture {
+    pub(crate) fn new() -> KnowledgeFixture {
+        KnowledgeFixture { folder: tempfile::tempdir().unwrap() }
     }
 
     /// With two documents added.
-    pub(crate) fn filled() -> Place {
-        let place = Place::new();
+    pub(crate) fn with_documents() -> KnowledgeFixture {
+        let place = KnowledgeFixture::new();
         place.write("bees.md", BEES);
         place.write("taxes.txt", TAXES);
         let ended = place.run("add --tag first .");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "2 files: 2 added\n"), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "2 files: 2 added\n"), "{ended:?}");
         place
     }
 
@@ -47,12 +47,12 @@ impl Place {
         self.folder.path().join("storage").display().to_string()
     }
 
-    pub(crate) fn with(&self, setup: Setup) -> Setup {
+    pub(crate) fn with(&self, setup: TestCommand) -> TestCommand {
         setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", self.storage())
     }
 
     /// A leading `.` in an argument is replaced by the documents folder.
-    pub(crate) fn corbie(&self, arguments: &str) -> Setup {
+    pub(crate) fn corbie(&self, arguments: &str) -> TestCommand {
         let documents = self.folder.path().join("documents").display().to_string();
         let mut setup = self.with(corbie(""));
         for argument in arguments.split_whitespace() {
@@ -65,7 +65,7 @@ impl Place {
     }
 
     #[track_caller]
-    pub(crate) fn run(&self, arguments: &str) -> Ended {
+    pub(crate) fn run(&self, arguments: &str) -> ProcessOutput {
         self.corbie(arguments).run("")
     }
 
@@ -80,9 +80,9 @@ impl Place {
     }
 
     /// A server with the storage open, which commands can connect to.
-    pub(crate) fn serve(&self) -> Running {
+    pub(crate) fn serve(&self) -> TestProcess {
         let mut server = self.with(corbie("stdio")).start();
-        let status = server.ask(&call(1, "knowledge-status", json!({})));
+        let status = server.send_and_receive(&call(1, "knowledge-status", json!({})));
         assert_eq!(status["result"]["isError"], false, "{status}");
         let sockets = Path::new(&self.storage()).join("sockets");
         wait_for("the socket of the server", || std::fs::read_dir(&sockets).ok()?.next()?.ok());
@@ -100,12 +100,12 @@ impl Place {
 }
 
 /// Runs a check without a server and with one.
-pub(crate) fn both(check: impl Fn(&Place, bool)) {
-    let place = Place::filled();
+pub(crate) fn with_and_without_server(check: impl Fn(&KnowledgeFixture, bool)) {
+    let place = KnowledgeFixture::with_documents();
     check(&place, false);
     #[cfg(unix)]
     {
-        let place = Place::filled();
+        let place = KnowledgeFixture::with_documents();
         let server = place.serve();
         check(&place, true);
         drop(server);

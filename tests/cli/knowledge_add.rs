@@ -4,15 +4,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::knowledge::{BEES, Place, TAXES};
-use crate::process::{PATIENCE, wait_for};
+use crate::knowledge::{BEES, KnowledgeFixture, TAXES};
+use crate::process::{TEST_TIMEOUT, wait_for};
 
 /// More files than are added before the test checks.
-const MANY: usize = 300;
+const FILE_COUNT: usize = 300;
 
-fn many() -> Place {
-    let place = Place::new();
-    for number in 0..MANY {
+fn fixture_with_many_files() -> KnowledgeFixture {
+    let place = KnowledgeFixture::new();
+    for number in 0..FILE_COUNT {
         let text = format!("Note {number}: the harbour master wrote down {number} ships that morning. ").repeat(20);
         place.write(&format!("note-{number:03}.txt"), &text);
     }
@@ -20,11 +20,11 @@ fn many() -> Place {
 }
 
 /// Runs a check without a server and with one.
-fn both(check: impl Fn(&Place)) {
-    check(&Place::new());
+fn with_and_without_server(check: impl Fn(&KnowledgeFixture)) {
+    check(&KnowledgeFixture::new());
     #[cfg(unix)]
     {
-        let place = Place::new();
+        let place = KnowledgeFixture::new();
         let _server = place.serve();
         check(&place);
     }
@@ -32,14 +32,14 @@ fn both(check: impl Fn(&Place)) {
 
 #[test]
 fn k43_files_folders_and_patterns_are_added() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("bees.md", BEES);
         place.write("deep/taxes.txt", TAXES);
         place.write("deep/er/cats.txt", "Cats purr when they are content, and when they are not.\n");
         let add = |arguments: &str| {
             let ended = place.run(&format!("add {arguments}"));
-            assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
-            ended.out
+            assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{arguments}: {ended:?}");
+            ended.stdout
         };
         assert_eq!(add("./bees.md"), "1 file: 1 added\n");
         assert_eq!(add("--no-recursive ./deep"), "1 file: 1 added\n");
@@ -52,12 +52,12 @@ fn k43_files_folders_and_patterns_are_added() {
 
 #[test]
 fn a_relative_path_means_the_folder_of_whoever_types_it() {
-    let check = |place: &Place, count: usize| {
+    let check = |place: &KnowledgeFixture, count: usize| {
         let setup = place.corbie("add here.txt").file("here.txt", &format!("Here is text number {count}, for you.\n"));
         let ended = setup.run("");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "1 file: 1 added\n"), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 file: 1 added\n"), "{ended:?}");
     };
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     check(&place, 1);
     #[cfg(unix)]
     {
@@ -68,7 +68,7 @@ fn a_relative_path_means_the_folder_of_whoever_types_it() {
 
 #[test]
 fn tags_and_metadata_are_kept_with_the_documents() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         let setup = place.corbie("add --json --tag a --tag b --metadata").argument(r#"{"author": "Ada"}"#);
         let ended = setup.argument(place.documents().join("documents").display().to_string()).run("");
@@ -77,38 +77,38 @@ fn tags_and_metadata_are_kept_with_the_documents() {
         let metadata = &place.json("show --json")["documents"][0]["metadata"];
         assert_eq!((&metadata["tags"], &metadata["author"]), (&json!(["a", "b"]), &json!("Ada")));
         let wrong = place.corbie("add . --metadata").argument("[1]").run("");
-        assert!(wrong.code == Some(2) && wrong.err.contains("no JSON object"), "{wrong:?}");
+        assert!(wrong.code == Some(2) && wrong.stderr.contains("no JSON object"), "{wrong:?}");
     });
 }
 
 #[test]
 fn a_file_that_fails_has_a_line_and_the_others_are_added() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         place.write("broken.pdf", "this is no PDF");
         let ended = place.run("add . ./missing.txt ./odd.xyz");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(1), "4 files: 1 added, 3 failed\n"), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "4 files: 1 added, 3 failed\n"), "{ended:?}");
         for part in ["broken.pdf: ", "missing.txt: File not found", "odd.xyz: Unsupported file format"] {
-            assert!(ended.err.lines().any(|line| line.starts_with("corbie: ") && line.contains(part)), "{ended:?}");
+            assert!(ended.stderr.lines().any(|line| line.starts_with("corbie: ") && line.contains(part)), "{ended:?}");
         }
-        assert_eq!(ended.err.lines().count(), 3, "{ended:?}");
-        assert_eq!(ended.err.matches("missing.txt").count(), 1, "a line names its file once: {ended:?}");
+        assert_eq!(ended.stderr.lines().count(), 3, "{ended:?}");
+        assert_eq!(ended.stderr.matches("missing.txt").count(), 1, "a line names its file once: {ended:?}");
     });
 }
 
 /// All lists of formats come from `corbie_extract`.
 #[test]
 fn every_list_of_formats_names_all_that_are_read() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     place.write("odd.xyz", "odd");
-    let tools: Value = serde_json::from_str(&place.run("tools list --json").out).unwrap();
+    let tools: Value = serde_json::from_str(&place.run("tools list --json").stdout).unwrap();
     let adding = tools["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "knowledge-add").unwrap();
     let page = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/knowledge.md")).unwrap();
     let lists = [
-        place.run("add odd.xyz").err,
-        place.run("extract odd.xyz").err,
-        place.run("extract --help").out,
-        place.run("search x --format xyz").err.to_uppercase(),
+        place.run("add odd.xyz").stderr,
+        place.run("extract odd.xyz").stderr,
+        place.run("extract --help").stdout,
+        place.run("search x --format xyz").stderr.to_uppercase(),
         adding["description"].as_str().unwrap().to_owned(),
         page.lines().find(|line| line.contains("are read; scans")).unwrap().to_owned(),
     ];
@@ -122,33 +122,33 @@ fn every_list_of_formats_names_all_that_are_read() {
 
 #[test]
 fn a_folder_without_documents_is_no_failure() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     place.write("empty/.hidden", "x");
     let ended = place.run("add ./empty");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(ended.out, "no files: nothing there has a format that can be read; 1 skipped: 1 hidden\n");
+    assert_eq!(ended.stdout, "no files: nothing there has a format that can be read; 1 skipped: 1 hidden\n");
 }
 
 #[test]
 fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         for name in ["a.py", "deep/b.PY", "Makefile", ".hidden/c.txt", "deep/.d.txt"] {
             place.write(name, "x = 1\n");
         }
         let ended = place.run("add .");
         let summary = "1 file: 1 added; 5 skipped: 2 .py, 2 hidden, 1 without an extension\n";
-        assert_eq!((ended.code, ended.out.as_str(), ended.err.as_str()), (Some(0), summary, ""));
+        assert_eq!((ended.code, ended.stdout.as_str(), ended.stderr.as_str()), (Some(0), summary, ""));
         let result = &place.json("add --json .")["result"];
         assert_eq!((&result["unchanged"], &result["skipped"]), (&json!(1), &json!(5)), "{result}");
         assert_eq!(result["skipped_by_kind"], json!({ ".py": 2, "hidden": 2, "no_extension": 1 }));
-        assert_eq!(place.run("add ./*.txt").out, "1 file: 1 unchanged\n", "a pattern says which files are meant");
+        assert_eq!(place.run("add ./*.txt").stdout, "1 file: 1 unchanged\n", "a pattern says which files are meant");
     });
 }
 
 #[test]
 fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     place.write("taxes.txt", TAXES);
     let path = place.documents().join("documents/taxes.txt");
     let arguments = json!({ "file_path": path, "async": false }).to_string();
@@ -160,18 +160,18 @@ fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
     let base = inside(&inside(&Path::new(&place.storage()).join("index"), Path::is_dir), Path::is_dir);
     assert!(base.ends_with("base-default"), "{}", base.display());
     assert_eq!(inside(&base, Path::is_file).extension().unwrap(), "segment");
-    assert!(place.run("search when was the invoice paid").out.contains("taxes.txt"));
+    assert!(place.run("search when was the invoice paid").stdout.contains("taxes.txt"));
 }
 
 // === tasks ===
 
 #[test]
 fn tasks_of_all_processes_are_listed() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         assert_eq!(place.run("add .").code, Some(0));
         let ended = place.run("tasks");
-        let lines: Vec<&str> = ended.out.lines().collect();
+        let lines: Vec<&str> = ended.stdout.lines().collect();
         let [heading, task] = lines[..] else { panic!("{ended:?}") };
         assert!(heading.starts_with("STATE") && task.starts_with("completed  100 %"), "{ended:?}");
         assert!(task.contains("/documents: 1 file: 1 added  "), "what became of the files: {ended:?}");
@@ -180,22 +180,22 @@ fn tasks_of_all_processes_are_listed() {
         assert_eq!((&task["status"], &task["result"]["added"]), (&json!("completed"), &json!(1)), "{listed}");
         let id = task["task_id"].as_str().unwrap();
         let ended = place.run(&format!("tasks cancel {}", &id[..13]));
-        assert!(ended.refusal().contains("has ended (completed) and cannot be cancelled"), "{ended:?}");
-        assert!(place.run("tasks cancel zz").refusal().contains("no task has an id"));
+        assert!(ended.startup_error().contains("has ended (completed) and cannot be cancelled"), "{ended:?}");
+        assert!(place.run("tasks cancel zz").startup_error().contains("no task has an id"));
         assert_eq!(place.json("tasks --json --base other")["tasks"], json!([]));
     });
-    assert!(Place::new().run("tasks").out.starts_with("there are no tasks"));
+    assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("there are no tasks"));
 }
 
 /// The last task, as listed for every process.
 #[cfg(unix)]
-fn last_task(place: &Place) -> Value {
+fn last_task(place: &KnowledgeFixture) -> Value {
     place.json("tasks --json --limit 1")["tasks"][0].clone()
 }
 
 /// Waits until some documents are added.
 #[cfg(unix)]
-fn some_are_added(place: &Place) {
+fn wait_for_first_document(place: &KnowledgeFixture) {
     wait_for("the first document", || {
         let listed = place.json("show --json --limit 1");
         (listed["total_count"].as_u64()? > 0).then_some(())
@@ -204,7 +204,7 @@ fn some_are_added(place: &Place) {
 
 /// Asserts that every document is complete and no more are added.
 #[cfg(unix)]
-fn nothing_is_half_done(place: &Place) -> u64 {
+fn assert_no_partial_documents(place: &KnowledgeFixture) -> u64 {
     let listed = place.json("show --json --limit 1000");
     let documents = listed["documents"].as_array().unwrap();
     assert!(documents.iter().all(|document| document["processing_status"] == "completed"), "{listed}");
@@ -216,81 +216,81 @@ fn nothing_is_half_done(place: &Place) -> u64 {
 }
 
 #[cfg(unix)]
-fn interrupted(place: &Place) {
+fn assert_interrupted_add(place: &KnowledgeFixture) {
     let mut adding = place.corbie("add .").start();
-    some_are_added(place);
+    wait_for_first_document(place);
     adding.signal("INT");
-    let ended = adding.end_within(PATIENCE);
-    assert_eq!((ended.code, ended.out.as_str()), (Some(130), ""), "{ended:?}");
-    let told = ended.complaint();
+    let ended = adding.wait_timeout(TEST_TIMEOUT);
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
+    let told = ended.stderr_line();
     assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added by then, which stay"), "{ended:?}");
     assert_eq!(last_task(place)["status"], "cancelled");
-    let count = nothing_is_half_done(place);
-    assert!(count > 0 && count < MANY as u64, "{count}");
+    let count = assert_no_partial_documents(place);
+    assert!(count > 0 && count < FILE_COUNT as u64, "{count}");
     assert!(told.contains(&format!(" {count} document")), "{count}: {ended:?}");
 }
 
 #[cfg(unix)]
 #[test]
 fn k117_ctrl_c_cancels_the_task_and_leaves_no_half_document() {
-    interrupted(&many());
+    assert_interrupted_add(&fixture_with_many_files());
 }
 
 #[cfg(unix)]
 #[test]
 fn k117_ctrl_c_cancels_the_task_of_a_server_too() {
-    let place = many();
+    let place = fixture_with_many_files();
     let _server = place.serve();
-    interrupted(&place);
+    assert_interrupted_add(&place);
 }
 
 #[cfg(unix)]
 #[test]
 fn k117_a_task_can_be_cancelled_from_elsewhere() {
-    let place = many();
+    let place = fixture_with_many_files();
     let mut adding = place.corbie("add --json .").start();
-    some_are_added(&place);
+    wait_for_first_document(&place);
     let id = last_task(&place)["task_id"].as_str().unwrap().to_owned();
     let ended = place.run(&format!("tasks cancel {}", &id[..18]));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.starts_with(&format!("cancelled {id}")), "{ended:?}");
-    let ended = adding.end_within(PATIENCE);
+    assert!(ended.stdout.starts_with(&format!("cancelled {id}")), "{ended:?}");
+    let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!((ended.code, &ended.messages()[0]["status"]), (Some(130), &json!("cancelled")), "{ended:?}");
-    assert!(nothing_is_half_done(&place) < MANY as u64);
+    assert!(assert_no_partial_documents(&place) < FILE_COUNT as u64);
 }
 
 #[cfg(unix)]
 #[test]
 fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
-    let place = many();
+    let place = fixture_with_many_files();
     let server = place.serve();
     let mut adding = place.corbie("add .").start();
-    some_are_added(&place);
+    wait_for_first_document(&place);
     drop(server);
-    let ended = adding.end_within(PATIENCE);
+    let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.complaint().contains("the server that has the knowledge base open has ended"), "{ended:?}");
+    assert!(ended.stderr_line().contains("the server that has the knowledge base open has ended"), "{ended:?}");
     assert!(matches!(last_task(&place)["status"].as_str(), Some("running" | "queued")), "{}", last_task(&place));
 }
 
 #[cfg(unix)]
 #[test]
 fn whoever_goes_on_with_what_was_interrupted_says_so() {
-    let place = many();
+    let place = fixture_with_many_files();
     let adding = place.corbie("add .").start();
-    some_are_added(&place);
+    wait_for_first_document(&place);
     drop(adding);
     let ended = place.run("add ./note-000.txt");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "1 file: 1 unchanged\n"), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 file: 1 unchanged\n"), "{ended:?}");
     let folder = place.documents().join("documents").display().to_string();
     let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
-    assert!(ended.err.lines().any(|line| line == told), "{ended:?}");
+    assert!(ended.stderr.lines().any(|line| line == told), "{ended:?}");
 }
 
 #[cfg(unix)]
 #[test]
 fn s11_a_symlink_that_is_named_is_skipped_with_the_option_that_follows_it() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("repo/bees.md", BEES);
         let private = place.documents().join("private");
         std::fs::create_dir(&private).unwrap();
@@ -298,34 +298,38 @@ fn s11_a_symlink_that_is_named_is_skipped_with_the_option_that_follows_it() {
         std::os::unix::fs::symlink(&private, place.documents().join("documents/repo/docs")).unwrap();
         let ended = place.run("add ./repo/bees.md ./repo/docs");
         let counted = "1 file: 1 added; 1 skipped: 1 symbolic links\n";
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), counted), "{ended:?}");
-        assert!(ended.err.contains("--follow-links"), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), counted), "{ended:?}");
+        assert!(ended.stderr.contains("--follow-links"), "{ended:?}");
         for only in ["add ./repo/docs", "add ./repo/docs/"] {
             let ended = place.run(only);
-            assert_eq!((ended.code, ended.out.as_str()), (Some(1), "1 file: 1 failed\n"), "{ended:?}");
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "1 file: 1 failed\n"), "{ended:?}");
             for part in ["it is a symbolic link", "name what it leads to", "--follow-links"] {
-                assert!(ended.complaint().contains(part), "{ended:?}");
+                assert!(ended.stderr_line().contains(part), "{ended:?}");
             }
         }
         assert_eq!(place.json("show --json")["total_count"], 1);
-        assert_eq!(place.run("add --follow-links ./repo/docs").out, "1 file: 1 added\n");
+        assert_eq!(place.run("add --follow-links ./repo/docs").stdout, "1 file: 1 added\n");
     });
 }
 
 #[cfg(unix)]
 #[test]
 fn s11_a_symlink_in_an_added_folder_does_not_reach_files_outside_unless_it_is_asked_for() {
-    both(|place| {
+    with_and_without_server(|place| {
         place.write("repo/bees.md", BEES);
         std::fs::write(place.documents().join("credentials.txt"), TAXES).unwrap();
         let link = place.documents().join("documents/repo/notes.txt");
         std::os::unix::fs::symlink(place.documents().join("credentials.txt"), link).unwrap();
         let ended = place.run("add ./repo");
         let told = "1 file: 1 added; 1 skipped: 1 links that leave the folder\n";
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), told), "{ended:?}");
-        assert!(ended.err.contains("--follow-links"), "{ended:?}");
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), told), "{ended:?}");
+        assert!(ended.stderr.contains("--follow-links"), "{ended:?}");
         assert_eq!(place.json("show --json")["total_count"], 1);
         let ended = place.run("add --follow-links ./repo");
-        assert_eq!((ended.out.as_str(), ended.err.as_str()), ("2 files: 1 added, 1 unchanged\n", ""), "{ended:?}");
+        assert_eq!(
+            (ended.stdout.as_str(), ended.stderr.as_str()),
+            ("2 files: 1 added, 1 unchanged\n", ""),
+            "{ended:?}"
+        );
     });
 }

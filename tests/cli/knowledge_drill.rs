@@ -5,13 +5,13 @@ use std::path::Path;
 
 use serde_json::json;
 
-use crate::knowledge::Place;
+use crate::knowledge::KnowledgeFixture;
 #[cfg(unix)]
-use crate::process::Running;
+use crate::process::TestProcess;
 use crate::process::{call, wait_for};
 
 /// Folders that a drill created and did not remove.
-fn left_behind(place: &Place) -> Vec<String> {
+fn leftover_folders(place: &KnowledgeFixture) -> Vec<String> {
     let entries = std::fs::read_dir(place.storage()).map(|entries| entries.flatten().collect::<Vec<_>>());
     let names = entries.unwrap_or_default().into_iter().map(|entry| entry.file_name().to_string_lossy().into_owned());
     names.filter(|name| name.starts_with("corbie-drill-")).collect()
@@ -19,48 +19,48 @@ fn left_behind(place: &Place) -> Vec<String> {
 
 #[test]
 fn a_drill_brings_everything_back_and_leaves_nothing_behind() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let ended = place.run("knowledge drill");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    let lines: Vec<&str> = ended.out.lines().collect();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let lines: Vec<&str> = ended.stdout.lines().collect();
     let [copied, back, compared, asked, end] = lines[..] else { panic!("{ended:?}") };
     assert!(copied.starts_with("copied ") && back.ends_with("as long as a restore takes"), "{ended:?}");
     assert!(compared.starts_with("compared 2 documents, ") && compared.ends_with(": all are the same"), "{ended:?}");
     assert!(asked.starts_with("made the index in ") && asked.contains("and found "), "{ended:?}");
     assert_eq!(end, "nothing is wrong, and nothing was changed");
-    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("show --json")["total_count"], 2);
 }
 
 #[test]
 fn a_drill_of_a_backup_needs_no_knowledge_base_and_tells_the_same_of_the_same() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let backup = place.documents().join("backup.db").display().to_string();
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
     let live = place.json("knowledge drill --json");
     assert_eq!((&live["success"], &live["documents"]), (&json!(true), &json!(2)), "{live}");
     assert!(live["queries"].as_u64() > Some(1) && live["queries"] == live["queries_found"], "{live}");
-    let elsewhere = Place::new();
+    let elsewhere = KnowledgeFixture::new();
     let kept = elsewhere.json(&format!("knowledge drill --json --from {backup}"));
     assert_eq!((&kept["success"], &kept["sha256"]), (&json!(true), &live["sha256"]), "{kept}");
     assert_eq!(kept["seconds"]["backup"], json!(null), "{kept}");
     assert!(!Path::new(&elsewhere.storage()).exists(), "nothing is made where there was nothing");
     for (command, why) in [("", "there is no knowledge base in `"), ("--from none.db", "there is no file `none.db`")] {
         let ended = elsewhere.run(&format!("knowledge drill {command}"));
-        assert!(ended.refusal().contains(why), "{ended:?}");
+        assert!(ended.startup_error().contains(why), "{ended:?}");
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn a_drill_is_sound_while_a_server_adds_documents() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let mut server = place.serve();
     for number in 0..60 {
         place.write(&format!("note-{number}.txt"), &format!("Note {number} is about the harbour of town {number}.\n"));
     }
     let folder = place.documents().join("documents").display().to_string();
-    let begun = server.ask(&call(2, "knowledge-import", json!({ "paths": [folder] })));
+    let begun = server.send_and_receive(&call(2, "knowledge-import", json!({ "paths": [folder] })));
     assert_eq!(begun["result"]["isError"], false, "{begun}");
     let mut seen = Vec::new();
     for _ in 0..3 {
@@ -72,12 +72,12 @@ fn a_drill_is_sound_while_a_server_adds_documents() {
     assert!(seen[0] >= 2 && seen.is_sorted(), "{seen:?}");
     // A drill does not take tasks from the server, and no document is lost.
     wait_for("all documents", || (place.json("show --json")["total_count"] == 62).then_some(()));
-    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(leftover_folders(&place), Vec::<String>::new());
 }
 
 #[test]
 fn a_drill_tells_of_a_backup_that_is_damaged() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let backup = place.documents().join("backup.db");
     assert_eq!(place.run(&format!("knowledge backup {}", backup.display())).code, Some(0));
     let length = std::fs::metadata(&backup).unwrap().len();
@@ -89,52 +89,52 @@ fn a_drill_tells_of_a_backup_that_is_damaged() {
     drop(damaged);
     let ended = place.run(&format!("knowledge drill --from {}", backup.display()));
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.out.starts_with("problem: ") && ended.out.contains("the backup: "), "{ended:?}");
-    assert!(ended.out.contains("do not rely on this backup"), "{ended:?}");
+    assert!(ended.stdout.starts_with("problem: ") && ended.stdout.contains("the backup: "), "{ended:?}");
+    assert!(ended.stdout.contains("do not rely on this backup"), "{ended:?}");
     let told = place.json(&format!("knowledge drill --json --from {}", backup.display()));
     assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("drill_failed")), "{told}");
     // A file that is not a backup gets the same error as for restore.
     let foreign = place.run("knowledge drill --from ./bees.md");
-    assert!(foreign.refusal().contains("no knowledge base"), "{foreign:?}");
-    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert!(foreign.startup_error().contains("no knowledge base"), "{foreign:?}");
+    assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
 }
 
 /// A drill that has started restoring, or has already finished.
 #[cfg(unix)]
-fn begun(place: &Place) -> Running {
+fn start_drill(place: &KnowledgeFixture) -> TestProcess {
     let mut drill = place.corbie("knowledge drill").start();
     drill.close_stdin();
     let began =
-        || left_behind(place).iter().any(|name| Path::new(&place.storage()).join(name).join("knowledge").exists());
-    wait_for("the copy to be brought back, or the end", || (began() || drill.is_over()).then_some(()));
+        || leftover_folders(place).iter().any(|name| Path::new(&place.storage()).join(name).join("knowledge").exists());
+    wait_for("the copy to be brought back, or the end", || (began() || drill.has_exited()).then_some(()));
     drill
 }
 
 #[cfg(unix)]
 #[test]
 fn a_drill_that_is_interrupted_or_terminated_leaves_nothing_behind() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     for (signal, code) in [("INT", 130), ("TERM", 143)] {
-        let mut drill = begun(&place);
-        if !drill.is_over() {
+        let mut drill = start_drill(&place);
+        if !drill.has_exited() {
             drill.signal(signal);
         }
-        let ended = drill.end();
+        let ended = drill.wait();
         assert!(ended.code == Some(code) || ended.code == Some(0), "{signal}: {ended:?}");
-        assert_eq!(left_behind(&place), Vec::<String>::new(), "{signal}: {ended:?}");
+        assert_eq!(leftover_folders(&place), Vec::<String>::new(), "{signal}: {ended:?}");
     }
 }
 
 #[cfg(unix)]
 #[test]
 fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
-    let place = Place::filled();
-    let mut drill = begun(&place);
-    if !drill.is_over() {
+    let place = KnowledgeFixture::with_documents();
+    let mut drill = start_drill(&place);
+    if !drill.has_exited() {
         drill.signal("KILL");
     }
-    drill.end();
+    drill.wait();
     // As left by a drill that was killed.
     let left = Path::new(&place.storage()).join("corbie-drill-killed").join("knowledge");
     std::fs::create_dir_all(&left).unwrap();
@@ -146,16 +146,16 @@ fn what_a_drill_left_that_was_killed_is_removed_by_the_next() {
     let in_use = std::fs::File::create(running.join("in-use.lock")).unwrap();
     in_use.lock().unwrap();
     assert_eq!(place.json("knowledge drill --json")["success"], true);
-    assert_eq!(left_behind(&place), ["corbie-drill-running"]);
+    assert_eq!(leftover_folders(&place), ["corbie-drill-running"]);
     drop(in_use);
     assert_eq!(place.json("knowledge drill --json")["success"], true);
-    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert_eq!(leftover_folders(&place), Vec::<String>::new());
 }
 
 #[cfg(unix)]
 #[test]
 fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let disk = rustix::fs::statvfs(place.documents()).unwrap();
     let free = disk.f_bavail * disk.f_frsize;
     // A sparse file as long as the free disk space.
@@ -174,14 +174,14 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
     file.set_len(free / 2).unwrap();
     let ended = place.run("knowledge drill");
     file.set_len(length).unwrap();
-    assert!(ended.refusal().contains("free some space"), "{ended:?}");
-    assert_eq!(left_behind(&place), Vec::<String>::new());
+    assert!(ended.startup_error().contains("free some space"), "{ended:?}");
+    assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("knowledge drill --json")["success"], true);
 }
 
 #[test]
 fn a_drill_happens_in_the_folder_that_is_named() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let elsewhere = tempfile::tempdir().unwrap();
     std::fs::create_dir(elsewhere.path().join("corbie-drill-killed")).unwrap();
     std::fs::write(elsewhere.path().join("corbie-drill-killed/in-use.lock"), "").unwrap();
@@ -190,12 +190,12 @@ fn a_drill_happens_in_the_folder_that_is_named() {
     assert_eq!(std::fs::read_dir(elsewhere.path()).unwrap().count(), 0, "what another left there is gone as well");
     let missing = elsewhere.path().join("missing");
     let ended = place.run(&format!("knowledge drill --into {}", missing.display()));
-    assert!(ended.refusal().contains("missing"), "{ended:?}");
+    assert!(ended.startup_error().contains("missing"), "{ended:?}");
 }
 
 #[test]
 fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     let opening = "This agreement is made between the parties named below, who have read all of its terms. ".repeat(5);
     for number in 0..60 {
         place.write(&format!("agreement-{number}.txt"), &format!("{opening}\nThe rent is {number} crowns a month.\n"));
@@ -208,7 +208,7 @@ fn a_drill_finds_nothing_wrong_where_many_passages_begin_in_the_same_way() {
 
 #[test]
 fn a_drill_leaves_a_knowledge_base_of_an_older_version_as_it_is() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let database = Path::new(&place.storage()).join("knowledge.db");
     let connection = rusqlite::Connection::open(&database).unwrap();
     connection

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::knowledge::Place;
-use crate::process::{Running, call, corbie, wait_for};
+use crate::knowledge::KnowledgeFixture;
+use crate::process::{TestProcess, call, corbie, wait_for};
 
-fn health(server: &mut Running) -> Value {
+fn health(server: &mut TestProcess) -> Value {
     let reply = server.client().get("/health");
     assert_eq!(reply.status, 200, "t41");
     serde_json::from_str(&reply.body).unwrap()
@@ -13,7 +13,7 @@ fn health(server: &mut Running) -> Value {
 
 #[test]
 fn t40_the_page_tells_how_many_documents_there_are_and_how_they_are_doing() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let mut server = place.with(corbie("serve --port 0")).start();
     // An existing knowledge base is opened soon after startup.
     let known = wait_for("the knowledge base to be open", || {
@@ -29,7 +29,7 @@ fn t40_the_page_tells_how_many_documents_there_are_and_how_they_are_doing() {
 
 #[test]
 fn t41_a_knowledge_base_that_cannot_be_opened_is_degraded_with_the_reason() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     // A file blocks the path of the folder.
     std::fs::write(place.storage(), "").unwrap();
     let mut server = place.with(corbie("serve --port 0")).start();

@@ -2,24 +2,24 @@
 
 use serde_json::{Value, json};
 
-use crate::knowledge::{Place, both};
+use crate::knowledge::{KnowledgeFixture, with_and_without_server};
 #[cfg(unix)]
 use crate::process::wait_for;
 #[cfg(unix)]
-use crate::terminal::in_a_terminal;
-use crate::upstream::Upstream;
+use crate::terminal::run_in_terminal;
+use crate::upstream::FakeUpstream;
 
 // === search ===
 
 #[test]
 fn k55_a_search_shows_score_file_heading_and_the_words() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let ended = place.run("search who keeps the queen warm in winter");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-        let first = ended.out.lines().next().unwrap();
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        let first = ended.stdout.lines().next().unwrap();
         assert!(first.starts_with("1. ") && first.contains("bees.md"), "{ended:?}");
-        assert!(ended.out.contains("   ") && ended.out.contains("shivering around her"), "{ended:?}");
-        assert!(!ended.out.contains('\u{1b}'), "no colours in a pipe: {ended:?}");
+        assert!(ended.stdout.contains("   ") && ended.stdout.contains("shivering around her"), "{ended:?}");
+        assert!(!ended.stdout.contains('\u{1b}'), "no colours in a pipe: {ended:?}");
 
         let reply = place.json("search --json --top 1 invoice of March");
         assert_eq!((&reply["success"], &reply["total_results"]), (&json!(true), &json!(1)));
@@ -29,7 +29,7 @@ fn k55_a_search_shows_score_file_heading_and_the_words() {
 
 #[test]
 fn k53_a_search_is_narrowed_by_format_tag_and_dates() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let files = |arguments: &str| {
             let reply = place.json(&format!("search --json queen invoice {arguments}"));
             let results = reply["results"].as_array().unwrap().clone();
@@ -41,27 +41,27 @@ fn k53_a_search_is_narrowed_by_format_tag_and_dates() {
             assert_eq!(files(nothing), [""; 0], "{nothing}");
         }
         let ended = place.run("search queen --tag other");
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), "No documents found matching your query\n"));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "No documents found matching your query\n"));
         for wrong in ["--top 51", "--since yesterday", "--format xyz", "--base a/b"] {
             let ended = place.run(&format!("search queen {wrong}"));
-            assert_eq!((ended.code, ended.out.as_str()), (Some(2), ""), "{wrong}");
-            assert!(ended.err.starts_with("error: invalid value"), "{ended:?}");
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(2), ""), "{wrong}");
+            assert!(ended.stderr.starts_with("error: invalid value"), "{ended:?}");
         }
     });
 }
 
 #[test]
 fn k58_an_empty_base_is_told_with_the_next_step() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     let check = || {
         let ended = place.run("search anything");
         assert_eq!(ended.code, Some(1));
-        assert_eq!(ended.refusal(), "corbie: the knowledge base is empty; add documents first: corbie add PATH");
+        assert_eq!(ended.startup_error(), "corbie: the knowledge base is empty; add documents first: corbie add PATH");
         let ended = place.run("search --json anything");
         assert_eq!((ended.code, &ended.messages()[0]["error"]), (Some(1), &json!("empty_knowledge_base")));
         let ended = place.run("show");
         let empty = "the knowledge base is empty; add documents first: corbie add PATH\n";
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), empty));
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), empty));
     };
     check();
     #[cfg(unix)]
@@ -74,7 +74,7 @@ fn k58_an_empty_base_is_told_with_the_next_step() {
 #[cfg(unix)]
 #[test]
 fn words_are_bold_on_a_terminal_unless_its_user_wants_no_colours() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let line = |variables: &str| {
         format!(
             "CORBIE_KNOWLEDGE__STORAGE_PATH='{}' {variables} '{}' search shivering queen",
@@ -82,15 +82,15 @@ fn words_are_bold_on_a_terminal_unless_its_user_wants_no_colours() {
             env!("CARGO_BIN_EXE_corbie")
         )
     };
-    let Some(ended) = in_a_terminal(&line(""), "") else { return };
-    assert!(ended.out.contains("\u{1b}[1mshivering\u{1b}[0m"), "{ended:?}");
-    let Some(ended) = in_a_terminal(&line("NO_COLOR=1"), "") else { return };
-    assert!(ended.out.contains("shivering") && !ended.out.contains("\u{1b}[1m"), "{ended:?}");
+    let Some(ended) = run_in_terminal(&line(""), "") else { return };
+    assert!(ended.stdout.contains("\u{1b}[1mshivering\u{1b}[0m"), "{ended:?}");
+    let Some(ended) = run_in_terminal(&line("NO_COLOR=1"), "") else { return };
+    assert!(ended.stdout.contains("shivering") && !ended.stdout.contains("\u{1b}[1m"), "{ended:?}");
 }
 
 #[test]
 fn a_document_cannot_control_the_terminal() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     place.write("evil\u{1b}[2J.txt", "Beware of the dog \u{1b}[31m in the garden \u{7}\u{8} at night.\n");
     assert_eq!(place.run("add .").code, Some(0));
     let id = place.json("show --json")["documents"][0]["id"].as_str().unwrap().to_owned();
@@ -98,8 +98,8 @@ fn a_document_cannot_control_the_terminal() {
         let ended = place.run(command);
         assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
         let harmful = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
-        assert!(!ended.out.contains(harmful) && !ended.err.contains(harmful), "{command}: {ended:?}");
-        assert!(!ended.out.is_empty(), "{command}");
+        assert!(!ended.stdout.contains(harmful) && !ended.stderr.contains(harmful), "{command}: {ended:?}");
+        assert!(!ended.stdout.is_empty(), "{command}");
     }
 }
 
@@ -107,11 +107,11 @@ fn a_document_cannot_control_the_terminal() {
 
 #[test]
 fn without_a_provider_the_best_passages_come_back_and_why() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let ended = place.run("ask --documents who keeps the queen warm in winter?");
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.complaint().contains("No provider is configured"), "{ended:?}");
-        assert!(ended.out.starts_with("1. ") && ended.out.contains("bees.md"), "{ended:?}");
+        assert!(ended.stderr_line().contains("No provider is configured"), "{ended:?}");
+        assert!(ended.stdout.starts_with("1. ") && ended.stdout.contains("bees.md"), "{ended:?}");
         let reply = place.json("ask --documents --json who keeps the queen warm in winter?");
         assert_eq!((&reply["answer"], &reply["passages"][0]["number"]), (&Value::Null, &json!(1)));
     });
@@ -119,8 +119,8 @@ fn without_a_provider_the_best_passages_come_back_and_why() {
 
 #[test]
 fn an_answer_from_documents_is_followed_by_its_sources() {
-    let place = Place::filled();
-    let upstream = Upstream::start();
+    let place = KnowledgeFixture::with_documents();
+    let upstream = FakeUpstream::start();
     let ask = |arguments: &str| {
         place
             .with(upstream.corbie("ask --documents"))
@@ -129,8 +129,8 @@ fn an_answer_from_documents_is_followed_by_its_sources() {
             .run("")
     };
     let ended = ask("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    let (answer, sources) = ended.out.split_once("\nSources:\n").unwrap_or_else(|| panic!("{ended:?}"));
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let (answer, sources) = ended.stdout.split_once("\nSources:\n").unwrap_or_else(|| panic!("{ended:?}"));
     assert!(answer.contains("of [1]"), "the model says what it was asked: {ended:?}");
     assert!(sources.starts_with("[1] taxes.txt"), "{ended:?}");
     let reply = &ask("--json").messages()[0];
@@ -141,16 +141,16 @@ fn an_answer_from_documents_is_followed_by_its_sources() {
 
 #[test]
 fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
-    let place = Place::filled();
-    let upstream = Upstream::start();
+    let place = KnowledgeFixture::with_documents();
+    let upstream = FakeUpstream::start();
     let explain = |arguments: &str, prompt: &str| {
         let setup = place.with(upstream.corbie("ask --explain")).variable("CORBIE_ROUTER__GROUNDING__ENABLED", "true");
         // The threshold is low, because this test is not about search confidence.
         let setup = setup.variable("CORBIE_ROUTER__GROUNDING__ANSWERED_ABOVE", "0.2");
         let setup = setup.variable("CORBIE_ROUTER__GROUNDING__ANSWERED_MODEL", "acme/echo-small");
         let ended = setup.arguments(arguments).argument(prompt).run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-        ended.out
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+        ended.stdout
     };
     let (bees, else_) = ("who keeps the queen warm in winter?", "how do I sharpen the chain of a chainsaw?");
     let known = explain("", bees);
@@ -174,8 +174,8 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
 #[cfg(unix)]
 #[test]
 fn a_prompt_that_documents_have_a_say_in_begins_no_task_of_others() {
-    let place = Place::filled();
-    let upstream = Upstream::start();
+    let place = KnowledgeFixture::with_documents();
+    let upstream = FakeUpstream::start();
     let task = || place.json("tasks --json --limit 1")["tasks"][0].clone();
     let mut text = String::new();
     (0..20_000).for_each(|number| text += &format!("Line {number} of a very long list of things to do.\n"));

@@ -2,66 +2,66 @@
 
 use serde_json::json;
 
-use crate::knowledge::{Place, both};
+use crate::knowledge::{KnowledgeFixture, with_and_without_server};
 use crate::pdf_builder::{Builder, text as line};
 #[cfg(unix)]
-use crate::process::Setup;
+use crate::process::TestCommand;
 #[cfg(unix)]
-use crate::terminal::in_a_terminal;
+use crate::terminal::run_in_terminal;
 
 // === show ===
 
 #[test]
 fn k83_the_list_has_a_line_for_each_document() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let ended = place.run("show --sort name --order asc");
-        let lines: Vec<&str> = ended.out.lines().collect();
+        let lines: Vec<&str> = ended.stdout.lines().collect();
         let [heading, bees, taxes] = lines[..] else { panic!("{ended:?}") };
         let columns = ["STATUS", "FORMAT", "SIZE", "CHUNKS", "ADDED", "NAME", "ID"];
         assert_eq!(heading.split_whitespace().collect::<Vec<_>>(), columns);
         assert!(bees.starts_with("completed  md") && bees.ends_with(&place.id("bees.md")), "{bees}");
         assert!(taxes.contains("taxes.txt"), "{taxes}");
         let page = place.run("show --sort name --order asc --limit 1 --offset 1");
-        assert!(page.out.contains("taxes.txt") && !page.out.contains("bees.md"), "{page:?}");
+        assert!(page.stdout.contains("taxes.txt") && !page.stdout.contains("bees.md"), "{page:?}");
         assert_eq!(place.json("show --json --limit 1")["total_count"], 2);
-        assert!(place.run("show --limit 1").complaint().contains("1 of 2; go on with --offset 1"));
+        assert!(place.run("show --limit 1").stderr_line().contains("1 of 2; go on with --offset 1"));
         let none = place.run("show --limit 0");
-        assert!(none.code == Some(2) && none.err.contains("--limit"), "{none:?}");
+        assert!(none.code == Some(2) && none.stderr.contains("--limit"), "{none:?}");
         let last = place.run("show --limit 1 --offset 1");
-        assert_eq!(last.err, "", "nothing comes after the last");
+        assert_eq!(last.stderr, "", "nothing comes after the last");
         let past = place.run("show --offset 7");
         let told = "There are only 2 documents, and offset 7 passes over all of them\n";
-        assert_eq!((past.code, past.out.as_str(), past.err.as_str()), (Some(0), told, ""));
+        assert_eq!((past.code, past.stdout.as_str(), past.stderr.as_str()), (Some(0), told, ""));
     });
 }
 
 #[test]
 fn a_beginning_of_an_id_shows_the_text_of_a_document() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let id = place.id("taxes.txt");
         for typed in [&id[..], &id[..12], &id[..12].to_uppercase()] {
             let ended = place.run(&format!("show {typed}"));
             assert_eq!(ended.code, Some(0), "{typed}: {ended:?}");
-            assert!(ended.out.starts_with("==> taxes.txt, page 1 of 1"), "{ended:?}");
-            assert!(ended.out.contains("interest of 12 euros"), "{ended:?}");
+            assert!(ended.stdout.starts_with("==> taxes.txt, page 1 of 1"), "{ended:?}");
+            assert!(ended.stdout.contains("interest of 12 euros"), "{ended:?}");
         }
         let reply = place.json(&format!("show --json {}", &id[..12]));
         assert_eq!((&reply["document"]["id"], &reply["page_count"]), (&json!(id), &json!(1)));
         let page = place.run(&format!("show --page 2 {id}"));
-        assert!(page.refusal().contains("has 1 page, and no page 2"), "{page:?}");
+        assert!(page.startup_error().contains("has 1 page, and no page 2"), "{page:?}");
         let nothing = place.run("show zzz");
         assert_eq!(
-            nothing.refusal(),
+            nothing.startup_error(),
             "corbie: no document has the name `zzz`, or an id that begins with it; `corbie show` lists them"
         );
         let nobody = place.run("show 00000000-0000-4000-8000-000000000000");
-        assert!(nobody.refusal().contains("not found"), "{nobody:?}");
+        assert!(nobody.startup_error().contains("not found"), "{nobody:?}");
     });
 }
 
 #[test]
 fn k34_a_document_of_pages_is_printed_page_by_page() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     let mut pages = Builder::new();
     let sentences = [
         "The lighthouse keeper wrote about storms in the logbook every single evening of that long and dark winter.",
@@ -77,28 +77,28 @@ fn k34_a_document_of_pages_is_printed_page_by_page() {
     let id = place.id("log.pdf");
     let (first, second) = ("==> log.pdf, page 1 of 2 <==\nThe light", "==> log.pdf, page 2 of 2 <==\nBread");
     let whole = place.run(&format!("show {id}"));
-    assert!(whole.out.starts_with(first) && whole.out.contains(&format!("\n\n{second}")), "{whole:?}");
+    assert!(whole.stdout.starts_with(first) && whole.stdout.contains(&format!("\n\n{second}")), "{whole:?}");
     let page = place.run(&format!("show {id} --page 2"));
-    assert!(page.out.starts_with(second) && !page.out.contains("lighthouse"), "{page:?}");
+    assert!(page.stdout.starts_with(second) && !page.stdout.contains("lighthouse"), "{page:?}");
     let reply = place.json(&format!("show {id} --page 1 --json"));
     assert_eq!((&reply["pages"][0]["page"], &reply["next_page"]), (&json!(1), &json!(2)), "{reply}");
-    assert!(place.run("search storms in the logbook").out.starts_with("1. "));
-    assert!(place.run("search storms in the logbook").out.contains("log.pdf, page 1"));
+    assert!(place.run("search storms in the logbook").stdout.starts_with("1. "));
+    assert!(place.run("search storms in the logbook").stdout.contains("log.pdf, page 1"));
 }
 
 #[cfg(unix)]
 #[test]
 fn a_pipe_that_is_closed_early_is_no_failure() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     // More than a pipe buffer; a word unknown to the model is tokenized quickly, however long it is.
     place.write("long.txt", &format!("A sentence with {}.\n", "x".repeat(1000)).repeat(150));
     assert_eq!(place.run("add .").code, Some(0));
     let id = place.id("long.txt");
     for command in ["search sentence", "show", &format!("show {id}"), &format!("show --json {id}"), "status", "tasks"] {
         let line = format!("{{ '{}' {command}; echo \"code $?\" >&2; }} | head -c 5", env!("CARGO_BIN_EXE_corbie"));
-        let ended = place.with(Setup::new("sh".into()).argument("-c").argument(line)).run("");
-        assert_eq!(ended.err, "code 0\n", "{command}");
-        assert_eq!(ended.out.len(), 5, "{command}");
+        let ended = place.with(TestCommand::new("sh".into()).argument("-c").argument(line)).run("");
+        assert_eq!(ended.stderr, "code 0\n", "{command}");
+        assert_eq!(ended.stdout.len(), 5, "{command}");
     }
 }
 
@@ -106,15 +106,18 @@ fn a_pipe_that_is_closed_early_is_no_failure() {
 
 #[test]
 fn k70_documents_are_removed_by_a_beginning_of_their_id() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let (bees, taxes) = (place.id("bees.md"), place.id("taxes.txt"));
         let refused = place.run(&format!("remove {bees}"));
-        assert!(refused.refusal().contains("This removes bees.md (") && refused.err.contains("--yes"), "{refused:?}");
+        assert!(
+            refused.startup_error().contains("This removes bees.md (") && refused.stderr.contains("--yes"),
+            "{refused:?}"
+        );
         assert_eq!(place.json("show --json")["total_count"], 2, "nobody agreed");
 
         let ended = place.run(&format!("remove --yes {}", &bees[..13]));
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.out.starts_with("removed bees.md ("), "{ended:?}");
+        assert!(ended.stdout.starts_with("removed bees.md ("), "{ended:?}");
         let again = place.run(&format!("remove --yes {bees} {taxes} --json"));
         let replies = again.messages();
         assert_eq!((again.code, replies.len()), (Some(1), 2), "one is gone already, the other is removed all the same");
@@ -126,46 +129,46 @@ fn k70_documents_are_removed_by_a_beginning_of_their_id() {
 #[cfg(unix)]
 #[test]
 fn on_a_terminal_is_asked_before_anything_is_removed() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let line = |command: &str| {
         format!("CORBIE_KNOWLEDGE__STORAGE_PATH='{}' '{}' {command}", place.storage(), env!("CARGO_BIN_EXE_corbie"))
     };
     let remove = line(&format!("remove {}", place.id("bees.md")));
-    let Some(ended) = in_a_terminal(&remove, "n\n") else { return };
-    assert!(ended.out.contains("bees.md") && ended.out.contains("[y/N]"), "{ended:?}");
+    let Some(ended) = run_in_terminal(&remove, "n\n") else { return };
+    assert!(ended.stdout.contains("bees.md") && ended.stdout.contains("[y/N]"), "{ended:?}");
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(1), &json!(2)), "{ended:?}");
-    let Some(ended) = in_a_terminal(&remove, "y\n") else { return };
+    let Some(ended) = run_in_terminal(&remove, "y\n") else { return };
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(1)), "{ended:?}");
-    let Some(ended) = in_a_terminal(&line("clear"), "yes\n") else { return };
-    assert!(ended.out.contains("1 document of"), "{ended:?}");
+    let Some(ended) = run_in_terminal(&line("clear"), "yes\n") else { return };
+    assert!(ended.stdout.contains("1 document of"), "{ended:?}");
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(0)), "{ended:?}");
 }
 
 #[test]
 fn k91_everything_is_cleared_where_that_is_confirmed() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         let refused = place.run("clear");
-        assert!(refused.refusal().contains("2 documents of") && refused.err.contains("--yes"), "{refused:?}");
+        assert!(refused.startup_error().contains("2 documents of") && refused.stderr.contains("--yes"), "{refused:?}");
         assert_eq!(place.json("show --json")["total_count"], 2);
         let cleared = place.json("clear --yes --json");
         assert_eq!((&cleared["success"], &cleared["documents_removed"]), (&json!(true), &json!(2)));
-        assert_eq!(place.run("clear --yes").out, "removed 0 documents\n", "K-94: nothing was freed");
+        assert_eq!(place.run("clear --yes").stdout, "removed 0 documents\n", "K-94: nothing was freed");
         assert_eq!(place.run("add .").code, Some(0));
-        let cleared = place.run("clear --yes").out;
+        let cleared = place.run("clear --yes").stdout;
         assert!(!cleared.contains("0.0 MB"), "{cleared}");
     });
 }
 
 #[test]
 fn bases_are_kept_apart() {
-    both(|place, _| {
+    with_and_without_server(|place, _| {
         place.write("other/cats.txt", "A cat sleeps sixteen hours a day, mostly in the sun.\n");
         assert_eq!(place.run("add --knowledge-base pets ./other").code, Some(0));
         assert_eq!(place.json("show --json --base pets")["total_count"], 1);
         assert_eq!(place.json("show --json")["total_count"], 2);
-        assert!(place.run("search --base pets how long does a cat sleep").out.contains("cats.txt"));
-        assert!(!place.run("search how long does a cat sleep").out.contains("cats.txt"));
-        assert!(place.run("status --base pets").out.contains("all bases"), "{:?}", place.run("status --base pets"));
+        assert!(place.run("search --base pets how long does a cat sleep").stdout.contains("cats.txt"));
+        assert!(!place.run("search how long does a cat sleep").stdout.contains("cats.txt"));
+        assert!(place.run("status --base pets").stdout.contains("all bases"), "{:?}", place.run("status --base pets"));
         assert_eq!(place.json("clear --yes --json --base pets")["documents_removed"], 1);
         assert_eq!(place.json("show --json")["total_count"], 2);
     });
@@ -175,14 +178,14 @@ fn bases_are_kept_apart() {
 
 #[test]
 fn k101_the_status_tells_how_much_there_is_and_who_was_asked() {
-    both(|place, is_served| {
+    with_and_without_server(|place, is_served| {
         let ended = place.run("status");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
         for part in ["knowledge base  default", "documents       2 (", "healthy", &place.storage()] {
-            assert!(ended.out.contains(part), "{part}: {ended:?}");
+            assert!(ended.stdout.contains(part), "{part}: {ended:?}");
         }
         let server = if is_served { "server          running" } else { "server          none" };
-        assert!(ended.out.contains(server), "{ended:?}");
+        assert!(ended.stdout.contains(server), "{ended:?}");
         let status = place.json("status --json");
         assert_eq!(status["knowledge_base"]["document_count"], 2);
     });
@@ -191,21 +194,21 @@ fn k101_the_status_tells_how_much_there_is_and_who_was_asked() {
 #[cfg(unix)]
 #[test]
 fn a_server_that_hangs_up_is_passed_over() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
     let listener = std::os::unix::net::UnixListener::bind(sockets.join("1.socket")).unwrap();
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let ended = place.run("status");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("server          none"), "{ended:?}");
+    assert!(ended.stdout.contains("server          none"), "{ended:?}");
 }
 
 #[test]
 fn without_a_knowledge_base_the_settings_are_named() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     for command in ["status", "tasks", "search x", "add .", "knowledge check", "ask --documents why"] {
         let ended = place.corbie(command).variable("CORBIE_KNOWLEDGE__ENABLED", "false").run("");
-        assert!(ended.refusal().contains("`knowledge.enabled` is false"), "{command}: {ended:?}");
+        assert!(ended.startup_error().contains("`knowledge.enabled` is false"), "{command}: {ended:?}");
     }
 }

@@ -2,10 +2,10 @@
 //!
 //! `CORBIE_BLESS=1 cargo nextest run -p corbie --test cli licenses` updates them.
 
-#[path = "licenses/gather.rs"]
-mod gather;
-#[path = "licenses/graph.rs"]
-mod graph;
+#[path = "licenses/collect.rs"]
+mod collect;
+#[path = "licenses/packages.rs"]
+mod packages;
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -33,7 +33,7 @@ fn unpacked() -> String {
 
 #[test]
 fn the_list_of_licences_is_that_of_the_locked_packages() {
-    let (parts, texts) = gather::everything(&graph::packages());
+    let (parts, texts) = collect::collect(&packages::packages());
     // One component per line, for readable diffs.
     let lines: Vec<String> = parts.iter().map(Value::to_string).collect();
     let (list, texts) = (format!("[\n{}\n]\n", lines.join(",\n")), serde_json::to_string(&texts).unwrap());
@@ -53,8 +53,8 @@ fn the_list_of_licences_is_that_of_the_locked_packages() {
 #[test]
 fn every_part_has_a_licence_and_its_text() {
     let ended = corbie("licenses --full --json").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-    let all: Value = serde_json::from_str(&ended.out).unwrap();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+    let all: Value = serde_json::from_str(&ended.stdout).unwrap();
     let parts = all["parts"].as_array().unwrap();
     let texts: BTreeMap<String, String> = serde_json::from_value(all["texts"].clone()).unwrap();
     for part in parts {
@@ -79,11 +79,11 @@ fn every_part_has_a_licence_and_its_text() {
 fn one_part_is_found_by_its_name_and_a_name_that_is_nowhere_fails() {
     let ended = corbie("licenses --full memchr").run("");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.out.contains("memchr  2.") && ended.out.contains("Andrew Gallant"), "{}", ended.out);
-    assert!(!ended.out.contains("tokio"), "{}", ended.out);
+    assert!(ended.stdout.contains("memchr  2.") && ended.stdout.contains("Andrew Gallant"), "{}", ended.stdout);
+    assert!(!ended.stdout.contains("tokio"), "{}", ended.stdout);
     let ended = corbie("licenses rten-simd").run("");
-    assert!(ended.out.contains("Apache-2.0 *") && ended.out.contains("stands in"), "{}", ended.out);
+    assert!(ended.stdout.contains("Apache-2.0 *") && ended.stdout.contains("stands in"), "{}", ended.stdout);
     let ended = corbie("licenses nothing-of-this-name").run("");
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.err.contains("`corbie licenses` lists everything"), "{}", ended.err);
+    assert!(ended.stderr.contains("`corbie licenses` lists everything"), "{}", ended.stderr);
 }

@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::http::{Client, Stream};
-use crate::process::{Running, Setup, call, corbie, example_server, modern_meta, request, wait_for};
-use crate::websocket::{Frame, WebSocket};
+use crate::http::{HttpClient, StreamingResponse};
+use crate::process::{TestCommand, TestProcess, call, corbie, example_server, modern_meta, request, wait_for};
+use crate::websocket::{WebSocket, WebSocketFrame};
 
 /// Tolerance for a shutdown on a busy machine.
 const SLACK: Duration = Duration::from_secs(2);
 
 /// A request that is answered when the server stops.
-fn listen(id: &str) -> Value {
+fn listen_request(id: &str) -> Value {
     request(
         id,
         "subscriptions/listen",
@@ -26,7 +26,7 @@ fn listen(id: &str) -> Value {
 }
 
 /// Calls a tool that takes `seconds`, on a separate thread; returns once it is running.
-fn call_slow_tool(client: Client, seconds: u64) -> thread::JoinHandle<std::io::Result<Value>> {
+fn call_slow_tool(client: HttpClient, seconds: u64) -> thread::JoinHandle<std::io::Result<Value>> {
     let arguments = json!({ "seconds": seconds, "label": "Slow work" });
     let calling = thread::spawn(move || {
         let reply = client.try_call("POST", "/mcp", &[], &call("slow", "slow_compute", arguments).to_string())?;
@@ -37,18 +37,18 @@ fn call_slow_tool(client: Client, seconds: u64) -> thread::JoinHandle<std::io::R
     calling
 }
 
-fn wait_until_running(client: Client) {
+fn wait_until_running(client: HttpClient) {
     wait_for("the request to run", || {
         client.get("/metrics").body.contains("corbie_requests_in_flight 1").then_some(())
     });
 }
 
-fn wait_until_draining(client: Client) {
+fn wait_until_draining(client: HttpClient) {
     wait_for("the drain to begin", || (client.get("/ready").status == 503).then_some(()));
 }
 
 /// `corbie` with this grace period in seconds.
-fn with_grace(arguments: &str, seconds: u64) -> Setup {
+fn with_grace(arguments: &str, seconds: u64) -> TestCommand {
     corbie(arguments).variable("CORBIE_SERVER__SHUTDOWN_GRACE_SECONDS", seconds)
 }
 
@@ -63,7 +63,7 @@ fn n13_it_is_ready_within_two_seconds_and_gone_within_its_grace() {
     let ready = server.cpu_seconds();
     assert!(ready > 0.0 && ready < 2.0, "{ready} s");
     server.signal("TERM");
-    assert_eq!(server.end_within(Duration::from_secs(30)).code, Some(0));
+    assert_eq!(server.wait_timeout(Duration::from_secs(30)).code, Some(0));
 }
 
 #[test]
@@ -72,15 +72,15 @@ fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
         for arguments in ["stdio", "serve --port 0", "serve --stdio --port 0"] {
             let mut server = corbie(arguments).start();
             if arguments.contains("stdio") {
-                server.ask(&request(1, "ping", json!({})));
+                server.send_and_receive(&request(1, "ping", json!({})));
             }
             if arguments.contains("serve") {
                 server.client().get("/ready");
             }
             server.signal(signal);
-            let ended = server.end_within(SLACK);
-            assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""), "{signal} {arguments:?}: {ended:?}");
-            assert!(ended.err.contains("stopping"), "{ended:?}");
+            let ended = server.wait_timeout(SLACK);
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""), "{signal} {arguments:?}: {ended:?}");
+            assert!(ended.stderr.contains("stopping"), "{ended:?}");
         }
     }
 }
@@ -90,9 +90,9 @@ fn a07_a_signal_ends_an_idle_server_at_once_and_well() {
 fn a07_a_signal_is_heard_from_the_first_line_of_the_log_on() {
     for (arguments, line) in [("stdio", "serving"), ("serve --port 0", "listening")].repeat(10) {
         let mut server = corbie(arguments).start();
-        server.logged(line);
+        server.wait_for_log(line);
         server.signal("TERM");
-        let ended = server.end_within(SLACK);
+        let ended = server.wait_timeout(SLACK);
         assert_eq!(ended.code, Some(0), "no exit code means that the signal killed it: {ended:?}");
     }
 }
@@ -117,13 +117,13 @@ fn a07_the_end_of_stdin_ends_it_when_all_is_answered() {
 fn a07_where_ports_are_served_too_the_end_of_stdin_leaves_them_open() {
     let mut server = corbie("serve --stdio --port 0").start();
     let client = server.client();
-    server.ask(&request(1, "ping", json!({})));
+    server.send_and_receive(&request(1, "ping", json!({})));
     server.close_stdin();
     for _ in 0..20 {
         assert_eq!(client.get("/ready").status, 200);
     }
     server.signal("TERM");
-    assert_eq!(server.end_within(SLACK).code, Some(0));
+    assert_eq!(server.wait_timeout(SLACK).code, Some(0));
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn a07_connections_that_are_kept_open_do_not_hold_it_up() {
     assert_eq!(news.head.status, 200);
 
     server.signal("TERM");
-    let ended = server.end_within(SLACK);
+    let ended = server.wait_timeout(SLACK);
     assert_eq!(ended.code, Some(0), "{ended:?}");
     assert!(news.read_event().unwrap().is_none(), "the stream of news ends whole");
     assert!(matches!(silent.read(&mut reply), Ok(0)) || silent.take_error().unwrap().is_some());
@@ -153,8 +153,8 @@ fn a07_an_open_websocket_is_told_that_the_server_goes_away() {
     socket.send(&request(1, "ping", json!({})));
     assert_eq!(socket.message()["id"], 1);
     server.signal("TERM");
-    assert_eq!(socket.receive().expect("a close frame, not a broken connection"), Frame::Close(Some(1001)));
-    assert_eq!(server.end_within(SLACK).code, Some(0));
+    assert_eq!(socket.receive().expect("a close frame, not a broken connection"), WebSocketFrame::Close(Some(1001)));
+    assert_eq!(server.wait_timeout(SLACK).code, Some(0));
 }
 
 // === shutdown with a running request ===
@@ -163,14 +163,14 @@ fn a07_an_open_websocket_is_told_that_the_server_goes_away() {
 fn a07_v08_a_request_that_runs_over_stdio_is_answered_before_the_end() {
     for signal in ["TERM", "INT"] {
         let mut server = corbie("").start();
-        let acknowledged = server.ask(&listen("running"));
+        let acknowledged = server.send_and_receive(&listen_request("running"));
         assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
         server.signal(signal);
         assert_eq!(server.receive()["method"], "notifications/cancelled");
         let answer = server.receive();
         assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
-        let ended = server.end_within(SLACK);
-        assert_eq!((ended.code, ended.out.as_str()), (Some(0), ""));
+        let ended = server.wait_timeout(SLACK);
+        assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), ""));
     }
 }
 
@@ -182,7 +182,7 @@ fn a07_v08_a_request_that_runs_over_http_is_answered_before_the_end() {
         ("MCP-Protocol-Version", "2026-07-28"),
         ("Mcp-Method", "subscriptions/listen"),
     ];
-    let mut stream = server.client().open("POST", "/mcp", &headers, &listen("running").to_string()).unwrap();
+    let mut stream = server.client().open("POST", "/mcp", &headers, &listen_request("running").to_string()).unwrap();
     let acknowledged = stream.read_event().unwrap().expect("an event");
     assert_eq!(acknowledged["method"], "notifications/subscriptions/acknowledged");
     server.signal("TERM");
@@ -190,7 +190,7 @@ fn a07_v08_a_request_that_runs_over_http_is_answered_before_the_end() {
     let answer = stream.read_event().unwrap().expect("the answer");
     assert_eq!((&answer["id"], &answer["result"]["resultType"]), (&json!("running"), &json!("complete")));
     assert!(stream.read_event().unwrap().is_none());
-    assert_eq!(server.end_within(SLACK).code, Some(0));
+    assert_eq!(server.wait_timeout(SLACK).code, Some(0));
 }
 
 #[test]
@@ -211,7 +211,7 @@ fn a07_v08_a_slow_call_is_answered_and_new_ones_are_refused_meanwhile() {
         let answer = slow.join().unwrap().expect("the slow call is answered");
         assert_eq!(answer["id"], "slow");
         assert_eq!(answer["result"]["content"][0]["text"], "Slow work done after 2 s");
-        assert_eq!(server.end_within(SLACK).code, Some(0));
+        assert_eq!(server.wait_timeout(SLACK).code, Some(0));
     }
 }
 
@@ -229,7 +229,7 @@ fn a07_a08_over_a_websocket_the_slow_call_is_answered_and_new_ones_are_refused()
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!("late"), &json!(-32012)));
     let answer = socket.message();
     assert_eq!(answer["result"]["content"][0]["text"], "Slow work done after 1 s");
-    assert_eq!(server.end_within(SLACK).code, Some(0));
+    assert_eq!(server.wait_timeout(SLACK).code, Some(0));
 }
 
 #[test]
@@ -245,9 +245,9 @@ fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
         client.get("/metrics").body.contains("corbie_connections 2").then_some(())
     });
     server.signal("TERM");
-    server.logged("stopping");
+    server.wait_for_log("stopping");
     connection.write_all(second.as_bytes()).unwrap();
-    let mut reply = Stream::of(connection).expect("an answer, not silence");
+    let mut reply = StreamingResponse::read_head(connection).expect("an answer, not silence");
     reply.read_body().unwrap();
     // Counted as running it is served; counted as new it is rejected. Either is a valid answer.
     match reply.head.status {
@@ -255,7 +255,7 @@ fn a08_a_request_half_sent_when_the_stop_comes_is_answered_when_it_is_whole() {
         503 => assert_eq!(reply.head.json()["error"]["code"], -32012),
         other => panic!("{other}: {:?}", reply.head),
     }
-    assert_eq!(server.end_within(SLACK).code, Some(0));
+    assert_eq!(server.wait_timeout(SLACK).code, Some(0));
 }
 
 // === the limit of the drain ===
@@ -271,60 +271,60 @@ fn a08_a_request_that_is_never_sent_whole_is_not_waited_for_longer_than_the_grac
         client.get("/metrics").body.contains("corbie_connections 2").then_some(())
     });
     server.signal("TERM");
-    assert_eq!(server.end_within(Duration::from_secs(1) + SLACK).code, Some(0));
+    assert_eq!(server.wait_timeout(Duration::from_secs(1) + SLACK).code, Some(0));
 }
 
 /// A client that sends and never reads, until all buffers are full.
-fn with_a_client_that_does_not_read(grace: u64, message: &Value) -> Running {
+fn with_a_client_that_does_not_read(grace: u64, message: &Value) -> TestProcess {
     let mut server = with_grace("", grace).start();
-    server.logged("serving");
+    server.wait_for_log("serving");
     let line = format!("{message}\n");
     server.flood(line.repeat(1024 * 1024 / line.len()));
     server
 }
 
-fn is_stopped_within_the_grace(message: &Value) {
+fn assert_stopped_within_grace(message: &Value) {
     let grace = 3;
     let mut server = with_a_client_that_does_not_read(grace, message);
     server.signal("TERM");
-    server.logged("stopping");
-    server.end_within(Duration::from_secs(grace) + SLACK);
+    server.wait_for_log("stopping");
+    server.wait_timeout(Duration::from_secs(grace) + SLACK);
 }
 
-fn is_stopped_by_a_second_signal(message: &Value) {
+fn assert_stopped_by_second_signal(message: &Value) {
     let mut server = with_a_client_that_does_not_read(30, message);
     server.signal("TERM");
-    server.logged("stopping");
+    server.wait_for_log("stopping");
     server.signal("TERM");
-    server.end_within(SLACK);
+    server.wait_timeout(SLACK);
 }
 
-fn single() -> Value {
+fn single_request() -> Value {
     request(1, "tools/list", json!({}))
 }
 
-fn batch() -> Value {
+fn batch_request() -> Value {
     json!((0..50).map(|id| request(id, "tools/list", json!({}))).collect::<Vec<_>>())
 }
 
 #[test]
 fn a08_a_client_that_does_not_read_is_not_waited_for_longer_than_the_grace() {
-    is_stopped_within_the_grace(&single());
+    assert_stopped_within_grace(&single_request());
 }
 
 #[test]
 fn a08_a_client_that_does_not_read_its_batches_is_not_waited_for_longer_than_the_grace() {
-    is_stopped_within_the_grace(&batch());
+    assert_stopped_within_grace(&batch_request());
 }
 
 #[test]
 fn a08_a_second_signal_ends_it_at_once_when_a_client_does_not_read() {
-    is_stopped_by_a_second_signal(&single());
+    assert_stopped_by_second_signal(&single_request());
 }
 
 #[test]
 fn a08_a_second_signal_ends_it_at_once_when_a_client_does_not_read_its_batches() {
-    is_stopped_by_a_second_signal(&batch());
+    assert_stopped_by_second_signal(&batch_request());
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn a08_a_second_signal_ends_it_at_once_when_a_call_is_slow() {
         wait_until_draining(client);
         server.signal(second);
         let asked = Instant::now();
-        server.end_within(SLACK);
+        server.wait_timeout(SLACK);
         assert!(asked.elapsed() < Duration::from_secs(1), "at once, not after {:?}", asked.elapsed());
         let broken = slow.join().unwrap().expect_err("there was no time to answer");
         assert!(matches!(broken.kind(), ErrorKind::UnexpectedEof | ErrorKind::ConnectionReset), "{broken}");
@@ -354,7 +354,7 @@ fn a08_a_second_signal_ends_it_at_once_when_a_request_is_half_sent() {
         client.get("/metrics").body.contains("corbie_connections 2").then_some(())
     });
     server.signal("TERM");
-    server.logged("stopping");
+    server.wait_for_log("stopping");
     server.signal("TERM");
-    server.end_within(Duration::from_secs(1));
+    server.wait_timeout(Duration::from_secs(1));
 }

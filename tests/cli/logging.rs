@@ -30,9 +30,9 @@ fn conversation() -> (String, usize) {
 }
 
 #[track_caller]
-fn is_json_rpc(message: &Value) {
+fn assert_json_rpc(message: &Value) {
     match message {
-        Value::Array(members) => members.iter().for_each(is_json_rpc),
+        Value::Array(members) => members.iter().for_each(assert_json_rpc),
         message => {
             assert_eq!(message["jsonrpc"], "2.0", "{message}");
             let forms = ["result", "error", "method"].map(|member| message.get(member).is_some());
@@ -48,10 +48,10 @@ fn a10_z14_stdout_carries_nothing_but_json_rpc_lines() {
         let ended = corbie(arguments).variable("LOG_LEVEL", "debug").variable("RUST_BACKTRACE", 1).run(&input);
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let messages = ended.messages();
-        messages.iter().for_each(is_json_rpc);
+        messages.iter().for_each(assert_json_rpc);
         assert_eq!(messages.len(), answers, "{messages:#?}");
-        assert!(ended.out.ends_with('\n'));
-        assert!(ended.err.contains("DEBUG"), "there was something to log: {}", ended.err);
+        assert!(ended.stdout.ends_with('\n'));
+        assert!(ended.stderr.contains("DEBUG"), "there was something to log: {}", ended.stderr);
     }
 }
 
@@ -63,10 +63,10 @@ fn a10_traffic_on_other_listeners_does_not_reach_stdout() {
     client.get("/metrics");
     client.post("/mcp/tools/call", &json!({ "name": "no_such_tool" }));
     client.call("POST", "/mcp", &[("Origin", "http://evil.example")], "{}");
-    let pong = server.ask(&request(1, "ping", json!({})));
+    let pong = server.send_and_receive(&request(1, "ping", json!({})));
     assert_eq!(pong, json!({ "jsonrpc": "2.0", "id": 1, "result": {} }));
     server.close_stdin();
-    server.logged("ping");
+    server.wait_for_log("ping");
 }
 
 /// The levels of the logged lines.
@@ -78,7 +78,7 @@ fn levels(log: &str) -> Vec<&str> {
 }
 
 /// Starts with a configuration warning, answers one request, and exits.
-fn log_at(level: Option<&str>) -> crate::process::Ended {
+fn log_at(level: Option<&str>) -> crate::process::ProcessOutput {
     // Kubernetes sets such a variable. It is not a setting of ours, which causes a warning.
     let setup = corbie("").variable("CORBIE_PORT", "tcp://10.0.0.1:80");
     let setup = match level {
@@ -100,7 +100,7 @@ fn a11_log_level_takes_four_words() {
     ] {
         let ended = log_at(level);
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert_eq!(levels(&ended.err), expected, "{level:?}: {}", ended.err);
+        assert_eq!(levels(&ended.stderr), expected, "{level:?}: {}", ended.stderr);
     }
 }
 
@@ -108,7 +108,7 @@ fn a11_log_level_takes_four_words() {
 fn a11_another_word_is_a_configuration_error() {
     for level in ["trace", "verbose", "off", "1", "info,hyper=debug"] {
         let ended = log_at(Some(level));
-        let line = ended.refusal();
+        let line = ended.startup_error();
         assert!(line.contains("LOG_LEVEL") && line.contains("log.level"), "{line}");
         assert!(line.contains("`debug`, `info`, `warn` or `error`"), "{line}");
     }
@@ -118,7 +118,7 @@ fn a11_another_word_is_a_configuration_error() {
 fn a11_the_flag_wins_over_the_variable_and_the_variable_over_the_file() {
     let log = |arguments: &str, variable: &str| {
         let setup = corbie(arguments).file("corbie.yaml", "log: {level: error}").variable("CORBIE_PORT", "x");
-        levels(&setup.variable("LOG_LEVEL", variable).run("").err).join(" ")
+        levels(&setup.variable("LOG_LEVEL", variable).run("").stderr).join(" ")
     };
     assert_eq!(log("", ""), "");
     assert_eq!(log("", "warn"), "WARN");
@@ -133,8 +133,8 @@ fn a11_each_request_has_one_line_at_debug_and_none_at_info() {
     for (level, expected) in [("debug", 1), ("info", 0)] {
         let ended = corbie("").variable("LOG_LEVEL", level).run(&input);
         for method in ["tools/call", "tools/list"] {
-            let lines: Vec<&str> = ended.err.lines().filter(|line| line.contains(method)).collect();
-            assert_eq!(lines.len(), expected, "{level} {method}: {}", ended.err);
+            let lines: Vec<&str> = ended.stderr.lines().filter(|line| line.contains(method)).collect();
+            assert_eq!(lines.len(), expected, "{level} {method}: {}", ended.stderr);
         }
     }
 }
@@ -143,37 +143,45 @@ fn a11_each_request_has_one_line_at_debug_and_none_at_info() {
 fn a10_a_log_that_is_not_read_on_a_terminal_has_no_colours() {
     let (input, _) = conversation();
     let ended = corbie("").variable("LOG_LEVEL", "debug").run(&input);
-    assert!(!ended.err.contains('\u{1b}'), "{}", ended.err);
+    assert!(!ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
 }
 
 /// Text from a peer that controls a terminal or starts a line: C0 and C1 control characters, line separators, and
 /// bidirectional overrides.
-const HOSTILE: &str =
+const HOSTILE_TEXT: &str =
     "\u{1b}[2J\u{1b}]0;owned\u{7}\r\n2026-01-01T00:00:00Z ERROR forged\u{9b}31m\u{85}\u{2028}\u{202e}\u{2066}";
 
 /// Sends hostile text in every field, over both transports, and returns the complete log.
-fn log_of_a_hostile_peer(format: &str) -> String {
+fn log_of_hostile_client(format: &str) -> String {
     let setup = corbie("serve --stdio --port 0 --log-level debug").variable("LOG_FORMAT", format);
-    let file = setup.folder().join(format!("{}.txt", HOSTILE.replace('/', "")));
-    std::fs::write(&file, format!("hello {HOSTILE}")).unwrap();
+    let file = setup.folder().join(format!("{}.txt", HOSTILE_TEXT.replace('/', "")));
+    std::fs::write(&file, format!("hello {HOSTILE_TEXT}")).unwrap();
     let mut server = setup.start();
     let client = server.client();
-    let info = json!({ "name": HOSTILE, "version": HOSTILE });
+    let info = json!({ "name": HOSTILE_TEXT, "version": HOSTILE_TEXT });
     for message in [
-        request(HOSTILE, "initialize", json!({ "protocolVersion": HOSTILE, "clientInfo": info, "capabilities": {} })),
-        request(1, HOSTILE, json!({})),
-        call(2, HOSTILE, json!({})),
-        call(3, "get_tool_schema", json!({ "name": HOSTILE })),
-        call(4, "inspect_server", json!({ HOSTILE: HOSTILE })),
-        call(5, "chat_completion", json!({ "prompt": HOSTILE, "model": HOSTILE })),
-        call(6, "classify_text", json!({ "text": HOSTILE })),
+        request(
+            HOSTILE_TEXT,
+            "initialize",
+            json!({ "protocolVersion": HOSTILE_TEXT, "clientInfo": info, "capabilities": {} }),
+        ),
+        request(1, HOSTILE_TEXT, json!({})),
+        call(2, HOSTILE_TEXT, json!({})),
+        call(3, "get_tool_schema", json!({ "name": HOSTILE_TEXT })),
+        call(4, "inspect_server", json!({ HOSTILE_TEXT: HOSTILE_TEXT })),
+        call(5, "chat_completion", json!({ "prompt": HOSTILE_TEXT, "model": HOSTILE_TEXT })),
+        call(6, "classify_text", json!({ "text": HOSTILE_TEXT })),
         call(7, "knowledge-add", json!({ "file_path": file })),
-        call(8, "knowledge-add", json!({ "file_path": HOSTILE, "knowledge_base": HOSTILE, "tags": [HOSTILE] })),
-        call(9, "knowledge-search", json!({ "query": HOSTILE, "knowledge_base": HOSTILE })),
-        request(10, "resources/read", json!({ "uri": HOSTILE })),
-        request(11, "completion/complete", json!({ "prompt": HOSTILE, "model": HOSTILE })),
+        call(
+            8,
+            "knowledge-add",
+            json!({ "file_path": HOSTILE_TEXT, "knowledge_base": HOSTILE_TEXT, "tags": [HOSTILE_TEXT] }),
+        ),
+        call(9, "knowledge-search", json!({ "query": HOSTILE_TEXT, "knowledge_base": HOSTILE_TEXT })),
+        request(10, "resources/read", json!({ "uri": HOSTILE_TEXT })),
+        request(11, "completion/complete", json!({ "prompt": HOSTILE_TEXT, "model": HOSTILE_TEXT })),
     ] {
-        server.ask(&message);
+        server.send_and_receive(&message);
         client.post("/mcp", &message);
     }
     // The subset that a header or a path can contain.
@@ -183,19 +191,22 @@ fn log_of_a_hostile_peer(format: &str) -> String {
     }
     client.get("/%1b%5b2J%0d%0aforged%c2%9b");
     client.post("/mcp/%1b%5b2J%0a", &json!({}));
-    client.post("/v1/chat/completions", &json!({ "model": HOSTILE, "messages": [{ "role": HOSTILE, "content": "" }] }));
-    server.signal_to_end();
-    server.end().err
+    client.post(
+        "/v1/chat/completions",
+        &json!({ "model": HOSTILE_TEXT, "messages": [{ "role": HOSTILE_TEXT, "content": "" }] }),
+    );
+    server.terminate();
+    server.wait().stderr
 }
 
 #[test]
 fn a10_nothing_that_a_peer_says_controls_a_terminal_or_begins_a_line() {
     let harmful =
         |letter: char| letter.is_control() || matches!(letter, '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let text = log_of_a_hostile_peer("text");
+    let text = log_of_hostile_client("text");
     assert!(text.lines().all(|line| line.starts_with("20") && !line.starts_with("2026-01-01")), "{text}");
     assert!(text.contains("\\u{1b}[2J"), "something of it was logged: {text}");
-    let json = log_of_a_hostile_peer("json");
+    let json = log_of_hostile_client("json");
     for line in json.lines() {
         let object: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         assert!(object["time"].is_string() && object["level"].is_string() && object["message"].is_string(), "{line}");
@@ -208,14 +219,14 @@ fn a10_nothing_that_a_peer_says_controls_a_terminal_or_begins_a_line() {
 
 #[test]
 fn a10_the_format_is_a_setting_and_a_variable_and_text_unless_said() {
-    let log = |setup: crate::process::Setup| setup.run(&format!("{}\n", request(1, "ping", json!({})))).err;
+    let log = |setup: crate::process::TestCommand| setup.run(&format!("{}\n", request(1, "ping", json!({})))).stderr;
     let is_json = |log: &str| log.lines().all(|line| serde_json::from_str::<Value>(line).is_ok()) && !log.is_empty();
     assert!(!is_json(&log(corbie(""))));
     assert!(is_json(&log(corbie("").file("corbie.yaml", "log: {format: json}"))));
     assert!(is_json(&log(corbie("").variable("LOG_FORMAT", "json"))));
     assert!(!is_json(&log(corbie("").file("corbie.yaml", "log: {format: json}").variable("LOG_FORMAT", "text"))));
     let refused = corbie("").variable("LOG_FORMAT", "xml").run("");
-    let line = refused.refusal();
+    let line = refused.startup_error();
     assert!(line.contains("LOG_FORMAT") && line.contains("`text` or `json`"), "{line}");
 }
 
@@ -229,7 +240,7 @@ fn s15_what_a_tool_is_given_is_not_logged_at_info() {
     ];
     let ended = corbie("").run(&input.map(|message| format!("{message}\n")).concat());
     assert_eq!(ended.messages().len(), 3);
-    assert!(!ended.err.contains(marker), "{}", ended.err);
+    assert!(!ended.stderr.contains(marker), "{}", ended.stderr);
 }
 
 #[cfg(not(feature = "otlp"))]
@@ -238,9 +249,9 @@ fn a10_a_collector_that_this_build_cannot_tell_is_warned_about_once() {
     let setup = corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__ENDPOINT", "http://user:marker-3b@127.0.0.1:9");
     let ended = setup.run("");
     assert_eq!(ended.code, Some(0));
-    let warnings: Vec<&str> = ended.err.lines().filter(|line| line.contains("OTLP")).collect();
-    let [warning] = warnings[..] else { panic!("{}", ended.err) };
+    let warnings: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("OTLP")).collect();
+    let [warning] = warnings[..] else { panic!("{}", ended.stderr) };
     let words = "this build has no OTLP; build with `--features otlp`";
     assert!(warning.contains("WARN") && warning.contains(words), "{warning}");
-    assert!(!ended.err.contains("marker-3b"), "{}", ended.err);
+    assert!(!ended.stderr.contains("marker-3b"), "{}", ended.stderr);
 }

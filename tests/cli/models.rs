@@ -3,12 +3,12 @@
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::process::{Ended, corbie};
-use crate::small_model::{Table, WIDTH};
+use crate::process::{ProcessOutput, corbie};
+use crate::small_model::{TableModel, WIDTH};
 
-fn embeddings(ended: &Ended) -> Vec<Value> {
+fn embeddings(ended: &ProcessOutput) -> Vec<Value> {
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    ended.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn vector(embedding: &Value) -> Vec<f64> {
@@ -18,8 +18,8 @@ fn vector(embedding: &Value) -> Vec<f64> {
 #[test]
 fn a_text_becomes_a_line_of_numbers() {
     let ended = corbie("embed hello").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    let numbers: Vec<f64> = ended.out.split_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let numbers: Vec<f64> = ended.stdout.split_whitespace().map(|number| number.parse().unwrap()).collect();
     let length: f64 = numbers.iter().map(|number| number * number).sum();
     assert_eq!(numbers.len(), 384);
     assert!((length - 1.0).abs() < 1e-4, "{length}");
@@ -46,17 +46,17 @@ fn a_text_that_was_cut_and_one_in_another_language_are_told_of() {
     let ended = corbie("embed --json").run(&format!("{long}\nКак мне сбросить пароль, если нет телефона?\n"));
     let embedded = embeddings(&ended);
     assert_eq!(embedded[0]["truncated"], true);
-    assert!(ended.err.contains("text 1 is longer than the 256 tokens"), "{ended:?}");
-    assert!(ended.err.contains("text 2 is in Russian"), "{ended:?}");
+    assert!(ended.stderr.contains("text 1 is longer than the 256 tokens"), "{ended:?}");
+    assert!(ended.stderr.contains("text 2 is in Russian"), "{ended:?}");
 }
 
 #[test]
 fn mistakes_are_told_with_their_place() {
     let empty = corbie("embed").run("fine\n\nfine\n");
     assert_eq!(empty.code, Some(1));
-    assert!(empty.err.contains("text 2 is empty"), "{empty:?}");
+    assert!(empty.stderr.contains("text 2 is empty"), "{empty:?}");
     let nothing = corbie("embed").run("");
-    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""), "no lines, no vectors");
+    assert_eq!((nothing.code, nothing.stdout.as_str()), (Some(0), ""), "no lines, no vectors");
 }
 
 #[test]
@@ -64,9 +64,9 @@ fn models_tells_licence_hash_and_size() {
     let ended = corbie("models").run("");
     assert_eq!(ended.code, Some(0));
     for part in ["all-MiniLM-L6-v2-int8", "Apache-2.0", "MIT", "model.onnx.data", "sha256 edae90c6", "In use"] {
-        assert!(ended.out.contains(part), "`{part}` is missing: {}", ended.out);
+        assert!(ended.stdout.contains(part), "`{part}` is missing: {}", ended.stdout);
     }
-    let json: Value = serde_json::from_str(&corbie("models --json").run("").out).unwrap();
+    let json: Value = serde_json::from_str(&corbie("models --json").run("").stdout).unwrap();
     assert_eq!(json["inside"][0]["dimension"], 384);
     assert_eq!(json["configured"], Value::Null);
 }
@@ -74,7 +74,7 @@ fn models_tells_licence_hash_and_size() {
 #[test]
 fn another_model_is_a_matter_of_configuration() {
     let folder = TempDir::new().unwrap();
-    Table::default().write(folder.path());
+    TableModel::default().write(folder.path());
     let path = folder.path().to_str().unwrap();
     let with = |arguments: &str| {
         corbie(arguments)
@@ -85,15 +85,15 @@ fn another_model_is_a_matter_of_configuration() {
     assert_eq!(vector(&embedded[0]).len(), WIDTH);
     assert!(!embedded[0]["model"].as_str().unwrap().contains("MiniLM"), "{embedded:?}");
     let shown = with("models").run("");
-    assert!(shown.out.contains(&format!("from {path}, {WIDTH} numbers")), "{shown:?}");
+    assert!(shown.stdout.contains(&format!("from {path}, {WIDTH} numbers")), "{shown:?}");
 
     std::fs::write(folder.path().join("model.onnx"), "no model").unwrap();
     for command in ["embed one", "models", "models --json"] {
         let ended = with(command).run("");
         assert_eq!(ended.code, Some(1), "{ended:?}");
-        assert!(ended.err.contains("model.onnx` cannot be used"), "{ended:?}");
+        assert!(ended.stderr.contains("model.onnx` cannot be used"), "{ended:?}");
     }
-    let json: Value = serde_json::from_str(&with("models --json").run("").out).unwrap();
+    let json: Value = serde_json::from_str(&with("models --json").run("").stdout).unwrap();
     assert!(json["configured"]["error"].as_str().unwrap().contains("cannot be used"), "{json}");
 }
 
@@ -106,6 +106,6 @@ fn settings_for_another_model_are_not_passed_over_in_silence() {
             .run("");
         assert_eq!(ended.code, Some(0), "{ended:?}");
         let unused = "nothing is done with `inference.embedding.pooling`, `inference.embedding.max_tokens`";
-        assert_eq!(ended.err.matches(unused).count(), 1, "{ended:?}");
+        assert_eq!(ended.stderr.matches(unused).count(), 1, "{ended:?}");
     }
 }

@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::http::{Client, Stream};
-use crate::process::{Ended, corbie, free_port, skip};
+use crate::http::{HttpClient, StreamingResponse};
+use crate::process::{ProcessOutput, corbie, free_port, report_skip};
 
 /// The port of all packages.
 const PORT: &str = "8090";
@@ -22,7 +22,7 @@ const SECRET: [(&str, &str); 2] = [
     ("database", "postgres://corbie:PASSWORD@127.0.0.1:1/corbie"),
 ];
 /// Each manifest and the workload kind of its pods.
-const CLUSTERS: [(&str, &str); 2] = [("kubernetes.yaml", "StatefulSet"), ("kubernetes-postgres.yaml", "Deployment")];
+const MANIFESTS: [(&str, &str); 2] = [("kubernetes.yaml", "StatefulSet"), ("kubernetes-postgres.yaml", "Deployment")];
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -34,19 +34,19 @@ fn read(name: &str) -> String {
 
 /// Asserts that the settings are valid, and that with the token the server may listen on that address.
 #[track_caller]
-fn assert_understood(variables: &[(String, String)]) {
-    let with = |arguments: &str| -> Ended {
+fn assert_valid_settings(variables: &[(String, String)]) {
+    let with = |arguments: &str| -> ProcessOutput {
         let setup = variables.iter().fold(corbie(arguments), |setup, (name, value)| setup.variable(name, value));
         setup.run("")
     };
     let ended = with("config validate");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{variables:?}: {ended:?}");
-    let shown = with("config show").out;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{variables:?}: {ended:?}");
+    let shown = with("config show").stdout;
     assert!(shown.contains(&format!("0.0.0.0:{PORT}")), "{shown}");
 }
 
 /// The rest of each line that starts with a word.
-fn lines<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
+fn directives<'a>(text: &'a str, word: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(word)).map(str::trim).collect()
 }
 
@@ -59,27 +59,27 @@ fn assert_a_command(words: &[&str]) {
 #[test]
 fn the_image_names_settings_commands_and_files_that_exist() {
     let dockerfile = read("Dockerfile");
-    let variables: Vec<(String, String)> = lines(&dockerfile, "ENV ")
+    let variables: Vec<(String, String)> = directives(&dockerfile, "ENV ")
         .iter()
         .map(|line| line.split_once('=').unwrap())
         .map(|(name, value)| (name.to_owned(), value.trim_matches('\'').to_owned()))
         .collect();
-    assert_understood(&variables);
-    assert_eq!(lines(&dockerfile, "EXPOSE "), [PORT]);
+    assert_valid_settings(&variables);
+    assert_eq!(directives(&dockerfile, "EXPOSE "), [PORT]);
     // The same toolchain as in `Cargo.toml`.
     let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-    let toolchain = lines(&manifest, "rust-version = ")[0].trim_matches('"');
+    let toolchain = directives(&manifest, "rust-version = ")[0].trim_matches('"');
     assert!(dockerfile.contains(&format!("FROM rust:{toolchain}-")), "it is not built with {toolchain}");
-    let user = lines(&dockerfile, "USER ")[0];
+    let user = directives(&dockerfile, "USER ")[0];
     assert!(user.split(':').all(|number| number.parse::<u32>().is_ok_and(|number| number > 0)), "{user}");
     for (line, first) in [("ENTRYPOINT ", "[\"/usr/local/bin/corbie\"]"), ("CMD ", "[\"serve\"]")] {
-        assert_eq!(lines(&dockerfile, line), [first]);
+        assert_eq!(directives(&dockerfile, line), [first]);
     }
     let check = dockerfile.split("HEALTHCHECK").nth(1).unwrap().lines().next().unwrap();
     assert!(check.ends_with("CMD [\"/usr/local/bin/corbie\", \"health\"]"), "{check}");
     assert_a_command(&["health"]);
     let ignored = read("Dockerfile.dockerignore");
-    let kept = lines(&ignored, "!");
+    let kept = directives(&ignored, "!");
     for name in &kept {
         assert!(root().join(name).exists(), "{name} is not there to be copied");
     }
@@ -98,11 +98,11 @@ fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
     let setup = |arguments: &str| corbie(arguments).variable("CORBIE_SERVER__LISTEN", &listen);
     let ended = setup("serve").run("");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("MCP_API_KEY"), "{}", ended.err);
+    assert!(ended.stderr.contains("MCP_API_KEY"), "{}", ended.stderr);
     let mut server = setup("serve").variable("MCP_API_KEY", "71669691cb0b0f1bf662939c0db0782fb1a71b10").start();
-    server.logged("listening");
+    server.wait_for_log("listening");
     let ended = setup("health").run("");
-    assert_eq!((ended.code, ended.out.as_str()), (Some(0), "ready, ok\n"), "{ended:?}");
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "ready, ok\n"), "{ended:?}");
 }
 
 #[test]
@@ -116,10 +116,10 @@ fn the_composition_names_ports_and_files_that_exist() {
 
 #[test]
 fn clusters_name_settings_ports_and_labels_that_exist() {
-    for (file, keeper) in CLUSTERS {
+    for (file, keeper) in MANIFESTS {
         let text = read(file);
         let documents = yaml::documents(&text);
-        let (service, keeper) = (of_kind(&documents, "Service"), of_kind(&documents, keeper));
+        let (service, keeper) = (find_kind(&documents, "Service"), find_kind(&documents, keeper));
         let labels = &keeper["spec"]["template"]["metadata"]["labels"];
         assert!(labels.is_object(), "{file}");
         assert_eq!(service["spec"]["selector"], *labels, "{file}");
@@ -129,7 +129,7 @@ fn clusters_name_settings_ports_and_labels_that_exist() {
         assert_eq!(service["spec"]["ports"][0]["targetPort"], container["ports"][0]["name"], "{file}");
         assert_eq!(container["ports"][0]["containerPort"], PORT, "{file}");
         assert_eq!(container["image"], format!("corbie:{}", env!("CARGO_PKG_VERSION")), "{file}");
-        assert_understood(&variables(container));
+        assert_valid_settings(&variables(container));
         for key in list(&container["env"]).iter().filter_map(|one| one["valueFrom"]["secretKeyRef"]["key"].as_str()) {
             assert!(
                 text.contains(&format!("--from-literal={key}=")),
@@ -143,16 +143,16 @@ fn clusters_name_settings_ports_and_labels_that_exist() {
 /// As a cluster sends them: to the pod address, with the headers of the manifest.
 #[test]
 fn probes_of_clusters_pass_also_where_the_database_is_away() {
-    for (file, keeper) in CLUSTERS {
+    for (file, keeper) in MANIFESTS {
         let documents = yaml::documents(&read(file));
-        let container = container(of_kind(&documents, keeper));
+        let container = container(find_kind(&documents, keeper));
         let port = free_port();
         let setup =
             variables(container).iter().fold(corbie("serve"), |setup, (name, value)| setup.variable(name, value));
         let data = setup.folder().join("data").display().to_string();
         let setup = setup.variable("XDG_DATA_HOME", data);
         let mut server = setup.variable("CORBIE_SERVER__LISTEN", format!("[\"0.0.0.0:{port}\"]")).start();
-        server.logged("listening");
+        server.wait_for_log("listening");
         for (probe, path) in [("startupProbe", "/live"), ("livenessProbe", "/live"), ("readinessProbe", "/ready")] {
             let asked = &container[probe]["httpGet"];
             assert_eq!(
@@ -160,7 +160,7 @@ fn probes_of_clusters_pass_also_where_the_database_is_away() {
                 (&path.into(), &container["ports"][0]["name"]),
                 "{file}: {probe}"
             );
-            assert_eq!(probed(&Client::v4(port), asked), 200, "{file}: {probe}");
+            assert_eq!(probe_status(&HttpClient::v4(port), asked), 200, "{file}: {probe}");
         }
     }
 }
@@ -170,9 +170,9 @@ fn probes_of_clusters_pass_also_where_the_database_is_away() {
 fn pods_of_clusters_can_write_where_they_have_to_and_nowhere_else() {
     let dockerfile = read("Dockerfile");
     assert!(dockerfile.contains("VOLUME /data"));
-    for (file, keeper) in CLUSTERS {
+    for (file, keeper) in MANIFESTS {
         let documents = yaml::documents(&read(file));
-        let keeper = of_kind(&documents, keeper);
+        let keeper = find_kind(&documents, keeper);
         let (pod, container) = (&keeper["spec"]["template"]["spec"], container(keeper));
         let user = pod["securityContext"]["runAsUser"].as_str().unwrap();
         assert!(dockerfile.contains(&format!("USER {user}:{user}")), "{file}: {user}");
@@ -191,7 +191,7 @@ fn pods_of_clusters_can_write_where_they_have_to_and_nowhere_else() {
 #[test]
 fn of_three_pods_two_always_serve_and_one_that_goes_waits_until_nobody_is_sent_to_it() {
     let documents = yaml::documents(&read("kubernetes-postgres.yaml"));
-    let (deployment, budget) = (of_kind(&documents, "Deployment"), of_kind(&documents, "PodDisruptionBudget"));
+    let (deployment, budget) = (find_kind(&documents, "Deployment"), find_kind(&documents, "PodDisruptionBudget"));
     let pod = &deployment["spec"]["template"]["spec"];
     let labels = &deployment["spec"]["template"]["metadata"]["labels"];
     assert_eq!((&deployment["spec"]["replicas"], &budget["spec"]["minAvailable"]), (&"3".into(), &"2".into()));
@@ -202,7 +202,7 @@ fn of_three_pods_two_always_serve_and_one_that_goes_waits_until_nobody_is_sent_t
     let update = &deployment["spec"]["strategy"]["rollingUpdate"];
     assert_eq!((&update["maxSurge"], &update["maxUnavailable"]), (&"1".into(), &"0".into()));
     // The image has the Debian base utilities.
-    assert!(lines(&read("Dockerfile"), "FROM ").last().unwrap().starts_with("debian:"));
+    assert!(directives(&read("Dockerfile"), "FROM ").last().unwrap().starts_with("debian:"));
     let command = list(&container(deployment)["lifecycle"]["preStop"]["exec"]["command"]);
     let [sleep, seconds] = command else { panic!("{command:?}") };
     assert_eq!(sleep, "sleep");
@@ -210,7 +210,7 @@ fn of_three_pods_two_always_serve_and_one_that_goes_waits_until_nobody_is_sent_t
     assert!(given > seconds.as_str().unwrap().parse::<u32>().unwrap() + GRACE, "{given} s");
 }
 
-fn of_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
+fn find_kind<'a>(documents: &'a [Value], kind: &str) -> &'a Value {
     documents.iter().find(|document| document["kind"] == kind).unwrap_or_else(|| panic!("there is no {kind}"))
 }
 
@@ -237,25 +237,25 @@ fn variables(container: &Value) -> Vec<(String, String)> {
 }
 
 /// The status of a probe.
-fn probed(client: &Client, asked: &Value) -> u16 {
+fn probe_status(client: &HttpClient, asked: &Value) -> u16 {
     let header =
         |header: &Value| format!("{}: {}\r\n", header["name"].as_str().unwrap(), header["value"].as_str().unwrap());
     let headers: String = list(&asked["httpHeaders"]).iter().map(header).collect();
     let head = format!("GET {} HTTP/1.1\r\n{headers}Connection: close\r\n\r\n", asked["path"].as_str().unwrap());
     let mut connection = client.connect().unwrap();
     connection.write_all(head.as_bytes()).unwrap();
-    Stream::of(connection).unwrap().head.status
+    StreamingResponse::read_head(connection).unwrap().head.status
 }
 
 #[test]
 fn the_service_names_commands_that_exist_and_systemd_understands_it() {
     let unit = read("corbie.service");
-    let start = lines(&unit, "ExecStart=")[0].strip_prefix("/usr/local/bin/corbie ").unwrap();
+    let start = directives(&unit, "ExecStart=")[0].strip_prefix("/usr/local/bin/corbie ").unwrap();
     assert_a_command(&start.split(' ').collect::<Vec<_>>());
-    for set in lines(&unit, "Environment=") {
+    for set in directives(&unit, "Environment=") {
         let (name, value) = set.split_once('=').unwrap();
         let ended = corbie("config validate").variable(name, value).run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{set}");
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{set}");
     }
     for must in ["DynamicUser=yes", "ProtectSystem=strict", "NoNewPrivileges=yes", "landlock_restrict_self"] {
         assert!(unit.contains(must), "{must}");
@@ -265,7 +265,7 @@ fn the_service_names_commands_that_exist_and_systemd_understands_it() {
     std::fs::write(&copy, unit.replace("/usr/local/bin/corbie", env!("CARGO_BIN_EXE_corbie"))).unwrap();
     let analyze = |arguments: &[&str], file: &Path| Command::new("systemd-analyze").args(arguments).arg(file).output();
     let Ok(verified) = analyze(&["verify", "--man=no"], &copy) else {
-        skip("`systemd-analyze` is not there");
+        report_skip("`systemd-analyze` is not there");
         return;
     };
     let said = String::from_utf8_lossy(&verified.stderr);

@@ -1,7 +1,7 @@
 //! Runs the real binary, communicates over its standard streams, and always terminates it.
 
-#[path = "examples.rs"]
-pub(crate) mod examples;
+#[path = "example_binaries.rs"]
+pub(crate) mod example_binaries;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::http::Client;
+use crate::http::HttpClient;
 
 /// Timeout of any operation; far more than it needs.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// A program to be started, in an empty folder and with only the variables that the test sets.
-pub(crate) struct Setup {
+pub(crate) struct TestCommand {
     program: PathBuf,
     arguments: Vec<String>,
     variables: Vec<(String, String)>,
@@ -30,45 +30,45 @@ pub(crate) struct Setup {
 }
 
 /// A running program. Its stdout is not read until a test reads a message.
-pub(crate) struct Running {
+pub(crate) struct TestProcess {
     child: Child,
     stdin: Option<ChildStdin>,
-    unread: Option<ChildStdout>,
-    out: Option<Lines>,
-    err: Lines,
+    unread_stdout: Option<ChildStdout>,
+    out: Option<LineReader>,
+    err: LineReader,
     _folder: TempDir,
 }
 
 /// A finished program.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ProcessOutput {
     pub(crate) code: Option<i32>,
     /// Output on stdout that was not received yet.
-    pub(crate) out: String,
+    pub(crate) stdout: String,
     /// Complete output on stderr.
-    pub(crate) err: String,
+    pub(crate) stderr: String,
 }
 
 /// A stream of the program, read line by line on a separate thread.
-struct Lines {
+struct LineReader {
     incoming: mpsc::Receiver<String>,
-    seen: Vec<String>,
+    received: Vec<String>,
 }
 
 /// `corbie` with these arguments, separated by spaces. Ignores model servers that happen to run on this machine.
-pub(crate) fn corbie(arguments: &str) -> Setup {
-    let program = Setup::new(env!("CARGO_BIN_EXE_corbie").into());
+pub(crate) fn corbie(arguments: &str) -> TestCommand {
+    let program = TestCommand::new(env!("CARGO_BIN_EXE_corbie").into());
     program.arguments(arguments).variable("CORBIE_PROVIDERS__DETECT_PORTS", "[]")
 }
 
 /// The library's example server. It has a tool with a configurable duration, which the product does not.
-pub(crate) fn example_server() -> Setup {
+pub(crate) fn example_server() -> TestCommand {
     example("corbie-mcp", "conformance").arguments("--port 0")
 }
 
 /// An example of a package in this workspace.
-pub(crate) fn example(package: &str, name: &str) -> Setup {
-    Setup::new(examples::ready(package, name))
+pub(crate) fn example(package: &str, name: &str) -> TestCommand {
+    TestCommand::new(example_binaries::build_example(package, name))
 }
 
 /// A free port on this machine, over IPv4 and IPv6.
@@ -86,7 +86,7 @@ pub(crate) fn has_ipv6() -> bool {
 }
 
 /// Reports why a test, or a part of it, was skipped.
-pub(crate) fn skip(why: &str) {
+pub(crate) fn report_skip(why: &str) {
     let _ = writeln!(std::io::stderr(), "skipped: {why}");
 }
 
@@ -111,7 +111,7 @@ pub(crate) fn modern_meta() -> Value {
 /// Polls `until`, and fails after a timeout.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut until: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TEST_TIMEOUT;
     loop {
         if let Some(found) = until() {
             return found;
@@ -123,30 +123,30 @@ pub(crate) fn wait_for<T>(what: &str, mut until: impl FnMut() -> Option<T>) -> T
 
 // === impl Setup ===
 
-impl Setup {
-    pub(crate) fn new(program: PathBuf) -> Setup {
+impl TestCommand {
+    pub(crate) fn new(program: PathBuf) -> TestCommand {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        Setup { program, arguments: Vec::new(), variables: Vec::new(), approved: Vec::new(), folder }
+        TestCommand { program, arguments: Vec::new(), variables: Vec::new(), approved: Vec::new(), folder }
     }
 
-    pub(crate) fn arguments(mut self, arguments: &str) -> Setup {
+    pub(crate) fn arguments(mut self, arguments: &str) -> TestCommand {
         self.arguments.extend(arguments.split_whitespace().map(String::from));
         self
     }
 
     /// One argument, which may contain spaces.
-    pub(crate) fn argument(mut self, argument: impl Into<String>) -> Setup {
+    pub(crate) fn argument(mut self, argument: impl Into<String>) -> TestCommand {
         self.arguments.push(argument.into());
         self
     }
 
-    pub(crate) fn variable(mut self, name: &str, value: impl ToString) -> Setup {
+    pub(crate) fn variable(mut self, name: &str, value: impl ToString) -> TestCommand {
         self.variables.push((name.into(), value.to_string()));
         self
     }
 
     /// Writes a file in the working folder. One with settings is the user's own work, which they approve.
-    pub(crate) fn file(mut self, name: &str, content: &str) -> Setup {
+    pub(crate) fn file(mut self, name: &str, content: &str) -> TestCommand {
         let path = self.folder().join(name);
         std::fs::write(&path, content).expect("a new file");
         if ["corbie.yaml", "corbie.yml", "corbie.toml", "corbie.json"].contains(&name) {
@@ -170,7 +170,7 @@ impl Setup {
         }
     }
 
-    pub(crate) fn start(self) -> Running {
+    pub(crate) fn start(self) -> TestProcess {
         self.approve();
         let mut command = Command::new(&self.program);
         command
@@ -185,11 +185,11 @@ impl Setup {
             .stderr(Stdio::piped());
         let mut child = command.spawn().unwrap_or_else(|error| panic!("{}: {error}", self.program.display()));
         let stderr = child.stderr.take().expect("stderr is piped");
-        Running {
+        TestProcess {
             stdin: child.stdin.take(),
-            unread: child.stdout.take(),
+            unread_stdout: child.stdout.take(),
             out: None,
-            err: Lines::of(stderr),
+            err: LineReader::spawn(stderr),
             child,
             _folder: self.folder,
         }
@@ -197,19 +197,19 @@ impl Setup {
 
     /// Starts the program, writes all of `input`, and waits for it to exit.
     #[track_caller]
-    pub(crate) fn run(self, input: &str) -> Ended {
+    pub(crate) fn run(self, input: &str) -> ProcessOutput {
         let mut running = self.start();
         running.read_stdout();
         // It may have exited without reading.
         let _ = running.stdin.as_mut().expect("stdin is open").write_all(input.as_bytes());
         running.close_stdin();
-        running.end()
+        running.wait()
     }
 }
 
 // === impl Running ===
 
-impl Running {
+impl TestProcess {
     /// Writes one message.
     #[track_caller]
     pub(crate) fn send(&mut self, message: &Value) {
@@ -237,7 +237,7 @@ impl Running {
                 }
                 counter.fetch_add(1, Ordering::Relaxed);
             }
-            thread::park_timeout(2 * PATIENCE);
+            thread::park_timeout(2 * TEST_TIMEOUT);
         });
         let (mut last, mut since) = (0, Instant::now());
         wait_for("the writing to end", || {
@@ -256,8 +256,8 @@ impl Running {
     /// Closes the reading end of stdout, as `head` does.
     #[allow(dead_code, reason = "the tests of exit codes need it")]
     pub(crate) fn close_stdout(&mut self) {
-        self.unread = None;
-        self.out = Some(Lines::of(std::io::empty()));
+        self.unread_stdout = None;
+        self.out = Some(LineReader::spawn(std::io::empty()));
     }
 
     /// The next message on stdout.
@@ -269,15 +269,15 @@ impl Running {
 
     /// The next line on stdout, including its newline.
     #[track_caller]
-    pub(crate) fn line(&mut self) -> String {
+    pub(crate) fn read_line(&mut self) -> String {
         self.read_stdout().next().expect("one more line on stdout")
     }
 
     /// All further output on stdout, in pieces as written; the channel disconnects at its end.
-    pub(crate) fn pieces(&mut self) -> mpsc::Receiver<String> {
-        let mut stdout = self.unread.take().expect("nobody reads stdout yet");
+    pub(crate) fn stdout_chunks(&mut self) -> mpsc::Receiver<String> {
+        let mut stdout = self.unread_stdout.take().expect("nobody reads stdout yet");
         let (sender, pieces) = mpsc::channel();
-        self.out = Some(Lines::of(std::io::empty()));
+        self.out = Some(LineReader::spawn(std::io::empty()));
         thread::spawn(move || {
             let mut piece = [0; 4096];
             while let Ok(length @ 1..) = stdout.read(&mut piece) {
@@ -291,22 +291,22 @@ impl Running {
 
     /// Sends a request and returns the next message.
     #[track_caller]
-    pub(crate) fn ask(&mut self, message: &Value) -> Value {
+    pub(crate) fn send_and_receive(&mut self, message: &Value) -> Value {
         self.send(message);
         self.receive()
     }
 
     /// Waits for a line on stderr that contains `text`, and returns it.
     #[track_caller]
-    pub(crate) fn logged(&mut self, text: &str) -> String {
-        if let Some(line) = self.err.seen.iter().find(|line| line.contains(text)) {
+    pub(crate) fn wait_for_log(&mut self, text: &str) -> String {
+        if let Some(line) = self.err.received.iter().find(|line| line.contains(text)) {
             return line.clone();
         }
         loop {
             match self.err.next() {
                 Some(line) if line.contains(text) => return line,
                 Some(_) => {}
-                None => panic!("stderr ended without {text:?}: {:#?}", self.err.seen),
+                None => panic!("stderr ended without {text:?}: {:#?}", self.err.received),
             }
         }
     }
@@ -314,15 +314,15 @@ impl Running {
     /// The port of the first listener, once it listens.
     #[track_caller]
     pub(crate) fn port(&mut self) -> u16 {
-        let line = self.logged("listening");
+        let line = self.wait_for_log("listening");
         let port = line.split("http://127.0.0.1:").nth(1).and_then(|rest| rest.split('/').next());
         port.and_then(|port| port.parse().ok()).unwrap_or_else(|| panic!("no port in {line:?}"))
     }
 
     /// A client of the first listener.
     #[track_caller]
-    pub(crate) fn client(&mut self) -> Client {
-        Client::v4(self.port())
+    pub(crate) fn client(&mut self) -> HttpClient {
+        HttpClient::v4(self.port())
     }
 
     /// CPU time of the program in seconds.
@@ -348,7 +348,7 @@ impl Running {
     /// Peak resident memory of the program.
     #[cfg(target_os = "linux")]
     #[allow(dead_code, reason = "the hostile exchanges ask for it")]
-    pub(crate) fn peak_bytes(&self) -> u64 {
+    pub(crate) fn peak_resident_bytes(&self) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
         kilobytes.and_then(|kilobytes| kilobytes.parse::<u64>().ok()).expect("a size in kB") * 1024
@@ -367,49 +367,49 @@ impl Running {
     }
 
     /// Requests termination in the way of this platform.
-    pub(crate) fn signal_to_end(&mut self) {
+    pub(crate) fn terminate(&mut self) {
         #[cfg(unix)]
         self.signal("TERM");
         #[cfg(not(unix))]
         self.child.kill().expect("a running child");
     }
 
-    pub(crate) fn is_over(&mut self) -> bool {
+    pub(crate) fn has_exited(&mut self) -> bool {
         self.child.try_wait().expect("the state of a child").is_some()
     }
 
     /// Waits for it to exit; an open stdin must not delay that.
     #[track_caller]
-    pub(crate) fn end(mut self) -> Ended {
-        self.end_within(PATIENCE)
+    pub(crate) fn wait(mut self) -> ProcessOutput {
+        self.wait_timeout(TEST_TIMEOUT)
     }
 
     /// Waits for it to exit, and fails if that takes longer than `most`.
     #[track_caller]
-    pub(crate) fn end_within(&mut self, most: Duration) -> Ended {
+    pub(crate) fn wait_timeout(&mut self, most: Duration) -> ProcessOutput {
         let asked = Instant::now();
-        while !self.is_over() {
+        while !self.has_exited() {
             if asked.elapsed() > most {
                 let _ = self.child.kill();
                 let _ = self.child.wait();
-                panic!("it still ran after {most:?}; stderr: {}", self.err.rest());
+                panic!("it still ran after {most:?}; stderr: {}", self.err.read_to_end());
             }
             thread::park_timeout(Duration::from_millis(5));
         }
         let code = self.child.wait().expect("the state of a child").code();
-        let seen = self.out.as_ref().map_or(0, |lines| lines.seen.len());
-        self.read_stdout().rest();
-        let out = self.out.as_ref().map(|lines| lines.seen[seen..].concat()).unwrap_or_default();
-        Ended { code, out, err: self.err.rest() }
+        let seen = self.out.as_ref().map_or(0, |lines| lines.received.len());
+        self.read_stdout().read_to_end();
+        let out = self.out.as_ref().map(|lines| lines.received[seen..].concat()).unwrap_or_default();
+        ProcessOutput { code, stdout: out, stderr: self.err.read_to_end() }
     }
 
-    fn read_stdout(&mut self) -> &mut Lines {
-        let unread = self.unread.take();
-        self.out.get_or_insert_with(|| Lines::of(unread.expect("stdout is piped")))
+    fn read_stdout(&mut self) -> &mut LineReader {
+        let unread = self.unread_stdout.take();
+        self.out.get_or_insert_with(|| LineReader::spawn(unread.expect("stdout is piped")))
     }
 }
 
-impl Drop for Running {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -418,36 +418,36 @@ impl Drop for Running {
 
 // === impl Ended ===
 
-impl Ended {
+impl ProcessOutput {
     /// Every line of stdout as JSON.
     #[track_caller]
     pub(crate) fn messages(&self) -> Vec<Value> {
         let read = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line:?} is not JSON: {error}"));
-        self.out.lines().map(read).collect()
+        self.stdout.lines().map(read).collect()
     }
 
     /// stderr, which must be one line.
     #[track_caller]
-    pub(crate) fn complaint(&self) -> &str {
-        match self.err.lines().collect::<Vec<_>>()[..] {
+    pub(crate) fn stderr_line(&self) -> &str {
+        match self.stderr.lines().collect::<Vec<_>>()[..] {
             [line] => line,
-            _ => panic!("stderr should be one line, but is:\n{}", self.err),
+            _ => panic!("stderr should be one line, but is:\n{}", self.stderr),
         }
     }
 
     /// A failed start: exit code not 0, empty stdout, one line on stderr, which is returned.
     #[track_caller]
-    pub(crate) fn refusal(&self) -> &str {
+    pub(crate) fn startup_error(&self) -> &str {
         assert!(self.code.is_some_and(|code| code != 0), "{self:?}");
-        assert_eq!(self.out, "", "stdout belongs to the protocol");
-        self.complaint()
+        assert_eq!(self.stdout, "", "stdout belongs to the protocol");
+        self.stderr_line()
     }
 }
 
 // === impl Lines ===
 
-impl Lines {
-    fn of(stream: impl Read + Send + 'static) -> Lines {
+impl LineReader {
+    fn spawn(stream: impl Read + Send + 'static) -> LineReader {
         let (sender, incoming) = mpsc::channel();
         thread::spawn(move || {
             let mut reader = BufReader::new(stream);
@@ -459,26 +459,26 @@ impl Lines {
                 line.clear();
             }
         });
-        Lines { incoming, seen: Vec::new() }
+        LineReader { incoming, received: Vec::new() }
     }
 
     /// The next line; `None` at the end of the stream.
     #[track_caller]
     fn next(&mut self) -> Option<String> {
-        match self.incoming.recv_timeout(PATIENCE) {
+        match self.incoming.recv_timeout(TEST_TIMEOUT) {
             Ok(line) => {
-                self.seen.push(line.clone());
+                self.received.push(line.clone());
                 Some(line)
             }
             Err(mpsc::RecvTimeoutError::Disconnected) => None,
-            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was written; so far: {:#?}", self.seen),
+            Err(mpsc::RecvTimeoutError::Timeout) => panic!("nothing was written; so far: {:#?}", self.received),
         }
     }
 
     /// Reads to the end of the stream; returns its complete content.
     #[track_caller]
-    fn rest(&mut self) -> String {
+    fn read_to_end(&mut self) -> String {
         while self.next().is_some() {}
-        self.seen.concat()
+        self.received.concat()
     }
 }

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 
 use crate::process::{corbie, free_port};
-use crate::upstream::Upstream;
+use crate::upstream::FakeUpstream;
 
 /// Three working providers, one with a rejected key, one unreachable, and one without a key.
-fn everybody() -> Upstream {
-    let upstream = Upstream::start();
+fn all_provider_kinds() -> FakeUpstream {
+    let upstream = FakeUpstream::start();
     upstream.configure(&format!(
         "acme: {{base_url: 'BASE/v1', api_key: KEY, default_model: echo-large, models: {{echo-small: {{capabilities: {{context: 128000, images: true, tools: true}}}}}}}}\n\
          claude: {{type: anthropic, base_url: 'BASE', api_key: KEY}}\n\
@@ -29,10 +29,10 @@ fn row<'a>(table: &'a str, name: &str) -> Vec<&'a str> {
 
 #[test]
 fn p05_p19_everybody_has_a_row_and_one_that_fails_spoils_nothing() {
-    let upstream = everybody();
+    let upstream = all_provider_kinds();
     let ended = upstream.corbie("providers").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""), "{ended:?}");
-    let table = &ended.out;
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
+    let table = &ended.stdout;
     assert_eq!(row(table, "NAME"), ["NAME", "TYPE", "STATUS", "LATENCY", "MODELS", "DEFAULT", "URL"]);
     let acme = row(table, "acme");
     assert_eq!((acme[1], acme[2], acme[4], acme[5]), ("openai-compatible", "up", "3", "echo-large"));
@@ -52,8 +52,8 @@ fn p05_p19_everybody_has_a_row_and_one_that_fails_spoils_nothing() {
 
 #[test]
 fn p05_models_are_listed_with_what_they_read_and_can_do() {
-    let upstream = everybody();
-    let table = upstream.corbie("providers --models").run("").out;
+    let upstream = all_provider_kinds();
+    let table = upstream.corbie("providers --models").run("").stdout;
     let lines: Vec<&str> = table.lines().collect();
     let acme = lines.iter().position(|line| line.starts_with("acme")).unwrap();
     assert_eq!(lines[acme + 1].trim_end(), "  echo-large         -");
@@ -63,8 +63,8 @@ fn p05_models_are_listed_with_what_they_read_and_can_do() {
 
 #[test]
 fn p05_json_has_the_same_for_programs() {
-    let upstream = everybody();
-    let told: Value = serde_json::from_str(&upstream.corbie("providers --json").run("").out).unwrap();
+    let upstream = all_provider_kinds();
+    let told: Value = serde_json::from_str(&upstream.corbie("providers --json").run("").stdout).unwrap();
     assert_eq!(told["default_model"], "acme/echo-large");
     assert!(told.get("models").is_none(), "{told}");
     let all = told["providers"].as_array().unwrap();
@@ -74,7 +74,7 @@ fn p05_json_has_the_same_for_programs() {
     assert_eq!((&of("gone")["status"], of("gone").get("latency_ms")), (&json!("failing"), None));
     assert_eq!(of("openai")["status"], "no key");
 
-    let told: Value = serde_json::from_str(&upstream.corbie("providers --json --models").run("").out).unwrap();
+    let told: Value = serde_json::from_str(&upstream.corbie("providers --json --models").run("").stdout).unwrap();
     let models = told["models"].as_array().unwrap();
     assert_eq!(models.len(), 9, "{models:?}");
     assert_eq!(models[0]["full_id"], "acme/echo-large");
@@ -84,8 +84,8 @@ fn p05_json_has_the_same_for_programs() {
 fn p13_without_a_provider_it_says_what_to_set() {
     let nobody = |arguments: &str| {
         let ended = corbie(arguments).run("");
-        assert_eq!((ended.code, ended.err.as_str()), (Some(0), ""));
-        ended.out
+        assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
+        ended.stdout
     };
     assert!(nobody("providers").starts_with("no provider is configured; set `OPENAI_API_KEY`"));
     assert_eq!(serde_json::from_str::<Value>(&nobody("providers --json")).unwrap(), json!({ "providers": [] }));
@@ -93,9 +93,9 @@ fn p13_without_a_provider_it_says_what_to_set() {
 
 #[test]
 fn it_fails_only_where_nobody_answers() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     upstream.configure("locked: {base_url: 'BASE/v1', api_key: bad-key}\nopenai: {}");
     let ended = upstream.corbie("providers").run("");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
-    assert_eq!(row(&ended.out, "locked")[2], "failing");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!(row(&ended.stdout, "locked")[2], "failing");
 }

@@ -4,15 +4,15 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::http::Client;
-use crate::process::{Setup, call, corbie, free_port, modern_meta, request, wait_for};
+use crate::http::HttpClient;
+use crate::process::{TestCommand, call, corbie, free_port, modern_meta, request, wait_for};
 
-fn inspect(client: Client) -> Value {
+fn inspect(client: HttpClient) -> Value {
     client.post("/mcp/tools/call", &json!({ "name": "inspect_server" })).json()["structuredContent"].clone()
 }
 
-fn shown(setup: Setup) -> Value {
-    serde_json::from_str(&setup.arguments("config show --json").run("").out).unwrap()
+fn config_show(setup: TestCommand) -> Value {
+    serde_json::from_str(&setup.arguments("config show --json").run("").stdout).unwrap()
 }
 
 // === trust ===
@@ -24,10 +24,10 @@ fn x16_the_trust_flag_shows_in_the_start_log_and_in_inspect_server() {
             [format!("serve --stdio --port 0 --trust {level}"), format!("--trust {level} serve --stdio --port 0")]
         {
             let mut server = corbie(&arguments).start();
-            assert!(server.logged("listening").contains(&format!("trust={level}")));
-            assert!(server.logged("serving stdin and stdout").contains(&format!("trust={level}")));
+            assert!(server.wait_for_log("listening").contains(&format!("trust={level}")));
+            assert!(server.wait_for_log("serving stdin and stdout").contains(&format!("trust={level}")));
             assert_eq!(inspect(server.client())["trust"], level.to_uppercase());
-            let answer = server.ask(&call(1, "inspect_server", json!({})));
+            let answer = server.send_and_receive(&call(1, "inspect_server", json!({})));
             assert_eq!(answer["result"]["structuredContent"]["trust"], level.to_uppercase());
         }
     }
@@ -36,9 +36,9 @@ fn x16_the_trust_flag_shows_in_the_start_log_and_in_inspect_server() {
 #[test]
 fn x16_callers_of_this_machine_are_trusted_unless_said_otherwise() {
     let mut server = corbie("serve --stdio --port 0").start();
-    assert!(server.logged("listening").contains("trust=trusted"));
+    assert!(server.wait_for_log("listening").contains("trust=trusted"));
     assert_eq!(inspect(server.client())["trust"], "TRUSTED");
-    let answer = server.ask(&call(1, "inspect_server", json!({})));
+    let answer = server.send_and_receive(&call(1, "inspect_server", json!({})));
     assert_eq!(answer["result"]["structuredContent"]["trust"], "TRUSTED");
 }
 
@@ -47,12 +47,14 @@ fn f35_trust_is_set_for_each_way_in_and_the_flag_wins_over_all() {
     let yaml = "trust:\n  stdio: verified\n  loopback: untrusted\n";
     let trust = |flag: &str| {
         let mut server = corbie("serve --stdio --port 0").arguments(flag).file("corbie.yaml", yaml).start();
-        let stdio = server.ask(&call(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"].clone();
+        let stdio =
+            server.send_and_receive(&call(1, "inspect_server", json!({})))["result"]["structuredContent"]["trust"]
+                .clone();
         (stdio, inspect(server.client())["trust"].clone())
     };
     assert_eq!(trust(""), (json!("VERIFIED"), json!("UNTRUSTED")));
     assert_eq!(trust("--trust trusted"), (json!("TRUSTED"), json!("TRUSTED")));
-    assert_eq!(shown(corbie("").variable("CORBIE_TRUST__REMOTE", "trusted"))["trust"]["remote"], "trusted");
+    assert_eq!(config_show(corbie("").variable("CORBIE_TRUST__REMOTE", "trusted"))["trust"]["remote"], "trusted");
 }
 
 // === variables ===
@@ -71,11 +73,11 @@ fn f05_variables_reach_every_key() {
             .start();
         server.port();
         for port in listen {
-            let health = wait_for("the listener", || Client::v4(port).try_call("GET", "/health", &[], "").ok());
+            let health = wait_for("the listener", || HttpClient::v4(port).try_call("GET", "/health", &[], "").ok());
             assert_eq!(health.json()["name"], "jackdaw", "a variable wins over the file");
         }
     }
-    let shown = shown(
+    let shown = config_show(
         corbie("")
             .variable("CORBIE_SERVER__TOOL_TIMEOUTS__CHAT_COMPLETION", 60)
             .variable("CORBIE_SERVER__TOOL_TIMEOUT_SECONDS", "2m")
@@ -89,7 +91,7 @@ fn f05_variables_reach_every_key() {
 #[test]
 fn f05_a_variable_that_names_no_key_is_a_mistake() {
     let ended = corbie("").variable("CORBIE_SERVER__TOOL_TIMEOUT", 5).run("");
-    assert!(ended.refusal().contains("CORBIE_SERVER__TOOL_TIMEOUT"), "{ended:?}");
+    assert!(ended.startup_error().contains("CORBIE_SERVER__TOOL_TIMEOUT"), "{ended:?}");
 }
 
 // === server ===
@@ -98,7 +100,7 @@ fn f05_a_variable_that_names_no_key_is_a_mistake() {
 fn f34_the_servers_name_is_told_everywhere() {
     let mut server = corbie("serve --stdio --port 0").file("corbie.toml", "[server]\nname = \"jackdaw\"\n").start();
     let client = server.client();
-    let opened = server.ask(&request(1, "initialize", json!({})))["result"].clone();
+    let opened = server.send_and_receive(&request(1, "initialize", json!({})))["result"].clone();
     assert_eq!((&opened["name"], &opened["serverInfo"]["name"]), (&json!("jackdaw"), &json!("jackdaw")));
     assert_eq!(inspect(client)["name"], "jackdaw");
     assert_eq!(client.get("/health").json()["name"], "jackdaw");
@@ -111,15 +113,16 @@ fn f34_limits_hold() {
     let client = server.client();
     let long = request(1, "ping", json!({ "text": "x".repeat(3000) }));
     assert_eq!(client.post("/mcp", &long).status, 413);
-    assert_eq!(server.ask(&long)["error"]["code"], -32600);
+    assert_eq!(server.send_and_receive(&long)["error"]["code"], -32600);
 
     let batch = json!([1, 2, 3].map(|id| request(id, "ping", json!({}))));
-    assert_eq!(server.ask(&batch)["error"]["code"], -32600);
-    assert_eq!(server.ask(&json!([request(1, "ping", json!({}))]))[0]["id"], 1);
+    assert_eq!(server.send_and_receive(&batch)["error"]["code"], -32600);
+    assert_eq!(server.send_and_receive(&json!([request(1, "ping", json!({}))]))[0]["id"], 1);
 
-    let page = server.ask(&request(2, "tools/list", json!({})))["result"].clone();
+    let page = server.send_and_receive(&request(2, "tools/list", json!({})))["result"].clone();
     assert_eq!(page["tools"].as_array().unwrap().len(), 1);
-    let next = server.ask(&request(3, "tools/list", json!({ "cursor": page["nextCursor"] })))["result"].clone();
+    let next =
+        server.send_and_receive(&request(3, "tools/list", json!({ "cursor": page["nextCursor"] })))["result"].clone();
     assert_ne!(next["tools"][0]["name"], page["tools"][0]["name"]);
 }
 
@@ -130,16 +133,16 @@ fn f34_the_limit_of_connections_holds_over_all_listeners() {
         .variable("CORBIE_SERVER__LIMITS__MAX_CONNECTIONS", 1)
         .start();
     server.port();
-    let mut kept = Client::v4(ports[0]).connect().unwrap();
+    let mut kept = HttpClient::v4(ports[0]).connect().unwrap();
     // A connection in use: the server waits for the rest of its body.
-    kept.write_all(Client::v4(ports[0]).head("POST", "/mcp", &[], 100).as_bytes()).unwrap();
+    kept.write_all(HttpClient::v4(ports[0]).head("POST", "/mcp", &[], 100).as_bytes()).unwrap();
     kept.write_all(b"{").unwrap();
     // There is one connection permit and it is taken, so further connections are rejected on every listener.
     wait_for("the first connection to count", || {
-        let reply = Client::v4(ports[0]).try_call("GET", "/metrics", &[], "").ok()?;
+        let reply = HttpClient::v4(ports[0]).try_call("GET", "/metrics", &[], "").ok()?;
         (reply.status == 503).then_some(())
     });
-    let elsewhere = |path| Client::v4(ports[1]).try_call("GET", path, &[], "").map(|reply| reply.status).ok();
+    let elsewhere = |path| HttpClient::v4(ports[1]).try_call("GET", path, &[], "").map(|reply| reply.status).ok();
     let statuses = [elsewhere("/metrics"), elsewhere("/live")];
     drop(kept);
     assert_eq!(statuses, [Some(503), Some(200)], "`max_connections` counts over all listeners, but for health probes");
@@ -168,24 +171,24 @@ fn f34_x20_without_a_limit_callers_of_this_machine_are_not_held_back() {
 
 #[test]
 fn f34_the_grace_is_a_setting_and_its_default_is_30_seconds() {
-    assert_eq!(shown(corbie(""))["server"]["shutdown_grace_seconds"], 30);
-    assert_eq!(shown(corbie(""))["server"]["tool_timeout_seconds"], 30);
+    assert_eq!(config_show(corbie(""))["server"]["shutdown_grace_seconds"], 30);
+    assert_eq!(config_show(corbie(""))["server"]["tool_timeout_seconds"], 30);
     let mut server = corbie("").variable("CORBIE_SERVER__SHUTDOWN_GRACE_SECONDS", 7).start();
-    server.ask(&request(1, "ping", json!({})));
-    server.signal_to_end();
-    assert!(server.logged("stopping").contains("grace_seconds=7"));
+    server.send_and_receive(&request(1, "ping", json!({})));
+    server.terminate();
+    assert!(server.wait_for_log("stopping").contains("grace_seconds=7"));
 }
 
 // === registry ===
 
 #[test]
 fn f37_the_default_is_300_seconds() {
-    assert_eq!(shown(corbie(""))["registry"]["cache_ttl"], 300);
-    let listed = corbie("").start().ask(&request(1, "tools/list", json!({})))["result"]["tools"].clone();
+    assert_eq!(config_show(corbie(""))["registry"]["cache_ttl"], 300);
+    let listed = corbie("").start().send_and_receive(&request(1, "tools/list", json!({})))["result"]["tools"].clone();
     for tool in listed.as_array().unwrap() {
         assert_eq!(tool["metadata"]["cache_ttl"], 300, "{tool}");
     }
-    let listed = corbie("").start().ask(&request(1, "tools/list", json!({ "_meta": modern_meta() })));
+    let listed = corbie("").start().send_and_receive(&request(1, "tools/list", json!({ "_meta": modern_meta() })));
     assert_eq!(listed["result"]["ttlMs"], 300_000);
 }
 
@@ -193,7 +196,7 @@ fn f37_the_default_is_300_seconds() {
 #[test]
 fn f37_clients_are_told_the_configured_time() {
     let mut server = corbie("").variable("CORBIE_REGISTRY__CACHE_TTL", 60).start();
-    let listed = server.ask(&request(1, "tools/list", json!({ "_meta": modern_meta() })));
+    let listed = server.send_and_receive(&request(1, "tools/list", json!({ "_meta": modern_meta() })));
     assert_eq!(listed["result"]["ttlMs"], 60_000);
 }
 
@@ -202,13 +205,14 @@ fn f37_clients_are_told_the_configured_time() {
 #[test]
 fn m48_the_counts_of_initialize_are_real() {
     let mut server = corbie("").start();
-    let opened = server.ask(&request(1, "initialize", json!({})))["result"].clone();
+    let opened = server.send_and_receive(&request(1, "initialize", json!({})))["result"].clone();
     for (counted, method, member) in [
         ("tools_count", "tools/list", "tools"),
         ("resources_count", "resources/list", "resources"),
         ("prompts_count", "prompts/list", "prompts"),
     ] {
-        let listed = server.ask(&request(2, method, json!({})))["result"][member].as_array().unwrap().len();
+        let listed =
+            server.send_and_receive(&request(2, method, json!({})))["result"][member].as_array().unwrap().len();
         assert_eq!(opened[counted], listed, "{counted}");
     }
     assert_eq!((&opened["name"], &opened["version"]), (&json!("corbie"), &json!(env!("CARGO_PKG_VERSION"))));
@@ -217,9 +221,11 @@ fn m48_the_counts_of_initialize_are_real() {
 #[test]
 fn m69_inspect_server_tells_all_that_is_promised() {
     let mut server = corbie("").start();
-    let opened = server.ask(&request(1, "initialize", json!({ "protocolVersion": "2025-11-25" })))["result"].clone();
-    let inspect = |server: &mut crate::process::Running| {
-        let result = server.ask(&call(2, "inspect_server", json!({})))["result"].clone();
+    let opened =
+        server.send_and_receive(&request(1, "initialize", json!({ "protocolVersion": "2025-11-25" })))["result"]
+            .clone();
+    let inspect = |server: &mut crate::process::TestProcess| {
+        let result = server.send_and_receive(&call(2, "inspect_server", json!({})))["result"].clone();
         let text: Value = serde_json::from_str(result["content"][0]["text"].as_str().unwrap()).unwrap();
         assert_eq!(text, result["structuredContent"]);
         text

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use crate::process::Ended;
+use crate::process::ProcessOutput;
 
 /// Compares texts with the files of a folder; texts and files must correspond one to one.
 #[track_caller]
@@ -40,13 +40,13 @@ pub(crate) fn compare(folder: &str, texts: &BTreeMap<String, String>) {
 }
 
 /// Command line, exit code and output.
-pub(crate) fn told(line: &str, ended: &Ended) -> String {
+pub(crate) fn transcript(line: &str, ended: &ProcessOutput) -> String {
     let code = ended.code.map_or("none".to_owned(), |code| code.to_string());
-    format!("$ {line}\nexit code {code}\n--- stdout\n{}--- stderr\n{}", ended.out, ended.err)
+    format!("$ {line}\nexit code {code}\n--- stdout\n{}--- stderr\n{}", ended.stdout, ended.stderr)
 }
 
 /// Splits a line as a shell does.
-pub(crate) fn words(line: &str) -> Vec<String> {
+pub(crate) fn shell_words(line: &str) -> Vec<String> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for letter in line.chars() {
         match (quote, letter) {

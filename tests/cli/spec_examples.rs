@@ -5,14 +5,14 @@
 
 use serde_json::{Value, json};
 
-use crate::http::Client;
-use crate::process::{Running, corbie, modern_meta, request};
+use crate::http::HttpClient;
+use crate::process::{TestProcess, corbie, modern_meta, request};
 
 fn example(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error} in {text}"))
 }
 
-fn serve() -> (Running, Client) {
+fn serve() -> (TestProcess, HttpClient) {
     let mut server = corbie("--http --port 0").start();
     let client = server.client();
     (server, client)
@@ -20,25 +20,25 @@ fn serve() -> (Running, Client) {
 
 /// Every member of `part` is in `whole`, with the same value.
 #[track_caller]
-fn contains(whole: &Value, part: &Value) {
+fn assert_contains(whole: &Value, part: &Value) {
     match part {
-        Value::Object(members) => members.iter().for_each(|(name, value)| contains(&whole[name], value)),
+        Value::Object(members) => members.iter().for_each(|(name, value)| assert_contains(&whole[name], value)),
         value => assert_eq!(whole, value),
     }
 }
 
 /// Asserts the same members with the same types, regardless of values.
 #[track_caller]
-fn same_shape(found: &Value, example: &Value) {
+fn assert_same_shape(found: &Value, example: &Value) {
     match (found, example) {
         (Value::Object(found), Value::Object(example)) => {
             for (name, value) in example {
-                same_shape(found.get(name).unwrap_or_else(|| panic!("no `{name}` in {found:?}")), value);
+                assert_same_shape(found.get(name).unwrap_or_else(|| panic!("no `{name}` in {found:?}")), value);
             }
         }
         (Value::Array(found), Value::Array(example)) => {
             for found in found {
-                same_shape(found, &example[0]);
+                assert_same_shape(found, &example[0]);
             }
         }
         (found, example) => assert_eq!(std::mem::discriminant(found), std::mem::discriminant(example), "{found}"),
@@ -57,7 +57,7 @@ fn t20_t21_t27_the_routers_start_sequence_over_rest() {
     let versioning = example(
         r#"{"protocolVersion": "2024-11-05", "serverInfo": {"name": "embedding-classifier", "version": "1.0.0"}}"#,
     );
-    same_shape(&opened, &versioning);
+    assert_same_shape(&opened, &versioning);
     assert_eq!(opened["protocolVersion"], versioning["protocolVersion"]);
     assert!(opened["capabilities"].is_object(), "server capabilities, without a wrapper: {opened}");
     assert!(opened.get("jsonrpc").is_none() && opened.get("result").is_none());
@@ -66,7 +66,7 @@ fn t20_t21_t27_the_routers_start_sequence_over_rest() {
     assert_eq!(listed.as_object().unwrap().keys().collect::<Vec<_>>(), ["tools"]);
     let called = client.post("/mcp/tools/call", &json!({ "name": "list_categories", "arguments": {} }));
     assert_eq!(called.status, 200);
-    same_shape(&called.json(), &example(r#"{"content": [{"type": "text", "text": "{}"}], "isError": false}"#));
+    assert_same_shape(&called.json(), &example(r#"{"content": [{"type": "text", "text": "{}"}], "isError": false}"#));
 }
 
 /// "Style 1: Single Endpoint (JSON-RPC)": there is no `jsonrpc` member.
@@ -85,7 +85,10 @@ fn t11_x12_the_body_without_jsonrpc_is_answered_with_it() {
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
     let answer = reply.json();
     assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(1)));
-    same_shape(&answer["result"], &example(r#"{"content": [{"type": "text", "text": "{}"}], "isError": false}"#));
+    assert_same_shape(
+        &answer["result"],
+        &example(r#"{"content": [{"type": "text", "text": "{}"}], "isError": false}"#),
+    );
 }
 
 /// "Style 2: REST-Style (Recommended)".
@@ -118,7 +121,7 @@ fn t40_health_begins_with_the_status() {
           "index_size": 95
         }"#,
     );
-    same_shape(&health, &example);
+    assert_same_shape(&health, &example);
     assert_eq!(
         health["tools_count"],
         client.post("/mcp/tools/list", &json!({})).json()["tools"].as_array().unwrap().len()
@@ -140,7 +143,7 @@ fn x06_t26_an_unknown_tool_is_a_json_rpc_error_in_both_styles() {
     let answer =
         client.post("/mcp", &example(r#"{"method": "tools/call", "params": {"name": "memory_put"}, "id": 1}"#));
     assert_eq!(answer.status, 200);
-    same_shape(&answer.json(), &example(documented));
+    assert_same_shape(&answer.json(), &example(documented));
     let error = answer.json()["error"].clone();
     assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32602), &json!("ToolNotFoundError")));
     assert!(error["message"].as_str().unwrap().contains("memory_put"));
@@ -176,14 +179,14 @@ fn m43_m45_x10_the_capabilities_are_those_documented() {
     );
     let mut server = corbie("").start();
     let opening = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"clientInfo":{"name":"c","version":"1"},"capabilities":{}}}"#;
-    let opened = server.ask(&example(opening))["result"].clone();
+    let opened = server.send_and_receive(&example(opening))["result"].clone();
     assert_eq!(opened["protocolVersion"], "2025-06-18", "X-01: none asked for");
     let served = opened["capabilities"].as_object().unwrap();
     assert!(served.contains_key("tools") && served.contains_key("resources"));
     for (name, flags) in documented["capabilities"].as_object().unwrap() {
         // M-50: unsupported capabilities are not declared.
         if let Some(told) = served.get(name) {
-            contains(told, flags);
+            assert_contains(told, flags);
         }
     }
 }
@@ -214,10 +217,10 @@ fn t06_the_example_request_is_answered_as_the_first_message() {
       },
       "id": 1
     }"#;
-    let answer = corbie("").start().ask(&example(body));
+    let answer = corbie("").start().send_and_receive(&example(body));
     assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(1)));
     match answer.get("result") {
-        Some(result) => same_shape(result, &example(r#"{"message": {"role": "assistant", "content": "Hi!"}}"#)),
+        Some(result) => assert_same_shape(result, &example(r#"{"message": {"role": "assistant", "content": "Hi!"}}"#)),
         None => {
             assert!(answer["error"]["code"].is_i64() && answer["error"]["data"]["error_type"].is_string(), "{answer}")
         }
@@ -265,11 +268,11 @@ fn m40_m42_m44_the_version_and_capabilities_are_those_documented() {
     );
     let opening = request(1, "initialize", json!({ "protocolVersion": "2025-06-18" }));
     let (_server, client) = serve();
-    for opened in [corbie("").start().ask(&opening), client.post("/mcp", &opening).json()] {
+    for opened in [corbie("").start().send_and_receive(&opening), client.post("/mcp", &opening).json()] {
         let opened = &opened["result"];
-        same_shape(opened, &documented);
+        assert_same_shape(opened, &documented);
         assert_eq!(opened["protocolVersion"], documented["protocolVersion"]);
-        contains(&opened["capabilities"], &documented["capabilities"]);
+        assert_contains(&opened["capabilities"], &documented["capabilities"]);
     }
 }
 
@@ -291,13 +294,13 @@ fn e15_errors_have_the_documented_form() {
         }"#,
     );
     let mut server = corbie("").start();
-    let answer = server.ask(&request("request-id", "tools/call", json!({ "name": "no_such_tool" })));
-    same_shape(&answer, &documented);
+    let answer = server.send_and_receive(&request("request-id", "tools/call", json!({ "name": "no_such_tool" })));
+    assert_same_shape(&answer, &documented);
     assert_eq!(answer["id"], documented["id"]);
     for (method, params) in
         [("no/such", json!({})), ("resources/read", json!({ "uri": "no:such" })), ("prompts/get", json!({}))]
     {
-        let error = server.ask(&request(1, method, params))["error"].clone();
+        let error = server.send_and_receive(&request(1, method, params))["error"].clone();
         assert!(error["message"].is_string() && error["data"]["error_type"].is_string(), "{error}");
     }
 }
@@ -321,7 +324,7 @@ fn m28_x08_cancelling_is_silent_as_a_notification_and_an_error_as_a_request() {
     // The next message answers the next request.
     let mut asked = example(body);
     asked["id"] = json!("as a request");
-    let answer = server.ask(&asked);
+    let answer = server.send_and_receive(&asked);
     assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("as a request"), &json!(-32602)));
     assert_eq!(client.post("/mcp", &asked).json()["error"]["code"], -32602);
 }
@@ -348,7 +351,7 @@ fn t10_t12_the_example_over_http_is_answered_in_a_documented_form() {
         let answer = reply.json();
         assert_eq!(answer["id"], "1", "a string stays a string");
         match answer.get("result") {
-            Some(result) => same_shape(result, &example(r#"{"content": [{"type": "text", "text": "{}"}]}"#)),
+            Some(result) => assert_same_shape(result, &example(r#"{"content": [{"type": "text", "text": "{}"}]}"#)),
             None => assert_eq!(answer["error"]["data"]["error_type"], "ToolNotFoundError", "{answer}"),
         }
     }
@@ -398,9 +401,9 @@ fn m01_m02_m03_m04_a_tool_call_and_its_result_have_the_documented_members() {
                 "id": id,
                 "params": { "name": "get_tool_schema", "arguments": arguments }
             });
-            for answer in [corbie("").start().ask(&call), client.post("/mcp", &call).json()] {
+            for answer in [corbie("").start().send_and_receive(&call), client.post("/mcp", &call).json()] {
                 assert_eq!(answer["id"], id);
-                same_shape(&answer["result"], &documented["result"]);
+                assert_same_shape(&answer["result"], &documented["result"]);
                 assert_eq!(answer.as_object().unwrap().keys().collect::<Vec<_>>(), ["jsonrpc", "id", "result"]);
                 assert_eq!(answer["result"]["isError"], fails);
                 let text = answer["result"]["content"][0]["text"].as_str().unwrap();
@@ -421,9 +424,9 @@ fn m60_m61_tools_are_listed_with_the_documented_members() {
           "metadata": { "module": "path", "destructive": false, "cache_ttl": 300 }
         }"#,
     );
-    let listed = corbie("").start().ask(&request(1, "tools/list", json!({})))["result"]["tools"].clone();
+    let listed = corbie("").start().send_and_receive(&request(1, "tools/list", json!({})))["result"]["tools"].clone();
     for tool in listed.as_array().unwrap() {
-        same_shape(tool, &documented);
+        assert_same_shape(tool, &documented);
         assert!(tool["metadata"].as_object().unwrap().contains_key("deprecated_in"));
     }
 }
@@ -445,7 +448,7 @@ fn m48_x11_initialize_gives_the_members_of_both_forms() {
           "prompts_count": 1
         }"#,
     );
-    let opened = corbie("").start().ask(&request(1, "initialize", json!({})))["result"].clone();
+    let opened = corbie("").start().send_and_receive(&request(1, "initialize", json!({})))["result"].clone();
     for (name, value) in documented.as_object().unwrap() {
         match value {
             Value::Object(_) => {
@@ -456,7 +459,7 @@ fn m48_x11_initialize_gives_the_members_of_both_forms() {
                     }
                 }
             }
-            value => same_shape(&opened[name], value),
+            value => assert_same_shape(&opened[name], value),
         }
     }
 }
@@ -473,10 +476,12 @@ fn x01_each_asked_version_is_spoken() {
         (json!("1999-01-01"), "2025-11-25"),
         (json!(""), "2025-06-18"),
     ] {
-        let opened = corbie("").start().ask(&request(1, "initialize", json!({ "protocolVersion": asked })));
+        let opened =
+            corbie("").start().send_and_receive(&request(1, "initialize", json!({ "protocolVersion": asked })));
         assert_eq!(opened["result"]["protocolVersion"], spoken, "{asked}");
     }
-    let discovered = corbie("").start().ask(&request(1, "server/discover", json!({ "_meta": modern_meta() })));
+    let discovered =
+        corbie("").start().send_and_receive(&request(1, "server/discover", json!({ "_meta": modern_meta() })));
     let versions = discovered["result"]["supportedVersions"].as_array().unwrap().len();
     assert_eq!((versions, &discovered["result"]["resultType"]), (5, &json!("complete")));
 }

@@ -8,8 +8,8 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-use crate::knowledge::Place;
-use crate::process::{skip, wait_for};
+use crate::knowledge::KnowledgeFixture;
+use crate::process::{report_skip, wait_for};
 
 fn set_mode(folder: impl AsRef<Path>, mode: u32) {
     set_permissions(folder, Permissions::from_mode(mode)).unwrap();
@@ -17,14 +17,14 @@ fn set_mode(folder: impl AsRef<Path>, mode: u32) {
 
 #[test]
 fn s14_a_storage_folder_that_others_can_write_to_is_refused_with_what_to_do() {
-    let place = Place::filled();
+    let place = KnowledgeFixture::with_documents();
     for mode in [0o777, 0o1702] {
         set_mode(place.storage(), mode);
         for command in ["show", "search bees", "add .", "knowledge check", "tasks"] {
             let ended = place.run(command);
-            assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{command}: {ended:?}");
-            assert!(ended.err.contains("other users can write to the folder"), "{command}: {ended:?}");
-            assert!(ended.err.contains(&format!("chmod 700 '{}'", place.storage())), "{command}: {ended:?}");
+            assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{command}: {ended:?}");
+            assert!(ended.stderr.contains("other users can write to the folder"), "{command}: {ended:?}");
+            assert!(ended.stderr.contains(&format!("chmod 700 '{}'", place.storage())), "{command}: {ended:?}");
         }
     }
     assert_eq!(place.json("show --json")["error"], "storage_exposed");
@@ -34,7 +34,7 @@ fn s14_a_storage_folder_that_others_can_write_to_is_refused_with_what_to_do() {
 
 #[test]
 fn s14_an_empty_storage_folder_that_others_can_write_to_is_made_private() {
-    let place = Place::new();
+    let place = KnowledgeFixture::new();
     create_dir(place.storage()).unwrap();
     set_mode(place.storage(), 0o777);
     place.write("bees.md", "Bees gather nectar and make honey.");
@@ -54,7 +54,9 @@ struct Users(TempDir);
 impl Users {
     fn new() -> Option<Users> {
         if !rustix::process::geteuid().is_root() {
-            skip("only root can act as other users; the rules themselves are tested in `folder_access` and `local`");
+            report_skip(
+                "only root can act as other users; the rules themselves are tested in `util::fs::dir_permissions` and `control_socket`",
+            );
             return None;
         }
         let folder = tempfile::tempdir().unwrap();

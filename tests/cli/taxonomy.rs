@@ -5,18 +5,18 @@ use std::path::Path;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{Ended, Setup, corbie};
+use crate::process::{ProcessOutput, TestCommand, corbie};
 
 /// A folder that outlives the program, to inspect the files it left.
-struct Folder(TempDir);
+struct TaxonomyFolder(TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
+impl TaxonomyFolder {
+    fn new() -> TaxonomyFolder {
+        TaxonomyFolder(tempfile::tempdir().unwrap())
     }
 
-    fn with(name: &str, content: impl AsRef<[u8]>) -> Folder {
-        let folder = Folder::new();
+    fn with(name: &str, content: impl AsRef<[u8]>) -> TaxonomyFolder {
+        let folder = TaxonomyFolder::new();
         folder.write(name, content);
         folder
     }
@@ -42,36 +42,36 @@ impl Folder {
     }
 
     /// `corbie taxonomy`; each word with a dot is a file of the folder and becomes its path.
-    fn setup(&self, arguments: &str) -> Setup {
+    fn setup(&self, arguments: &str) -> TestCommand {
         let path = |word: &str| if word.contains('.') { self.path(word) } else { word.to_owned() };
         arguments.split_whitespace().fold(corbie("taxonomy"), |setup, word| setup.argument(path(word)))
     }
 
-    fn run(&self, arguments: &str) -> Ended {
+    fn run(&self, arguments: &str) -> ProcessOutput {
         self.setup(arguments).run("")
     }
 }
 
 #[track_caller]
-fn json(ended: &Ended) -> Value {
-    serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+fn json(ended: &ProcessOutput) -> Value {
+    serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
 }
 
 #[track_caller]
-fn succeeded(ended: Ended) -> Ended {
+fn assert_succeeded(ended: ProcessOutput) -> ProcessOutput {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended
 }
 
 #[track_caller]
-fn failed(ended: Ended, with: &str) -> Ended {
-    assert_eq!((ended.code, ended.out.as_str()), (Some(1), ""), "{ended:?}");
-    assert!(ended.err.contains(with), "{with:?} is missing: {ended:?}");
+fn assert_failed(ended: ProcessOutput, with: &str) -> ProcessOutput {
+    assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), ""), "{ended:?}");
+    assert!(ended.stderr.contains(with), "{with:?} is missing: {ended:?}");
     ended
 }
 
 /// Examples of two clearly distinct categories, `count` of each.
-fn clear(count: usize) -> [Vec<String>; 2] {
+fn separable_examples(count: usize) -> [Vec<String>; 2] {
     let cooking = ["soup", "bread", "rice", "cake", "stew", "pasta", "curry", "pie", "salad", "fish", "tofu", "beans"];
     let football = [
         "goal", "keeper", "referee", "league", "striker", "penalty", "cup", "match", "team", "coach", "pitch",
@@ -97,8 +97,8 @@ fn taxonomy(categories: &[(&str, &[String])]) -> String {
 }
 
 /// A small taxonomy without warnings.
-fn small() -> String {
-    let [cooking, football] = clear(6);
+fn small_taxonomy() -> String {
+    let [cooking, football] = separable_examples(6);
     taxonomy(&[("cooking", &cooking), ("football", &football)])
 }
 
@@ -112,20 +112,20 @@ const RULES: &str = "categories:
 
 #[test]
 fn check_counts_what_is_there_and_remarks_what_is_thin() {
-    let folder = Folder::with("my.yaml", RULES);
-    let ended = succeeded(folder.run("check my.yaml"));
+    let folder = TaxonomyFolder::with("my.yaml", RULES);
+    let ended = assert_succeeded(folder.run("check my.yaml"));
     let file = folder.path("my.yaml");
-    let lines: Vec<&str> = ended.out.lines().collect();
+    let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines[0], format!("{file}: 3 categories, 6 examples, 4 patterns and words"));
     assert!(lines[1..].iter().any(|line| line.contains("`c` has no examples")), "{ended:?}");
     assert!(lines[1..].iter().any(|line| line.contains("`b` has 1 example(s); give it 20 or more")), "{ended:?}");
-    assert_eq!(ended.err, "");
+    assert_eq!(ended.stderr, "");
 }
 
 #[test]
 fn check_tells_programs_the_same() {
-    let folder = Folder::with("my.yaml", RULES);
-    let told = json(&succeeded(folder.run("check --json my.yaml")));
+    let folder = TaxonomyFolder::with("my.yaml", RULES);
+    let told = json(&assert_succeeded(folder.run("check --json my.yaml")));
     assert_eq!(told["file"], folder.path("my.yaml"));
     assert_eq!(told["examples"], 6);
     assert_eq!(told["categories"][0], json!({ "name": "a", "examples": 5, "patterns": 2, "words": 2 }));
@@ -135,28 +135,28 @@ fn check_tells_programs_the_same() {
 
 #[test]
 fn check_tells_every_mistake_with_line_and_column() {
-    let folder = Folder::with(
+    let folder = TaxonomyFolder::with(
         "my.yaml",
         "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n  - nmae: b\nremainder: 7\n",
     );
     let file = folder.path("my.yaml");
-    let ended = failed(folder.run("check my.yaml"), &format!("{file}:5:5: categories[2].nmae"));
-    assert!(ended.err.contains(&format!("{file}:6:12: remainder")), "{ended:?}");
-    assert!(ended.err.contains("did you mean `name`?"), "{ended:?}");
+    let ended = assert_failed(folder.run("check my.yaml"), &format!("{file}:5:5: categories[2].nmae"));
+    assert!(ended.stderr.contains(&format!("{file}:6:12: remainder")), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean `name`?"), "{ended:?}");
 
     folder.write("my.yaml", "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n");
-    let ended = failed(folder.run("check my.yaml"), &format!("{file}:3:16: categories[0].patterns[0]"));
+    let ended = assert_failed(folder.run("check my.yaml"), &format!("{file}:3:16: categories[0].patterns[0]"));
     assert!(
-        ended.err.contains(&format!("{file}:4:11: categories[1].name: `a` is the name of category 0")),
+        ended.stderr.contains(&format!("{file}:4:11: categories[1].name: `a` is the name of category 0")),
         "{ended:?}"
     );
 }
 
 #[test]
 fn check_tells_programs_where_each_mistake_is() {
-    let folder = Folder::with("my.yaml", "categories:\n  - nmae: a\n");
+    let folder = TaxonomyFolder::with("my.yaml", "categories:\n  - nmae: a\n");
     let ended = folder.run("check --json my.yaml");
-    assert_eq!((ended.code, ended.err.as_str()), (Some(1), ""), "{ended:?}");
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{ended:?}");
     let mistakes = json(&ended)["errors"].clone();
     let mistake = mistakes.as_array().unwrap().iter().find(|mistake| mistake["path"] == "categories[0].nmae").unwrap();
     assert_eq!((&mistake["line"], &mistake["column"]), (&json!(2), &json!(5)));
@@ -168,7 +168,7 @@ fn check_tells_programs_where_each_mistake_is() {
 
 #[test]
 fn check_refuses_what_is_no_taxonomy() {
-    let folder = Folder::new();
+    let folder = TaxonomyFolder::new();
     for (name, content, mistake) in [
         ("empty.yaml", &b""[..], "needs at least one category"),
         ("none.yaml", b"categories: []\n", "needs at least one category"),
@@ -183,58 +183,61 @@ fn check_refuses_what_is_no_taxonomy() {
         ),
     ] {
         folder.write(name, content);
-        failed(folder.run(&format!("check {name}")), mistake);
+        assert_failed(folder.run(&format!("check {name}")), mistake);
     }
-    let missing = failed(folder.run("check no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
-    assert_eq!(missing.err.lines().count(), 1, "{missing:?}");
+    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+    assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
 }
 
 #[test]
 fn check_remarks_a_trained_file_that_no_longer_fits() {
-    let folder = Folder::with("my.json", small());
-    succeeded(folder.run("train my.json"));
-    let fits = succeeded(folder.run("check my.json"));
-    assert_eq!(fits.out.lines().count(), 1, "{fits:?}");
+    let folder = TaxonomyFolder::with("my.json", small_taxonomy());
+    assert_succeeded(folder.run("train my.json"));
+    let fits = assert_succeeded(folder.run("check my.json"));
+    assert_eq!(fits.stdout.lines().count(), 1, "{fits:?}");
 
-    folder.write("my.json", small().replace("cook soup", "cook a soup"));
-    let stale = succeeded(folder.run("check my.json"));
+    folder.write("my.json", small_taxonomy().replace("cook soup", "cook a soup"));
+    let stale = assert_succeeded(folder.run("check my.json"));
     let remark = format!("`{}` was not learned from these examples", folder.path("my.trained"));
-    assert!(stale.out.contains(&remark), "{stale:?}");
+    assert!(stale.stdout.contains(&remark), "{stale:?}");
     folder.write("my.trained", "nonsense");
-    assert!(folder.run("check my.json").out.contains(&remark));
+    assert!(folder.run("check my.json").stdout.contains(&remark));
 }
 
 // === new ===
 
 #[test]
 fn new_prints_a_taxonomy_to_start_from_that_check_has_nothing_against() {
-    let folder = Folder::new();
-    let printed = succeeded(folder.run("new"));
-    let written = succeeded(folder.run("new --out my.yaml"));
-    assert_eq!(printed.out, folder.read("my.yaml"));
-    assert_eq!(written.out, format!("{}: 3 categories, 18 examples\n", folder.path("my.yaml")));
-    let checked = succeeded(folder.run("check my.yaml"));
-    assert_eq!(checked.out.lines().count(), 1, "{checked:?}");
+    let folder = TaxonomyFolder::new();
+    let printed = assert_succeeded(folder.run("new"));
+    let written = assert_succeeded(folder.run("new --out my.yaml"));
+    assert_eq!(printed.stdout, folder.read("my.yaml"));
+    assert_eq!(written.stdout, format!("{}: 3 categories, 18 examples\n", folder.path("my.yaml")));
+    let checked = assert_succeeded(folder.run("check my.yaml"));
+    assert_eq!(checked.stdout.lines().count(), 1, "{checked:?}");
     assert_eq!(folder.files(), ["my.yaml"]);
 }
 
 #[test]
 fn new_never_overwrites_unless_told_to() {
-    let folder = Folder::with("my.yaml", "mine");
-    failed(folder.run("new --out my.yaml"), "my.yaml` exists already; give another name, or `--force` to replace it");
+    let folder = TaxonomyFolder::with("my.yaml", "mine");
+    assert_failed(
+        folder.run("new --out my.yaml"),
+        "my.yaml` exists already; give another name, or `--force` to replace it",
+    );
     assert_eq!(folder.read("my.yaml"), "mine");
-    succeeded(folder.run("new --out my.yaml --force"));
+    assert_succeeded(folder.run("new --out my.yaml --force"));
     assert!(folder.read("my.yaml").contains("categories:"));
     assert_eq!(folder.files(), ["my.yaml"]);
 }
 
 #[test]
 fn new_writes_only_where_it_can_be_read_again() {
-    let folder = Folder::new();
+    let folder = TaxonomyFolder::new();
     let wrong = folder.run("new --out my.json");
-    assert_eq!((wrong.code, wrong.out.as_str()), (Some(2), ""), "{wrong:?}");
-    assert!(wrong.err.contains("give a name that ends with `.yaml`"), "{wrong:?}");
-    failed(folder.run("new --out no.such/my.yaml"), "my.yaml` cannot be written");
+    assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong:?}");
+    assert!(wrong.stderr.contains("give a name that ends with `.yaml`"), "{wrong:?}");
+    assert_failed(folder.run("new --out no.such/my.yaml"), "my.yaml` cannot be written");
     assert_eq!(folder.files(), [""; 0]);
 }
 
@@ -250,9 +253,9 @@ const TEXTS: &str = r#"{"text": "pay the bill", "label": "billing"}
 
 #[test]
 fn new_makes_a_taxonomy_of_labelled_lines() {
-    let folder = Folder::with("data.jsonl", TEXTS);
-    let ended = succeeded(folder.run("new data.jsonl --out my.yaml"));
-    assert_eq!(ended.out, format!("{}: 2 categories, 3 examples\n", folder.path("my.yaml")));
+    let folder = TaxonomyFolder::with("data.jsonl", TEXTS);
+    let ended = assert_succeeded(folder.run("new data.jsonl --out my.yaml"));
+    assert_eq!(ended.stdout, format!("{}: 2 categories, 3 examples\n", folder.path("my.yaml")));
     let yaml = folder.read("my.yaml");
     let categories = r#"categories:
   - name: billing
@@ -271,25 +274,26 @@ fn new_makes_a_taxonomy_of_labelled_lines() {
         &format!("{data}: 1 text was left out: without a label"),
         &format!("{data}: 1 text was left out: there already"),
     ] {
-        assert!(ended.err.contains(told), "{told:?} is missing: {ended:?}");
+        assert!(ended.stderr.contains(told), "{told:?} is missing: {ended:?}");
     }
-    assert!(succeeded(folder.run("new data.jsonl")).out.ends_with(categories));
+    assert!(assert_succeeded(folder.run("new data.jsonl")).stdout.ends_with(categories));
 }
 
 #[test]
 fn new_makes_a_taxonomy_of_a_table() {
-    let folder = Folder::with("data.csv", "\u{feff}id,Label,Text\r\n1,a,\"one, two\"\r\n2,,three\r\n3,b,four\r\n");
-    let ended = succeeded(folder.run("new data.csv"));
+    let folder =
+        TaxonomyFolder::with("data.csv", "\u{feff}id,Label,Text\r\n1,a,\"one, two\"\r\n2,,three\r\n3,b,four\r\n");
+    let ended = assert_succeeded(folder.run("new data.csv"));
     let categories = "  - name: a\n    examples:\n      - one, two\n  - name: b\n    examples:\n      - four\n";
-    assert!(ended.out.ends_with(categories), "{ended:?}");
-    assert!(ended.err.contains("1 text was left out: without a label"), "{ended:?}");
+    assert!(ended.stdout.ends_with(categories), "{ended:?}");
+    assert!(ended.stderr.contains("1 text was left out: without a label"), "{ended:?}");
 }
 
 #[test]
 fn new_keeps_no_more_examples_than_asked_for() {
     let lines: String = (0..1005).map(|index| format!("{{\"text\":\"text {index}\",\"label\":\"a\"}}\n")).collect();
-    let folder = Folder::with("data.jsonl", lines);
-    let count = |arguments: &str| succeeded(folder.run(arguments)).out.matches("- text ").count();
+    let folder = TaxonomyFolder::with("data.jsonl", lines);
+    let count = |arguments: &str| assert_succeeded(folder.run(arguments)).stdout.matches("- text ").count();
     assert_eq!(count("new data.jsonl"), 1000);
     assert_eq!(count("new data.jsonl --most 7"), 7);
     assert_eq!(count("new data.jsonl --most 9999"), 1005);
@@ -297,7 +301,7 @@ fn new_keeps_no_more_examples_than_asked_for() {
 
 #[test]
 fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
-    let folder = Folder::new();
+    let folder = TaxonomyFolder::new();
     let long = "x".repeat(101);
     for (name, content, mistake) in [
         (
@@ -321,9 +325,9 @@ fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
         ("data.txt", b"text,label\na,b\n", "use `.jsonl` or `.csv`"),
     ] {
         folder.write(name, content);
-        failed(folder.run(&format!("new {name} --out my.yaml")), mistake);
+        assert_failed(folder.run(&format!("new {name} --out my.yaml")), mistake);
     }
-    failed(folder.run("new no.jsonl"), "no.jsonl` cannot be read");
+    assert_failed(folder.run("new no.jsonl"), "no.jsonl` cannot be read");
     assert!(!Path::new(&folder.path("my.yaml")).exists());
 }
 
@@ -331,24 +335,24 @@ fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
 fn new_tells_only_the_first_of_many_contradictions() {
     let line = |index: usize, label: &str| format!("{{\"text\":\"text {index}\",\"label\":\"{label}\"}}\n");
     let lines: String = (0..50).map(|index| line(index, "a") + &line(index, "b")).collect();
-    let ended = succeeded(Folder::with("data.jsonl", lines).run("new data.jsonl"));
-    assert_eq!(ended.err.matches("it was left out").count(), 20, "{ended:?}");
-    assert!(ended.err.contains("30 more texts have several labels"), "{ended:?}");
+    let ended = assert_succeeded(TaxonomyFolder::with("data.jsonl", lines).run("new data.jsonl"));
+    assert_eq!(ended.stderr.matches("it was left out").count(), 20, "{ended:?}");
+    assert!(ended.stderr.contains("30 more texts have several labels"), "{ended:?}");
 }
 
 // === train ===
 
 #[test]
 fn train_keeps_what_it_learned_beside_the_taxonomy() {
-    let folder = Folder::with("my.json", small());
-    let ended = succeeded(folder.run("train my.json"));
+    let folder = TaxonomyFolder::with("my.json", small_taxonomy());
+    let ended = assert_succeeded(folder.run("train my.json"));
     let start = format!("{}: learned 12 examples of 2 categories in ", folder.path("my.json"));
-    assert!(ended.out.starts_with(&start), "{ended:?}");
-    assert!(ended.out.ends_with(&format!(" kB in {}\n", folder.path("my.trained"))), "{ended:?}");
-    assert_eq!(ended.err, "", "progress is for terminals");
+    assert!(ended.stdout.starts_with(&start), "{ended:?}");
+    assert!(ended.stdout.ends_with(&format!(" kB in {}\n", folder.path("my.trained"))), "{ended:?}");
+    assert_eq!(ended.stderr, "", "progress is for terminals");
     assert_eq!(folder.files(), ["my.json", "my.trained"]);
 
-    let told = json(&succeeded(folder.run("train --json my.json")));
+    let told = json(&assert_succeeded(folder.run("train --json my.json")));
     let size = Path::new(&folder.path("my.trained")).metadata().unwrap().len();
     assert_eq!((&told["examples"], &told["categories"], &told["bytes"]), (&json!(12), &json!(2), &json!(size)));
     assert_eq!(told["trained"], folder.path("my.trained"));
@@ -357,43 +361,43 @@ fn train_keeps_what_it_learned_beside_the_taxonomy() {
 
 #[test]
 fn train_says_that_one_category_teaches_nothing() {
-    let folder = Folder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
-    let ended = succeeded(folder.run("train my.yaml"));
-    assert!(ended.out.contains("there is nothing to learn with one category"), "{ended:?}");
-    assert_eq!(json(&succeeded(folder.run("train --json my.yaml")))["trained"], Value::Null);
+    let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
+    let ended = assert_succeeded(folder.run("train my.yaml"));
+    assert!(ended.stdout.contains("there is nothing to learn with one category"), "{ended:?}");
+    assert_eq!(json(&assert_succeeded(folder.run("train --json my.yaml")))["trained"], Value::Null);
     assert_eq!(folder.files(), ["my.yaml"]);
 }
 
 #[test]
 fn train_writes_nothing_for_a_taxonomy_with_mistakes() {
-    let folder = Folder::with("my.yaml", "categories: [{name: a}, {name: a}]");
-    failed(folder.run("train my.yaml"), "is the name of category 0 already");
-    failed(folder.run("train no.yaml"), "no.yaml: does not exist");
+    let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a}, {name: a}]");
+    assert_failed(folder.run("train my.yaml"), "is the name of category 0 already");
+    assert_failed(folder.run("train no.yaml"), "no.yaml: does not exist");
     assert_eq!(folder.files(), ["my.yaml"]);
 }
 
 #[cfg(unix)]
 #[test]
 fn train_that_is_interrupted_changes_nothing() {
-    let [mut cooking, mut football] = clear(12);
+    let [mut cooking, mut football] = separable_examples(12);
     for texts in [&mut cooking, &mut football] {
         *texts = (0..4000).map(|index| format!("{} number {index}", texts[index % 12])).collect();
     }
-    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    let folder = TaxonomyFolder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
     folder.write("my.trained", "what was there before");
     let mut running = folder.setup("train my.json --log-level debug").start();
-    running.logged("model loaded");
+    running.wait_for_log("model loaded");
     running.signal("INT");
-    assert_ne!(running.end().code, Some(0));
+    assert_ne!(running.wait().code, Some(0));
     assert_eq!(folder.files(), ["my.json", "my.trained"]);
     assert_eq!(folder.read("my.trained"), "what was there before");
 }
 
 #[test]
 fn train_uses_the_model_of_the_settings() {
-    let folder = Folder::with("my.json", small());
+    let folder = TaxonomyFolder::with("my.json", small_taxonomy());
     folder.write("corbie.yaml", format!("inference: {{embedding: {{path: '{}'}}}}\n", folder.path("no-model")));
-    failed(folder.run("train my.json --config corbie.yaml"), "no-model");
+    assert_failed(folder.run("train my.json --config corbie.yaml"), "no-model");
     assert_eq!(folder.files(), ["corbie.yaml", "my.json"]);
 }
 
@@ -401,10 +405,10 @@ fn train_uses_the_model_of_the_settings() {
 
 #[test]
 fn suggest_finds_an_example_in_the_wrong_category() {
-    let [mut cooking, football] = clear(24);
+    let [mut cooking, football] = separable_examples(24);
     cooking.push("did you see the football goal on Saturday".into());
-    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
-    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    let folder = TaxonomyFolder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    let told = json(&assert_succeeded(folder.run("suggest --json my.json")));
     let suspect = &told["mislabelled"][0];
     assert_eq!(suspect["text"], "did you see the football goal on Saturday", "{told}");
     assert_eq!((&suspect["category"], &suspect["predicted"]), (&json!("cooking"), &json!("football")));
@@ -412,63 +416,63 @@ fn suggest_finds_an_example_in_the_wrong_category() {
     assert_eq!((&told["examples"], &told["held_out"]), (&json!(49), &json!(49)));
     assert!(told["accuracy"].as_f64().unwrap() > 0.9, "{told}");
 
-    let shown = succeeded(folder.run("suggest my.json"));
-    assert!(shown.out.contains("49 examples of 2 categories; 9"), "{shown:?}");
-    assert!(shown.out.contains("cooking → football: did you see the football goal on Saturday"), "{shown:?}");
-    assert_eq!(shown.err, "", "progress is for terminals");
+    let shown = assert_succeeded(folder.run("suggest my.json"));
+    assert!(shown.stdout.contains("49 examples of 2 categories; 9"), "{shown:?}");
+    assert!(shown.stdout.contains("cooking → football: did you see the football goal on Saturday"), "{shown:?}");
+    assert_eq!(shown.stderr, "", "progress is for terminals");
 }
 
 #[test]
 fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
-    let folder = Folder::with("my.json", small());
-    let told = json(&succeeded(folder.run("suggest --json --most 1 my.json")));
+    let folder = TaxonomyFolder::with("my.json", small_taxonomy());
+    let told = json(&assert_succeeded(folder.run("suggest --json --most 1 my.json")));
     assert_eq!(told["counts"]["weak_categories"], 2, "{told}");
     assert_eq!(told["weak_categories"].as_array().unwrap().len(), 1, "{told}");
     assert_eq!(told["weak_categories"][0]["examples"], 6);
-    let shown = succeeded(folder.run("suggest --most 1 my.json"));
-    assert!(shown.out.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
-    assert!(shown.out.contains("and 1 more; `--limit 2` shows all"), "{shown:?}");
+    let shown = assert_succeeded(folder.run("suggest --most 1 my.json"));
+    assert!(shown.stdout.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
+    assert!(shown.stdout.contains("and 1 more; `--limit 2` shows all"), "{shown:?}");
 }
 
 #[test]
 fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
-    let [cooking, football] = clear(6);
+    let [cooking, football] = separable_examples(6);
     let categories: [(&str, &[String]); 4] =
         [("cooking", &cooking), ("football", &football), ("one", &["hm".to_owned()]), ("none", &[])];
-    let folder = Folder::with("my.json", taxonomy(&categories));
-    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    let folder = TaxonomyFolder::with("my.json", taxonomy(&categories));
+    let told = json(&assert_succeeded(folder.run("suggest --json my.json")));
     assert_eq!(told["held_out"], 12, "{told}");
     let weak = told["weak_categories"].as_array().unwrap();
     assert_eq!((&weak[0]["category"], &weak[0]["recall"]), (&json!("none"), &Value::Null), "{told}");
     assert_eq!((&weak[1]["category"], &weak[1]["recall"]), (&json!("one"), &Value::Null), "{told}");
 
     folder.write("my.json", taxonomy(&[("a", &["x".to_owned()]), ("b", &["y".to_owned()])]));
-    let told = json(&succeeded(folder.run("suggest --json my.json")));
+    let told = json(&assert_succeeded(folder.run("suggest --json my.json")));
     assert_eq!((&told["held_out"], &told["accuracy"]), (&json!(0), &Value::Null));
-    assert!(succeeded(folder.run("suggest my.json")).out.contains("too few to try any unseen"));
+    assert!(assert_succeeded(folder.run("suggest my.json")).stdout.contains("too few to try any unseen"));
 }
 
 #[test]
 fn suggest_tells_what_to_do_where_it_cannot_work() {
-    let folder = Folder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
-    failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
-    failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+    let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
+    assert_failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
+    assert_failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
 }
 
 #[test]
 fn an_example_cannot_steer_the_terminal() {
-    let [mut cooking, football] = clear(24);
+    let [mut cooking, football] = separable_examples(24);
     cooking.push("the football \u{1b}[31m goal on Saturday".into());
-    let folder = Folder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
-    let shown = succeeded(folder.run("suggest my.json"));
-    assert!(shown.out.contains("the football  [31m goal") && !shown.out.contains('\u{1b}'), "{shown:?}");
+    let folder = TaxonomyFolder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));
+    let shown = assert_succeeded(folder.run("suggest my.json"));
+    assert!(shown.stdout.contains("the football  [31m goal") && !shown.stdout.contains('\u{1b}'), "{shown:?}");
 }
 
 /// Set `CORBIE_BLESS=1` to update the file after a change, and review the diff.
 #[test]
 fn the_schema_of_taxonomy_files_is_committed_and_printed() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/taxonomy.schema.json");
-    let printed = corbie("taxonomy schema").run("").out;
+    let printed = corbie("taxonomy schema").run("").stdout;
     if std::env::var_os("CORBIE_BLESS").is_some() {
         std::fs::write(path, &printed).unwrap();
     }

@@ -8,26 +8,27 @@ use std::thread;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::http::Client;
-use crate::process::{Running, Setup, corbie, example};
+use crate::http::HttpClient;
+use crate::process::{TestCommand, TestProcess, corbie, example};
 
 /// The key of every provider. It must not occur in any output.
 pub(crate) const KEY: &str = "sk-marker-7c1e40";
 
-pub(crate) struct Upstream {
+pub(crate) struct FakeUpstream {
     port: u16,
     folder: TempDir,
-    _running: Running,
+    _running: TestProcess,
 }
 
-impl Upstream {
+impl FakeUpstream {
     /// Starts with one provider in the settings: `acme`, with the default model `echo-large`.
-    pub(crate) fn start() -> Upstream {
+    pub(crate) fn start() -> FakeUpstream {
         let mut running = example("corbie", "upstream").arguments("--port 0").start();
-        let line = running.line();
+        let line = running.read_line();
         let port = line.trim_end().rsplit(':').next().and_then(|port| port.parse().ok());
         let port = port.unwrap_or_else(|| panic!("no port in {line:?}"));
-        let upstream = Upstream { port, folder: tempfile::tempdir().expect("a temporary folder"), _running: running };
+        let upstream =
+            FakeUpstream { port, folder: tempfile::tempdir().expect("a temporary folder"), _running: running };
         upstream.configure("acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-large}");
         upstream
     }
@@ -40,7 +41,7 @@ impl Upstream {
     }
 
     /// `corbie` with these settings.
-    pub(crate) fn corbie(&self, arguments: &str) -> Setup {
+    pub(crate) fn corbie(&self, arguments: &str) -> TestCommand {
         corbie("--config").argument(self.settings()).arguments(arguments)
     }
 
@@ -56,13 +57,13 @@ impl Upstream {
 
     /// The requests received so far.
     pub(crate) fn requests(&self) -> Vec<Value> {
-        serde_json::from_str(&Client::v4(self.port).get("/_requests").body).unwrap()
+        serde_json::from_str(&HttpClient::v4(self.port).get("/_requests").body).unwrap()
     }
 }
 
 /// A server without keys that lists one model, `small`, and always gives this answer. It closes the connection only if
 /// `ends` is set. The channel receives a message when a connection with an answer is closed.
-pub(crate) fn local_server(answer: &str, ends: bool) -> (u16, mpsc::Receiver<()>) {
+pub(crate) fn local_model_server(answer: &str, ends: bool) -> (u16, mpsc::Receiver<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let chunk = |delta: Value, finish: Value| {

@@ -5,12 +5,12 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::http::Client;
+use crate::http::HttpClient;
 
 pub(crate) struct WebSocket(TcpStream);
 
 #[derive(Debug, PartialEq)]
-pub(crate) enum Frame {
+pub(crate) enum WebSocketFrame {
     Message(Value),
     /// With the close code, if any.
     Close(Option<u16>),
@@ -23,12 +23,12 @@ const MASKED: u8 = 0x80;
 
 impl WebSocket {
     #[track_caller]
-    pub(crate) fn connect(client: Client) -> WebSocket {
+    pub(crate) fn connect(client: HttpClient) -> WebSocket {
         WebSocket::connect_with(client, &[])
     }
 
     #[track_caller]
-    pub(crate) fn connect_with(client: Client, headers: &[(&str, &str)]) -> WebSocket {
+    pub(crate) fn connect_with(client: HttpClient, headers: &[(&str, &str)]) -> WebSocket {
         let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
         let mut connection = client.connect().unwrap();
         let head = format!(
@@ -69,7 +69,7 @@ impl WebSocket {
     }
 
     /// The next message or close frame; pings are ignored.
-    pub(crate) fn receive(&mut self) -> io::Result<Frame> {
+    pub(crate) fn receive(&mut self) -> io::Result<WebSocketFrame> {
         loop {
             let [first, length] = self.read()?;
             let length = match length {
@@ -80,8 +80,8 @@ impl WebSocket {
             let mut payload = vec![0; usize::try_from(length).map_err(io::Error::other)?];
             self.0.read_exact(&mut payload)?;
             match first & 0x0f {
-                TEXT => return serde_json::from_slice(&payload).map(Frame::Message).map_err(io::Error::other),
-                CLOSE => return Ok(Frame::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code)))),
+                TEXT => return serde_json::from_slice(&payload).map(WebSocketFrame::Message).map_err(io::Error::other),
+                CLOSE => return Ok(WebSocketFrame::Close(payload.first_chunk().map(|code| u16::from_be_bytes(*code)))),
                 _ => {}
             }
         }
@@ -90,7 +90,7 @@ impl WebSocket {
     #[track_caller]
     pub(crate) fn message(&mut self) -> Value {
         match self.receive().unwrap() {
-            Frame::Message(message) => message,
+            WebSocketFrame::Message(message) => message,
             other => panic!("{other:?} instead of a message"),
         }
     }

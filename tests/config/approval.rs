@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use corbie::cli::config::{Command, List, Show, Trust, Untrust, Validate, run};
-use corbie::config::{Approval, ApprovalFile, Config, MAX_FILE_BYTES, names_database, tokens_file};
+use corbie::cli::config::{ConfigCommand, List, Show, Trust, Untrust, Validate, run};
+use corbie::config::{Approval, ApprovalFile, Config, MAX_FILE_BYTES, has_shared_database, tokens_file};
 use serde_json::Value;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 const FILE: &str = "project/corbie.yaml";
 
@@ -26,13 +26,13 @@ providers: {openai: {base_url: 'http://evil.example'}}
 server: {tokens_file: tokens.json, nonsense: 1}
 ";
 
-impl Machine {
+impl ConfigMachine {
     fn approvals(&self) -> ApprovalFile {
         ApprovalFile::of(&self.sources.variables).unwrap()
     }
 
     #[track_caller]
-    fn command(&self, command: Command) -> (ExitCode, String) {
+    fn command(&self, command: ConfigCommand) -> (ExitCode, String) {
         let mut out = Vec::new();
         let code = run(&command, self.sources.clone(), &mut out).unwrap_or_else(|error| panic!("{error}"));
         (code, self.relative(&String::from_utf8(out).unwrap()))
@@ -49,7 +49,7 @@ fn json(config: &Config) -> Value {
 
 #[test]
 fn x46_of_an_unapproved_file_only_harmless_settings_count() {
-    let machine = Machine::new().variable("AWS_SECRET_ACCESS_KEY", "secret").foreign_file(FILE, HOSTILE);
+    let machine = ConfigMachine::new().variable("AWS_SECRET_ACCESS_KEY", "secret").foreign_file(FILE, HOSTILE);
     let mut expected = Config::default();
     expected.knowledge.chunk_size = 300;
     assert_eq!(json(&machine.load()), json(&expected));
@@ -63,13 +63,13 @@ fn x46_of_an_unapproved_file_only_harmless_settings_count() {
     }
     said(&format!("`corbie config trust {}`", machine.relative(&folder)));
     assert!(!warning.contains("evil.example") && !warning.contains("chunk_size"), "{warning}");
-    assert!(!names_database(&machine.sources));
+    assert!(!has_shared_database(&machine.sources));
     assert!(!tokens_file(&machine.sources).unwrap().starts_with("tokens.json"));
 }
 
 #[test]
 fn x46_what_is_approved_counts_and_what_is_edited_then_does_not() {
-    let machine = Machine::new().project("server: {name: mine}");
+    let machine = ConfigMachine::new().project("server: {name: mine}");
     assert_eq!((machine.load().server.name.as_str(), machine.approval()), ("mine", Approval::Approved));
     let machine = machine.foreign_file(FILE, "server: {name: other}");
     assert_eq!((machine.load().server.name.as_str(), machine.approval()), ("corbie", Approval::Unapproved));
@@ -83,7 +83,7 @@ fn x46_what_is_approved_counts_and_what_is_edited_then_does_not() {
 
 #[test]
 fn x46_variables_are_not_expanded_in_an_unapproved_file() {
-    let machine = Machine::new().variable("LANGUAGE", "deu").foreign_file(FILE, "ocr: {language: '${LANGUAGE}'}");
+    let machine = ConfigMachine::new().variable("LANGUAGE", "deu").foreign_file(FILE, "ocr: {language: '${LANGUAGE}'}");
     assert_eq!(machine.load().ocr.language, "eng");
     assert!(machine.warnings()[0].contains("ocr.language"));
     assert_eq!(machine.project("ocr: {language: '${LANGUAGE}'}").load().ocr.language, "deu");
@@ -95,24 +95,24 @@ fn x46_an_unapproved_file_that_cannot_be_used_is_a_warning() {
     let deep = "- ".repeat(100_000);
     let wrong = "knowledge: {chunk_size: 1000000, chunk_overlap: [1]}";
     for content in ["server: [1,\n", "\u{0}", "a: 1\na: 2\n", &too_large, &deep, "[]", "nonsense: 1", wrong] {
-        let machine = Machine::new().foreign_file(FILE, content);
+        let machine = ConfigMachine::new().foreign_file(FILE, content);
         assert_eq!(json(&machine.load()), json(&Config::default()));
         assert_eq!(machine.warnings().len(), 1, "{:?}", machine.warnings());
     }
-    let machine = Machine::new().foreign_file(FILE, b"\xff");
+    let machine = ConfigMachine::new().foreign_file(FILE, b"\xff");
     assert!(machine.warnings()[0].ends_with("is not UTF-8 text; the file is not approved, so it is ignored"));
-    let machine = Machine::new();
+    let machine = ConfigMachine::new();
     std::fs::create_dir_all(machine.root.path().join(FILE)).unwrap();
     assert_eq!(machine.warnings().len(), 1);
     let many: String = (0..5000).map(|number| format!("k{number}: 1\n")).collect();
-    let warnings = Machine::new().foreign_file(FILE, many).warnings();
+    let warnings = ConfigMachine::new().foreign_file(FILE, many).warnings();
     assert!(warnings[0].contains("and 4980 more") && warnings[0].len() < 1000, "{}", warnings[0]);
 }
 
 #[test]
 fn x46_a_file_that_is_named_counts_as_approved() {
     let machine = || {
-        let machine = Machine::new().foreign_file("project/corbie.yaml", "server: {name: one}");
+        let machine = ConfigMachine::new().foreign_file("project/corbie.yaml", "server: {name: one}");
         machine.foreign_file("project/two.yaml", "server: {name: two}")
     };
     assert_eq!(machine().config("corbie.yaml").load().server.name, "one");
@@ -130,7 +130,7 @@ fn x46_a_file_that_is_named_counts_as_approved() {
 #[test]
 fn x46_in_the_users_own_folder_stands_the_users_own_file() {
     for own in ["home", "etc"] {
-        let mut machine = Machine::new().file(&format!("{own}/corbie/corbie.yaml"), "server: {name: own}");
+        let mut machine = ConfigMachine::new().file(&format!("{own}/corbie/corbie.yaml"), "server: {name: own}");
         machine.sources.folder = machine.root.path().join(own).join("corbie");
         assert_eq!(machine.load().server.name, "own");
         assert_eq!(machine.warnings(), [""; 0]);
@@ -140,7 +140,7 @@ fn x46_in_the_users_own_folder_stands_the_users_own_file() {
 #[cfg(unix)]
 #[test]
 fn x46_a_link_to_a_file_that_is_approved_elsewhere_is_not_approved() {
-    let machine = Machine::new().project("ocr: {tesseract: ./bin/tesseract}");
+    let machine = ConfigMachine::new().project("ocr: {tesseract: ./bin/tesseract}");
     let hostile = machine.root.path().join("hostile");
     std::fs::create_dir(&hostile).unwrap();
     std::os::unix::fs::symlink(machine.root.path().join(FILE), hostile.join("corbie.yaml")).unwrap();
@@ -163,17 +163,17 @@ fn x46_a_link_to_a_file_that_is_approved_elsewhere_is_not_approved() {
 
 #[test]
 fn x46_without_a_folder_of_the_user_nothing_can_be_approved() {
-    let mut machine = Machine::new().project("server: {name: mine}");
+    let mut machine = ConfigMachine::new().project("server: {name: mine}");
     machine.sources.variables.clear();
     assert_eq!(machine.load().server.name, "corbie");
     assert!(machine.warnings()[0].contains("set HOME"), "{:?}", machine.warnings());
-    let error = run(&Command::Trust(Trust::default()), machine.sources.clone(), &mut Vec::new()).unwrap_err();
+    let error = run(&ConfigCommand::Trust(Trust::default()), machine.sources.clone(), &mut Vec::new()).unwrap_err();
     assert!(error.to_string().contains("set HOME"), "{error}");
 }
 
 #[test]
 fn x46_approvals_that_cannot_be_read_approve_nothing() {
-    let machine = Machine::new().project("server: {name: mine}").file("home/corbie/trusted.json", "half");
+    let machine = ConfigMachine::new().project("server: {name: mine}").file("home/corbie/trusted.json", "half");
     assert_eq!(machine.load().server.name, "corbie");
     assert!(machine.warnings()[0].contains("trusted.json is not a file of approvals"), "{:?}", machine.warnings());
 }
@@ -181,47 +181,48 @@ fn x46_approvals_that_cannot_be_read_approve_nothing() {
 /// What a server does whose files change.
 #[test]
 fn x46_a12_a_change_that_is_not_approved_leaves_the_approved_settings_in_force() {
-    let machine = Machine::new().project("trust: {stdio: untrusted}");
+    let machine = ConfigMachine::new().project("trust: {stdio: untrusted}");
     let first = machine.try_load().unwrap();
-    let stdio = |loaded: &corbie::config::Loaded| json(&loaded.config)["trust"]["stdio"].as_str().unwrap().to_owned();
+    let stdio =
+        |loaded: &corbie::config::LoadedConfig| json(&loaded.config)["trust"]["stdio"].as_str().unwrap().to_owned();
 
     let machine = machine.foreign_file(FILE, "trust: {stdio: trusted}");
-    let second = first.load_again().unwrap();
+    let second = first.reload().unwrap();
     assert_eq!((stdio(&second).as_str(), second.layers[0].approval), ("untrusted", Approval::Outdated));
     assert!(second.warnings[0].to_string().contains("stay in force; if you trust the file, run `corbie config trust "));
     // Nor does an empty file, a broken one, or another that comes first.
     for content in ["", "[1,"] {
         let _ = std::fs::write(machine.root.path().join(FILE), content);
-        assert_eq!(stdio(&second.load_again().unwrap()), "untrusted");
+        assert_eq!(stdio(&second.reload().unwrap()), "untrusted");
     }
     std::fs::remove_file(machine.root.path().join(FILE)).unwrap();
     let machine = machine.file("project/corbie.toml", "trust.stdio = 'verified'");
-    let third = second.load_again().unwrap();
+    let third = second.reload().unwrap();
     assert_eq!(stdio(&third), "verified", "another file that is approved counts");
     let machine = machine.foreign_file(FILE, "");
-    let fourth = third.load_again().unwrap();
+    let fourth = third.reload().unwrap();
     assert_eq!((stdio(&fourth).as_str(), fourth.layers[0].approval), ("verified", Approval::Outdated));
     // Changes of other files are reloaded nevertheless.
     let machine = machine.file("home/corbie/corbie.yaml", "trust: {remote: untrusted}");
-    assert_eq!(json(&fourth.load_again().unwrap().config)["trust"]["remote"], "untrusted");
+    assert_eq!(json(&fourth.reload().unwrap().config)["trust"]["remote"], "untrusted");
 
     let machine = machine.project("trust: {stdio: trusted}");
-    assert_eq!(stdio(&fourth.load_again().unwrap()), "trusted", "it is approved now");
+    assert_eq!(stdio(&fourth.reload().unwrap()), "trusted", "it is approved now");
     let machine = machine.project("trust: {stdio: untrusted}");
-    let fifth = fourth.load_again().unwrap();
+    let fifth = fourth.reload().unwrap();
     machine.approvals().withdraw(&machine.root.path().join("project").canonicalize().unwrap()).unwrap();
-    let sixth = fifth.load_again().unwrap();
+    let sixth = fifth.reload().unwrap();
     assert_eq!((stdio(&sixth).as_str(), sixth.layers[0].approval), ("trusted", Approval::Unapproved), "withdrawn");
 }
 
 #[test]
 fn x46_trust_shows_what_becomes_effective_and_approves_it() {
-    let machine = Machine::new().foreign_file(
+    let machine = ConfigMachine::new().foreign_file(
         FILE,
         "$schema: x\nknowledge: {chunk_size: 300}\ntrust: {stdio: verified}\nproviders:\n  one: {api_key: sk-1, base_url: 'http://a'}\n  two: {api_key: 'x${KEY}', type: mock}\n",
     );
     let dry = Trust { dry_run: true, ..Trust::default() };
-    let (_, text) = machine.command(Command::Trust(dry));
+    let (_, text) = machine.command(ConfigCommand::Trust(dry));
     for line in [
         "  providers.one.api_key   ***\n",
         "  providers.two.api_key   ***${KEY}\n",
@@ -232,40 +233,40 @@ fn x46_trust_shows_what_becomes_effective_and_approves_it() {
     assert!(!text.contains("chunk_size") && !text.contains("sk-1") && text.contains("not approved"), "{text}");
     assert_eq!(machine.approval(), Approval::Unapproved);
 
-    let (code, text) = machine.command(Command::Trust(Trust::default()));
+    let (code, text) = machine.command(ConfigCommand::Trust(Trust::default()));
     assert_eq!(code, ExitCode::SUCCESS);
     assert!(text.contains("Approved until the file changes."), "{text}");
     let machine = machine.variable("KEY", "1");
     assert_eq!(machine.approval(), Approval::Approved);
 
-    let (_, text) = machine.command(Command::Trust(Trust { json: true, ..Trust::default() }));
+    let (_, text) = machine.command(ConfigCommand::Trust(Trust { json: true, ..Trust::default() }));
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((&told["approved"], told["sha256"].as_str().unwrap().len()), (&true.into(), 64), "{told:#}");
     let keys = told["keys"].as_array().unwrap();
     assert_eq!(keys.iter().filter(|key| key["needs_approval"] == true).count(), 5, "{told:#}");
 
-    let list = || machine.command(Command::Trust(Trust { list: true, ..Trust::default() })).1;
+    let list = || machine.command(ConfigCommand::Trust(Trust { list: true, ..Trust::default() })).1;
     assert_eq!(list(), format!("approved  {FILE}\n"));
     std::fs::write(machine.root.path().join(FILE), "").unwrap();
     assert_eq!(list(), format!("changed   {FILE}\n"));
     std::fs::remove_file(machine.root.path().join(FILE)).unwrap();
     assert_eq!(list(), format!("missing   {FILE}\n"));
-    let (_, text) = machine.command(Command::Untrust(Untrust::default()));
+    let (_, text) = machine.command(ConfigCommand::Untrust(Untrust::default()));
     assert_eq!(text, format!("No longer approved: {FILE}\n"));
     assert_eq!(list(), "No file is approved.\n");
-    let (_, text) = machine.command(Command::Untrust(Untrust { json: true, ..Untrust::default() }));
+    let (_, text) = machine.command(ConfigCommand::Untrust(Untrust { json: true, ..Untrust::default() }));
     assert_eq!(serde_json::from_str::<Value>(&text).unwrap()["withdrawn"], Value::Array(Vec::new()));
 }
 
 #[test]
 fn x46_trust_refuses_what_cannot_be_read() {
-    let trust = |machine: &Machine, folder: Option<&str>| {
+    let trust = |machine: &ConfigMachine, folder: Option<&str>| {
         let folder = folder.map(Into::into);
-        run(&Command::Trust(Trust { folder, ..Trust::default() }), machine.sources.clone(), &mut Vec::new())
+        run(&ConfigCommand::Trust(Trust { folder, ..Trust::default() }), machine.sources.clone(), &mut Vec::new())
             .unwrap_err()
             .to_string()
     };
-    let machine = Machine::new().foreign_file("project/notes.txt", "");
+    let machine = ConfigMachine::new().foreign_file("project/notes.txt", "");
     assert!(trust(&machine, None).contains("has no configuration file; corbie looks for corbie.yaml, corbie.yml"));
     assert!(trust(&machine, Some("../nowhere")).contains("has no configuration file"));
     let machine = machine.foreign_file(FILE, "server: [1,\n");
@@ -275,30 +276,30 @@ fn x46_trust_refuses_what_cannot_be_read() {
 
 #[test]
 fn x46_the_commands_show_whether_a_file_is_approved() {
-    let machine = Machine::new().foreign_file(FILE, "server: {name: other}").file("home/corbie/corbie.yaml", "");
+    let machine = ConfigMachine::new().foreign_file(FILE, "server: {name: other}").file("home/corbie/corbie.yaml", "");
     let shows = |text: &str| {
-        let (_, list) = machine.command(Command::List(List::default()));
+        let (_, list) = machine.command(ConfigCommand::List(List::default()));
         assert!(list.contains(&format!("project   active    {FILE} ({text})\n")), "{list}");
         assert!(list.contains("user      active    home/corbie/corbie.yaml\n"), "{list}");
     };
     shows("not approved");
-    let (_, list) = machine.command(Command::List(List { json: true }));
+    let (_, list) = machine.command(ConfigCommand::List(List { json: true }));
     let list: Value = serde_json::from_str(&list).unwrap();
     assert_eq!((&list["files"][0]["approved"], &list["files"][4]["approved"]), (&false.into(), &true.into()));
-    let (_, shown) = machine.command(Command::Show(Show::default()));
+    let (_, shown) = machine.command(ConfigCommand::Show(Show::default()));
     assert!(shown.starts_with(&format!("# {FILE}: is not approved")) && shown.contains("name: corbie"), "{shown}");
-    let (code, checked) = machine.command(Command::Validate(Validate::default()));
+    let (code, checked) = machine.command(ConfigCommand::Validate(Validate::default()));
     assert!(checked.contains("is not approved") && checked.ends_with("\nOK\n"), "{checked}");
     assert_eq!(code, ExitCode::SUCCESS);
-    machine.command(Command::Trust(Trust::default()));
+    machine.command(ConfigCommand::Trust(Trust::default()));
     shows("approved");
 }
 
 /// Unapproved files are validated completely, so that their author sees all errors before the approval.
 #[test]
 fn x46_validate_finds_the_mistakes_of_an_unapproved_file() {
-    let machine = Machine::new().foreign_file(FILE, "server: {nmae: x}");
-    let (code, text) = machine.command(Command::Validate(Validate::default()));
+    let machine = ConfigMachine::new().foreign_file(FILE, "server: {nmae: x}");
+    let (code, text) = machine.command(ConfigCommand::Validate(Validate::default()));
     assert_eq!(code, ExitCode::FAILURE);
     assert_eq!(text, format!("{FILE}:1:10: server.nmae: is not a setting; did you mean `name`?\n"));
 }

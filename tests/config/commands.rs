@@ -3,12 +3,12 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use corbie::cli::config::{Command, Error, List, Show, Validate, run};
+use corbie::cli::config::{ConfigCommand, Error, List, Show, Validate, run};
 use proptest::prelude::*;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
-fn output(machine: &Machine, command: Command) -> (ExitCode, String) {
+fn run_command(machine: &ConfigMachine, command: ConfigCommand) -> (ExitCode, String) {
     let mut out = Vec::new();
     let code = run(&command, machine.sources.clone(), &mut out).expect("a command that runs");
     (code, machine.relative(&String::from_utf8(out).expect("text")))
@@ -16,12 +16,12 @@ fn output(machine: &Machine, command: Command) -> (ExitCode, String) {
 
 #[test]
 fn a17_show_prints_the_settings_in_effect_with_secrets_masked() {
-    let machine = Machine::new()
+    let machine = ConfigMachine::new()
         .project(
             "server: {token: 10f5f77eef9a6b43dc5bf972c7cfd101133e5b73, name: 'a: b', auth: bearer, tool_timeouts: {chat: 60}, allowed_hosts: [a.example]}",
         )
         .variable("CORBIE_SERVER__LISTEN", "0.0.0.0:80,[::1]:81");
-    let (code, text) = output(&machine, Command::Show(Show::default()));
+    let (code, text) = run_command(&machine, ConfigCommand::Show(Show::default()));
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(
         text,
@@ -150,8 +150,8 @@ telemetry: {}
 fn a17_show_prints_policies_and_the_cache_where_there_are_any() {
     let router =
         "router:\n  policies: {cheap: {enabled: false, default_model: small}}\n  cache: {semantic: true, ttl: 90s}\n";
-    let machine = Machine::new().project(router);
-    let (_, text) = output(&machine, Command::Show(Show::default()));
+    let machine = ConfigMachine::new().project(router);
+    let (_, text) = run_command(&machine, ConfigCommand::Show(Show::default()));
     let shown = "  policies:
     cheap:
       enabled: false
@@ -164,30 +164,30 @@ fn a17_show_prints_policies_and_the_cache_where_there_are_any() {
     max_bytes: 64MiB
 ";
     assert!(text.contains(shown), "{text}");
-    let again = Machine::new().project(&text).load();
+    let again = ConfigMachine::new().project(&text).load();
     assert_eq!(serde_json::to_value(again).unwrap(), serde_json::to_value(machine.load()).unwrap());
 }
 
 #[test]
 fn a17_show_prints_json_when_asked() {
-    let (_, text) = output(&Machine::new(), Command::Show(Show { json: true }));
+    let (_, text) = run_command(&ConfigMachine::new(), ConfigCommand::Show(Show { json: true }));
     let settings: serde_json::Value = serde_json::from_str(&text).unwrap();
     assert_eq!(settings["server"]["limits"]["max_batch"], 100);
 }
 
 #[test]
 fn a17_show_of_a_bad_configuration_prints_nothing_and_tells_the_mistakes() {
-    let machine = Machine::new().project("log: {level: loud}");
+    let machine = ConfigMachine::new().project("log: {level: loud}");
     let mut out = Vec::new();
-    let error = run(&Command::Show(Show::default()), machine.sources.clone(), &mut out).unwrap_err();
+    let error = run(&ConfigCommand::Show(Show::default()), machine.sources.clone(), &mut out).unwrap_err();
     assert!(matches!(error, Error::Config(_)));
     assert!(out.is_empty());
 }
 
 #[test]
 fn a17_validate_prints_ok_after_the_warnings() {
-    let machine = Machine::new().project("classifier: {category_modle: {}}\n");
-    let (code, text) = output(&machine, Command::Validate(Validate::default()));
+    let machine = ConfigMachine::new().project("classifier: {category_modle: {}}\n");
+    let (code, text) = run_command(&machine, ConfigCommand::Validate(Validate::default()));
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(
         text,
@@ -198,8 +198,9 @@ fn a17_validate_prints_ok_after_the_warnings() {
 
 #[test]
 fn a17_validate_prints_every_mistake_and_fails() {
-    let machine = Machine::new().file("project/other.yaml", "log: {level: loud}\nserver: {nmae: x}\n");
-    let (code, text) = output(&machine, Command::Validate(Validate { path: Some("other.yaml".into()), json: false }));
+    let machine = ConfigMachine::new().file("project/other.yaml", "log: {level: loud}\nserver: {nmae: x}\n");
+    let (code, text) =
+        run_command(&machine, ConfigCommand::Validate(Validate { path: Some("other.yaml".into()), json: false }));
     assert_eq!(code, ExitCode::FAILURE);
     assert_eq!(
         text,
@@ -210,11 +211,11 @@ fn a17_validate_prints_every_mistake_and_fails() {
 
 #[test]
 fn a17_list_tells_the_search_order_and_what_is_active() {
-    let machine = Machine::new()
+    let machine = ConfigMachine::new()
         .file("project/corbie.yml", "")
         .file("project/corbie.json", "{}")
         .file("home/corbie/corbie.toml", "");
-    let (_, text) = output(&machine, Command::List(List::default()));
+    let (_, text) = run_command(&machine, ConfigCommand::List(List::default()));
     assert_eq!(
         text,
         "\
@@ -233,7 +234,7 @@ system    absent    etc/corbie/corbie.toml
 system    absent    etc/corbie/corbie.json
 "
     );
-    let (_, text) = output(&machine.config("mine.yaml"), Command::List(List::default()));
+    let (_, text) = run_command(&machine.config("mine.yaml"), ConfigCommand::List(List::default()));
     assert!(text.contains("--config  absent    project/mine.yaml\n"));
     assert!(text.contains("project   skipped   project/corbie.yml\n"));
 }
@@ -241,16 +242,19 @@ system    absent    etc/corbie/corbie.json
 #[test]
 fn a17_the_commands_are_typed_as_documented() {
     #[derive(Parser)]
-    struct Line {
+    struct CommandLine {
         #[command(subcommand)]
-        command: Command,
+        command: ConfigCommand,
     }
-    let parse = |line: &str| Line::try_parse_from(line.split(' ')).map(|line| line.command);
-    assert!(matches!(parse("config show --json"), Ok(Command::Show(Show { json: true }))));
-    assert!(matches!(parse("config validate"), Ok(Command::Validate(Validate { path: None, json: false }))));
-    assert!(matches!(parse("config validate a.yaml"), Ok(Command::Validate(Validate { path: Some(_), json: false }))));
-    assert!(matches!(parse("config list"), Ok(Command::List(List { json: false }))));
-    assert!(matches!(parse("config schema"), Ok(Command::Schema)));
+    let parse = |line: &str| CommandLine::try_parse_from(line.split(' ')).map(|line| line.command);
+    assert!(matches!(parse("config show --json"), Ok(ConfigCommand::Show(Show { json: true }))));
+    assert!(matches!(parse("config validate"), Ok(ConfigCommand::Validate(Validate { path: None, json: false }))));
+    assert!(matches!(
+        parse("config validate a.yaml"),
+        Ok(ConfigCommand::Validate(Validate { path: Some(_), json: false }))
+    ));
+    assert!(matches!(parse("config list"), Ok(ConfigCommand::List(List { json: false }))));
+    assert!(matches!(parse("config schema"), Ok(ConfigCommand::Schema)));
 }
 
 proptest! {
@@ -260,12 +264,12 @@ proptest! {
     #[test]
     fn a17_what_show_prints_reads_back(name in any::<String>(), tool in any::<String>(), seconds in 1u32..100_000) {
         let name: String = name.chars().filter(|c| *c != '$').take(40).chain(['x']).collect();
-        let machine = Machine::new()
+        let machine = ConfigMachine::new()
             .file("home/corbie/corbie.json", serde_json::json!({
                 "server": {"name": name, "tool_timeouts": {tool: seconds}}
             }).to_string());
-        let (_, shown) = output(&machine, Command::Show(Show::default()));
-        let again = Machine::new().file("home/corbie/corbie.yaml", &shown).load();
+        let (_, shown) = run_command(&machine, ConfigCommand::Show(Show::default()));
+        let again = ConfigMachine::new().file("home/corbie/corbie.yaml", &shown).load();
         prop_assert_eq!(serde_json::to_value(again).unwrap(), serde_json::to_value(machine.load()).unwrap());
     }
 }

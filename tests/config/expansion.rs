@@ -3,11 +3,11 @@
 #[cfg(unix)]
 use std::path::PathBuf;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 #[track_caller]
-fn name(written: &str) -> String {
-    Machine::new()
+fn expanded_name(written: &str) -> String {
+    ConfigMachine::new()
         .file("project/corbie.json", serde_json::json!({"server": {"name": written}}).to_string())
         .variable("WHO", "crow")
         .variable("NOBODY", "")
@@ -19,32 +19,32 @@ fn name(written: &str) -> String {
 
 #[test]
 fn s02_a_variable_is_put_in() {
-    assert_eq!(name("${WHO}"), "crow");
-    assert_eq!(name("a ${WHO} and a ${WHO}."), "a crow and a crow.");
+    assert_eq!(expanded_name("${WHO}"), "crow");
+    assert_eq!(expanded_name("a ${WHO} and a ${WHO}."), "a crow and a crow.");
 }
 
 #[test]
 fn s02_a_default_stands_in_for_a_missing_or_empty_variable() {
-    assert_eq!(name("${MISSING:-raven}"), "raven");
-    assert_eq!(name("${NOBODY:-raven}"), "raven");
-    assert_eq!(name("${WHO:-raven}"), "crow");
-    assert_eq!(name("x${MISSING:-}"), "x");
+    assert_eq!(expanded_name("${MISSING:-raven}"), "raven");
+    assert_eq!(expanded_name("${NOBODY:-raven}"), "raven");
+    assert_eq!(expanded_name("${WHO:-raven}"), "crow");
+    assert_eq!(expanded_name("x${MISSING:-}"), "x");
 }
 
 #[test]
 fn s02_two_dollars_make_a_plain_one() {
-    assert_eq!(name("$${WHO}"), "${WHO}");
-    assert_eq!(name("$WHO $ $$ {WHO}"), "$WHO $ $$ {WHO}");
+    assert_eq!(expanded_name("$${WHO}"), "${WHO}");
+    assert_eq!(expanded_name("$WHO $ $$ {WHO}"), "$WHO $ $$ {WHO}");
 }
 
 #[test]
 fn s02_what_a_variable_holds_is_not_expanded_again() {
-    assert_eq!(name("${INNER}"), "${WHO}");
+    assert_eq!(expanded_name("${INNER}"), "${WHO}");
 }
 
 #[test]
 fn s02_an_expanded_value_takes_the_type_of_its_key() {
-    let config = Machine::new()
+    let config = ConfigMachine::new()
         .project("server:\n  limits: {max_batch: '${BATCH}'}\n  listen: '${LISTEN}'\n  name: ${BATCH}\n")
         .variable("BATCH", "5")
         .variable("LISTEN", "127.0.0.1:1,127.0.0.1:2")
@@ -55,9 +55,10 @@ fn s02_an_expanded_value_takes_the_type_of_its_key() {
 
 #[test]
 fn s02_a_missing_variable_is_a_mistake_that_names_it() {
-    let machine = Machine::new().project("server:\n  token: ${MCP_TOKEN}\n  name: '${A}${B}'\nlog: {level: '${'}\n");
+    let machine =
+        ConfigMachine::new().project("server:\n  token: ${MCP_TOKEN}\n  name: '${A}${B}'\nlog: {level: '${'}\n");
     assert_eq!(
-        machine.mistakes(),
+        machine.diagnostics(),
         [
             "project/corbie.yaml:2:10: server.token: needs the environment variable `MCP_TOKEN`, which is not set",
             "project/corbie.yaml:3:9: server.name: needs the environment variable `A`, which is not set",
@@ -76,25 +77,25 @@ fn s02_odd_references_are_mistakes() {
         ("${A B}", "has `${` without the name of a variable"),
         ("${A:-${B}}", "has `${` in the default of `${A}`"),
     ] {
-        let mistakes = Machine::new().project(&format!("server: {{name: '{written}'}}")).mistakes();
+        let mistakes = ConfigMachine::new().project(&format!("server: {{name: '{written}'}}")).diagnostics();
         assert!(mistakes[0].contains(expected), "{written}: {mistakes:?}");
     }
 }
 
 #[test]
 fn s02_variables_and_flags_are_not_expanded() {
-    let machine = Machine::new().variable("CORBIE_SERVER__NAME", "${HOME}");
+    let machine = ConfigMachine::new().variable("CORBIE_SERVER__NAME", "${HOME}");
     assert_eq!(machine.load().server.name, "${HOME}");
-    assert_eq!(Machine::new().flag("server.name", "${HOME}").load().server.name, "${HOME}");
+    assert_eq!(ConfigMachine::new().flag("server.name", "${HOME}").load().server.name, "${HOME}");
 }
 
 #[test]
 fn s02_a_header_of_the_classification_server_takes_its_token_from_a_variable() {
     let snippet =
         "classification:\n  type: mcp\n  mcp_server:\n    headers:\n      Authorization: \"Bearer ${MCP_API_KEY}\"\n";
-    let machine = Machine::new().project(snippet);
+    let machine = ConfigMachine::new().project(snippet);
     assert_eq!(
-        machine.mistakes(),
+        machine.diagnostics(),
         ["project/corbie.yaml:5:22: classification.mcp_server.headers.Authorization: needs the environment variable \
              `MCP_API_KEY`, which is not set"]
     );
@@ -106,7 +107,7 @@ fn s02_a_header_of_the_classification_server_takes_its_token_from_a_variable() {
 #[cfg(unix)]
 #[test]
 fn s02_a_path_that_begins_with_a_tilde_is_in_the_users_home() {
-    let machine = Machine::new().project(
+    let machine = ConfigMachine::new().project(
         "knowledge:\n  storage_path: ~/data\n  allowed_roots: ['~/a', '/srv/~/b', '~other/c', 'd~', '~']\n  watch:\n    \
          - path: ~/notes\n",
     );

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 const YAML: &str = r#"
 server:
@@ -49,7 +49,7 @@ const JSON: &str = r#"{
 }"#;
 
 fn settings(name: &str, text: &str) -> Value {
-    serde_json::to_value(Machine::new().file(name, text).load()).unwrap()
+    serde_json::to_value(ConfigMachine::new().file(name, text).load()).unwrap()
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn f11_yaml_words_are_words() {
     }
 }
 
-fn written() -> impl Strategy<Value = Value> {
+fn random_settings() -> impl Strategy<Value = Value> {
     let name = "[ -~äß🦀]{1,20}";
     let tools = prop::collection::btree_map("[a-z_./~ 0-9-]{0,8}", 1u32..100_000, 0..5);
     (name, tools, 1usize..10_000, prop::bool::ANY).prop_map(|(name, tools, batch, loud)| {
@@ -115,7 +115,7 @@ proptest! {
 
     /// One configuration, written by a JSON and by a TOML writer, and read three times.
     #[test]
-    fn f11_any_settings_come_out_of_every_format_alike(written in written()) {
+    fn f11_any_settings_come_out_of_every_format_alike(written in random_settings()) {
         let json = serde_json::to_string_pretty(&written).unwrap();
         let toml = toml::to_string(&written).unwrap();
         let from_json = settings("project/corbie.json", &json);

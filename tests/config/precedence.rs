@@ -3,10 +3,10 @@
 use corbie::config::{Scope, State};
 use proptest::prelude::*;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
-fn machine() -> Machine {
-    Machine::new()
+fn machine() -> ConfigMachine {
+    ConfigMachine::new()
         .file("etc/corbie/corbie.yaml", "server: {name: system, tool_timeout_seconds: 11}\nlog: {level: error}")
         .file("home/corbie/corbie.toml", "[server]\nname = 'user'\nshutdown_grace_seconds = 12")
         .file("project/corbie.json", r#"{"server": {"name": "project"}}"#)
@@ -14,7 +14,7 @@ fn machine() -> Machine {
 
 #[test]
 fn f10_without_any_source_the_defaults_hold() {
-    let config = Machine::new().load();
+    let config = ConfigMachine::new().load();
     assert_eq!(config.server.name, "corbie");
     assert_eq!(config.server.limits.max_message_bytes.bytes(), 4 * 1024 * 1024);
     assert_eq!(config.registry.cache_ttl.get().as_secs(), 300);
@@ -22,7 +22,7 @@ fn f10_without_any_source_the_defaults_hold() {
 
 #[test]
 fn f10_the_user_file_wins_over_the_system_file() {
-    let machine = Machine::new()
+    let machine = ConfigMachine::new()
         .file("etc/corbie/corbie.yaml", "server: {name: system}")
         .file("home/corbie/corbie.yaml", "server: {name: user}");
     assert_eq!(machine.load().server.name, "user");
@@ -46,7 +46,7 @@ fn f10_a_flag_wins_over_a_variable() {
 
 #[test]
 fn f10_the_later_of_two_flags_wins() {
-    let machine = Machine::new().flag("server.name", "one").flag("server.name", "two");
+    let machine = ConfigMachine::new().flag("server.name", "one").flag("server.name", "two");
     assert_eq!(machine.load().server.name, "two");
 }
 
@@ -60,7 +60,7 @@ fn f10_what_a_stronger_file_does_not_say_is_kept_from_the_weaker_ones() {
 
 #[test]
 fn f10_lists_are_replaced_and_not_joined() {
-    let machine = Machine::new()
+    let machine = ConfigMachine::new()
         .file("etc/corbie/corbie.yaml", "server: {listen: ['127.0.0.1:1', '127.0.0.1:2']}")
         .project("server: {listen: ['127.0.0.1:3']}");
     let listen = machine.load().server.listen;
@@ -69,7 +69,7 @@ fn f10_lists_are_replaced_and_not_joined() {
 
 #[test]
 fn f10_a_key_without_a_value_says_nothing() {
-    let machine = Machine::new()
+    let machine = ConfigMachine::new()
         .file("etc/corbie/corbie.yaml", "server: {name: system}")
         .project("server:\n  # name: project\nlog:\n  level:\n");
     assert_eq!(machine.load().server.name, "system");
@@ -107,7 +107,8 @@ fn f10_layers_are_told_strongest_first() {
 
 #[test]
 fn f10_of_two_files_in_one_folder_the_yaml_is_read_and_the_other_is_warned_about() {
-    let machine = Machine::new().project("server: {name: yaml}").file("project/corbie.toml", "server.name = 'toml'");
+    let machine =
+        ConfigMachine::new().project("server: {name: yaml}").file("project/corbie.toml", "server.name = 'toml'");
     assert_eq!(machine.load().server.name, "yaml");
     assert_eq!(
         machine.warnings(),
@@ -117,7 +118,7 @@ fn f10_of_two_files_in_one_folder_the_yaml_is_read_and_the_other_is_warned_about
 
 #[test]
 fn f10_the_user_folder_falls_back_to_the_home_folder_and_a_relative_one_does_not_count() {
-    let mut machine = Machine::new().file("person/.config/corbie/corbie.yaml", "server: {name: person}");
+    let mut machine = ConfigMachine::new().file("person/.config/corbie/corbie.yaml", "server: {name: person}");
     let home = machine.root.path().join("person").display().to_string();
     machine.sources.variables = [("HOME".into(), home), ("XDG_CONFIG_HOME".into(), "relative".into())].into();
     if cfg!(target_os = "linux") {
@@ -132,7 +133,7 @@ proptest! {
     #[test]
     fn f10_the_strongest_source_that_speaks_decides(speaks in prop::array::uniform5(any::<bool>())) {
         let [system, user, project, variable, flag] = speaks;
-        let mut machine = Machine::new();
+        let mut machine = ConfigMachine::new();
         let mut expected = "corbie";
         if system {
             machine = machine.file("etc/corbie/corbie.yml", "server: {name: system}");

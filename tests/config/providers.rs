@@ -1,15 +1,15 @@
 //! F-01, F-02, F-36, P-03, P-04: settings of providers and default models.
 
-use corbie::config::providers::{Kind, Price};
+use corbie::config::providers::{Price, ProviderKind};
 use corbie::config::secret::Secret;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 const KEY: &str = "sk-marker-0123456789";
 
 #[test]
 fn f01_f02_p03_p04_the_variables_of_spec_002_set_keys_and_defaults() {
-    let config = Machine::new()
+    let config = ConfigMachine::new()
         .variable("OPENAI_API_KEY", "sk-o")
         .variable("ANTHROPIC_API_KEY", "sk-a")
         .variable("GOOGLE_API_KEY", "")
@@ -26,7 +26,7 @@ fn f01_f02_p03_p04_the_variables_of_spec_002_set_keys_and_defaults() {
 
 #[test]
 fn f36_a_provider_is_what_its_name_or_its_type_says() {
-    let config = Machine::new()
+    let config = ConfigMachine::new()
         .project("providers: {openai: {}, google: {}, house: {base_url: 'http://10.0.0.1/v1'}, claude: {type: anthropic}, try: {type: mock}}")
         .try_load()
         .unwrap()
@@ -34,13 +34,19 @@ fn f36_a_provider_is_what_its_name_or_its_type_says() {
     let kind = |name: &str| config.providers.named[name].kind(name);
     assert_eq!(
         [kind("openai"), kind("google"), kind("house"), kind("claude"), kind("try")],
-        [Kind::OpenAi, Kind::Google, Kind::Compatible, Kind::Anthropic, Kind::Mock]
+        [
+            ProviderKind::OpenAi,
+            ProviderKind::Google,
+            ProviderKind::Compatible,
+            ProviderKind::Anthropic,
+            ProviderKind::Mock
+        ]
     );
 }
 
 #[test]
 fn f36_f05_settings_of_a_provider_come_from_a_file_and_from_variables() {
-    let config = Machine::new()
+    let config = ConfigMachine::new()
         .project(
             "providers: {openai: {api_key: '${KEY}', timeout: 90s, headers: {OpenAI-Project: 'my project'}, \
              models: {gpt-4o: {price: {input: 2.5, output: 10}}}}}",
@@ -60,7 +66,7 @@ fn f36_f05_settings_of_a_provider_come_from_a_file_and_from_variables() {
 
 #[test]
 fn s01_no_key_header_or_password_of_a_provider_is_shown() {
-    let machine = Machine::new().project(&format!(
+    let machine = ConfigMachine::new().project(&format!(
         "providers: {{openai: {{api_key: {KEY}, api_keys: [{KEY}], headers: {{a: 'Bearer {KEY}'}}, \
          base_url: 'https://user:{KEY}@gateway.example/v1', proxy: 'http://{KEY}@proxy.example'}}}}"
     ));
@@ -74,7 +80,7 @@ fn s01_no_key_header_or_password_of_a_provider_is_shown() {
 
 #[test]
 fn f36_mistakes_are_told_where_they_are() {
-    let mistakes = |yaml: &str| Machine::new().project(yaml).mistakes().join("\n");
+    let mistakes = |yaml: &str| ConfigMachine::new().project(yaml).diagnostics().join("\n");
     for (yaml, expected) in [
         ("providers: {local: {base_url: 'localhost:11434'}}", "`https://api.example/v1`"),
         ("providers: {local: {base_url: 'ftp://host'}}", "`https://api.example/v1`"),

@@ -4,7 +4,7 @@ use corbie::config::Config;
 use proptest::prelude::*;
 use serde_json::Value;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/config.schema.json");
 
@@ -52,13 +52,13 @@ fn f12_the_defaults_in_the_schema_are_the_defaults() {
     written["server"]["global_rate_limit"] = Value::Null;
     written["server"]["tls"] = Value::Null;
     written["classifier"]["mcp_category_model"] = Value::Null;
-    let config = Machine::new().file("project/corbie.json", written.to_string()).load();
+    let config = ConfigMachine::new().file("project/corbie.json", written.to_string()).load();
     assert_eq!(serde_json::to_value(config).unwrap(), serde_json::to_value(Config::default()).unwrap());
 }
 
 /// Any value at any key of the schema.
-fn anything() -> impl Strategy<Value = Value> {
-    let keys = keys("", corbie::config::schema());
+fn random_setting() -> impl Strategy<Value = Value> {
+    let keys = schema_keys("", corbie::config::schema());
     let number = prop_oneof![
         any::<f64>(),
         -1e-4..1e-2f64,
@@ -97,12 +97,12 @@ fn anything() -> impl Strategy<Value = Value> {
     })
 }
 
-fn keys(prefix: &str, schema: &Value) -> Vec<String> {
+fn schema_keys(prefix: &str, schema: &Value) -> Vec<String> {
     let properties = schema["properties"].as_object().into_iter().flatten();
     properties
         .flat_map(|(key, schema)| {
             let key = format!("{prefix}{key}");
-            let below = keys(&format!("{key}."), schema);
+            let below = schema_keys(&format!("{key}."), schema);
             std::iter::once(key).chain(below)
         })
         .collect()
@@ -114,9 +114,9 @@ proptest! {
     /// What the schema lets through, the types take: nothing fails after the check, so every mistake
     /// has its place.
     #[test]
-    fn f12_what_fits_the_schema_can_be_read(written in anything()) {
-        if let Err(error) = Machine::new().file("home/corbie/corbie.json", written.to_string()).try_load() {
-            for problem in error.problems {
+    fn f12_what_fits_the_schema_can_be_read(written in random_setting()) {
+        if let Err(error) = ConfigMachine::new().file("home/corbie/corbie.json", written.to_string()).try_load() {
+            for problem in error.diagnostics {
                 prop_assert!(problem.origin.is_some_and(|origin| origin.position.is_some()), "{}", problem.message);
             }
         }

@@ -1,9 +1,9 @@
 //! S-01: no error message or output contains a secret.
 
-use corbie::cli::config::{Command, Show, Validate, run};
+use corbie::cli::config::{ConfigCommand, Show, Validate, run};
 use corbie::config::secret::Secret;
 
-use crate::Machine;
+use crate::ConfigMachine;
 
 const MARKER: &str = "sk-marker-0123456789";
 
@@ -18,15 +18,17 @@ fn s01_a_secret_shows_as_stars() {
 #[test]
 fn s01_nothing_that_can_be_printed_holds_the_token() {
     let machine =
-        Machine::new().project("server: {token: '${KEY}'}").variable("KEY", MARKER).flag("server.token", MARKER);
+        ConfigMachine::new().project("server: {token: '${KEY}'}").variable("KEY", MARKER).flag("server.token", MARKER);
     let loaded = machine.try_load().unwrap();
     assert_eq!(loaded.config.server.token.as_ref().map(Secret::expose), Some(MARKER));
     for text in [format!("{loaded:?}"), format!("{:?}", machine.sources), format!("{:?}", loaded.config)] {
         assert!(!text.contains(MARKER), "{text}");
     }
-    for command in
-        [Command::Show(Show::default()), Command::Show(Show { json: true }), Command::Validate(Validate::default())]
-    {
+    for command in [
+        ConfigCommand::Show(Show::default()),
+        ConfigCommand::Show(Show { json: true }),
+        ConfigCommand::Validate(Validate::default()),
+    ] {
         let mut out = Vec::new();
         run(&command, machine.sources.clone(), &mut out).unwrap();
         assert!(!String::from_utf8(out).unwrap().contains(MARKER));
@@ -52,12 +54,12 @@ fn s01_a_mistake_never_repeats_a_value() {
         "trust.all",
         "log.level",
     ] {
-        let mistakes = Machine::new().flag(key, MARKER).mistakes().join("\n");
+        let mistakes = ConfigMachine::new().flag(key, MARKER).diagnostics().join("\n");
         assert!(!mistakes.contains(MARKER), "{mistakes}");
     }
     for file in ["corbie.yaml", "corbie.toml", "corbie.json"] {
         let text = format!("server: {{token: \"{MARKER}\n[ {MARKER} = '{MARKER}");
-        let mistakes = Machine::new().file(&format!("project/{file}"), text).mistakes().join("\n");
+        let mistakes = ConfigMachine::new().file(&format!("project/{file}"), text).diagnostics().join("\n");
         assert!(!mistakes.contains(MARKER), "{mistakes}");
     }
 }
@@ -65,10 +67,10 @@ fn s01_a_mistake_never_repeats_a_value() {
 #[test]
 fn s01_a_token_that_could_not_be_sent_or_would_let_everybody_in_is_refused() {
     for token in ["", "a b", "a\n", "ä"] {
-        let machine =
-            Machine::new().file("project/corbie.json", serde_json::json!({"server": {"token": token}}).to_string());
+        let machine = ConfigMachine::new()
+            .file("project/corbie.json", serde_json::json!({"server": {"token": token}}).to_string());
         assert_eq!(
-            machine.mistakes(),
+            machine.diagnostics(),
             ["project/corbie.json:1:20: server.token: must be one or more visible ASCII characters without spaces"]
         );
     }

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::bookkeeping::Books;
-use crate::chance::Chance;
-use crate::peer::Peer;
+use crate::ledger::Ledger;
+use crate::rng::SeededRng;
+use crate::stdio_process::StdioProcess;
 
 /// Default number of rounds; an environment variable raises it.
 const ROUNDS: usize = 20;
 /// Number of files.
-const FILES: usize = 12;
+const FILE_COUNT: usize = 12;
 /// Search error of an empty base.
-const EMPTY: &str = "empty_knowledge_base";
+const EMPTY_BASE_ERROR: &str = "empty_knowledge_base";
 
 #[test]
 fn k08_killed_at_any_moment_it_has_lost_nothing_it_acknowledged() {
@@ -27,27 +27,27 @@ fn k08_killed_at_any_moment_it_has_lost_nothing_it_acknowledged() {
     let (storage, files) = (folder.path().join("storage"), folder.path().join("files"));
     fs::create_dir_all(&storage).unwrap();
     fs::create_dir_all(&files).unwrap();
-    let mut run = Run {
-        chance: Chance::new(seed as u64),
-        books: Books::default(),
+    let mut run = KillRun {
+        rng: SeededRng::new(seed as u64),
+        ledger: Ledger::default(),
         version: 0,
         tasks: HashSet::new(),
-        tally: Tally::default(),
+        counts: RunCounts::default(),
     };
     for round in 0..rounds {
-        let mut peer = Peer::start(&storage, None);
-        run.look(&mut peer, round);
+        let mut peer = StdioProcess::start(&storage, None);
+        run.verify(&mut peer, round);
         if round % 5 == 4 {
-            run.compare(&mut peer, &storage, folder.path());
+            run.compare_with_rebuilt_index(&mut peer, &storage, folder.path());
         }
         run.work(peer, &files);
-        check(&storage, round);
+        check_store(&storage, round);
     }
-    let mut peer = Peer::start(&storage, None);
-    run.look(&mut peer, rounds);
-    peer.finish();
-    check(&storage, rounds);
-    let Tally { added, promised, removed, open } = run.tally;
+    let mut peer = StdioProcess::start(&storage, None);
+    run.verify(&mut peer, rounds);
+    peer.shutdown();
+    check_store(&storage, rounds);
+    let RunCounts { added, queued: promised, removed, unanswered: open } = run.counts;
     let done =
         format!("{added} added, {promised} promised, {removed} removed, {open} open when killed, in {rounds} rounds");
     assert!(
@@ -57,49 +57,49 @@ fn k08_killed_at_any_moment_it_has_lost_nothing_it_acknowledged() {
     fs::write(std::env::temp_dir().join("corbie-durability.txt"), done).unwrap();
 }
 
-struct Run {
-    chance: Chance,
-    books: Books,
+struct KillRun {
+    rng: SeededRng,
+    ledger: Ledger,
     /// Counter that makes every text unique.
     version: usize,
     /// Accepted tasks.
     tasks: HashSet<String>,
-    tally: Tally,
+    counts: RunCounts,
 }
 
 /// Operation counts; a run without operations proves nothing.
 #[derive(Debug, Default)]
-struct Tally {
+struct RunCounts {
     added: usize,
-    promised: usize,
+    queued: usize,
     removed: usize,
     /// Calls without a reply when the program was killed.
-    open: usize,
+    unanswered: usize,
 }
 
-impl Run {
+impl KillRun {
     /// Adds, changes, removes and clears until the program is killed.
-    fn work(&mut self, mut peer: Peer, files: &Path) {
-        let until = Instant::now() + Duration::from_millis(self.chance.below(1500) as u64);
+    fn work(&mut self, mut peer: StdioProcess, files: &Path) {
+        let until = Instant::now() + Duration::from_millis(self.rng.below(1500) as u64);
         let mut promised = HashMap::new();
         let mut adds = HashSet::new();
         let mut cleared = None;
         while Instant::now() < until {
             // Calls on one file are ordered only if each waits for the previous one.
-            let busy: HashSet<usize> = self.books.open.values().map(|sent| sent.file).collect();
-            let free: Vec<usize> = (0..FILES).filter(|file| !busy.contains(file)).collect();
-            let Some(&file) = free.get(self.chance.below(free.len())) else {
-                peer.listen(Instant::now() + Duration::from_millis(20));
-                self.settle(&mut peer, &adds, &mut promised);
+            let busy: HashSet<usize> = self.ledger.pending.values().map(|sent| sent.file).collect();
+            let free: Vec<usize> = (0..FILE_COUNT).filter(|file| !busy.contains(file)).collect();
+            let Some(&file) = free.get(self.rng.below(free.len())) else {
+                peer.receive_until(Instant::now() + Duration::from_millis(20));
+                self.apply_answers(&mut peer, &adds, &mut promised);
                 continue;
             };
-            let known = self.books.files.get(&file).and_then(|entry| entry.id.clone());
-            let sent = match (self.chance.below(10), known) {
+            let known = self.ledger.files.get(&file).and_then(|entry| entry.id.clone());
+            let sent = match (self.rng.below(10), known) {
                 (0..=2, Some(id)) => {
                     let sent = peer.send("knowledge-remove", &json!({ "document_id": id, "confirm": true }));
-                    sent.map(|call| self.books.sent(call, file, None))
+                    sent.map(|call| self.ledger.record_sent(call, file, None))
                 }
-                (3, _) if cleared.is_none() && self.chance.below(20) == 0 => {
+                (3, _) if cleared.is_none() && self.rng.below(20) == 0 => {
                     cleared =
                         peer.send("knowledge-clear", &json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
                     break;
@@ -115,7 +115,7 @@ impl Run {
                     let waits = kind % 2 == 0;
                     let sent = peer.send("knowledge-add", &json!({ "file_path": path, "async": !waits }));
                     sent.map(|call| {
-                        self.books.sent(call, file, Some(text));
+                        self.ledger.record_sent(call, file, Some(text));
                         if waits {
                             adds.insert(call);
                         } else {
@@ -127,63 +127,74 @@ impl Run {
             if sent.is_none() {
                 break;
             }
-            peer.listen(Instant::now() + Duration::from_millis(self.chance.below(30) as u64));
-            self.settle(&mut peer, &adds, &mut promised);
+            peer.receive_until(Instant::now() + Duration::from_millis(self.rng.below(30) as u64));
+            self.apply_answers(&mut peer, &adds, &mut promised);
         }
         if cleared.is_some() {
-            peer.listen(Instant::now() + Duration::from_millis(self.chance.below(40) as u64));
+            peer.receive_until(Instant::now() + Duration::from_millis(self.rng.below(40) as u64));
         }
         let answers = peer.kill();
         for (call, answer) in &answers {
-            self.take(*call, answer, &adds, &mut promised);
+            self.apply_answer(*call, answer, &adds, &mut promised);
         }
         if let Some(call) = cleared {
             let is_certain = answers.get(&call).is_some_and(|answer| answer["success"] == true);
-            for file in self.books.files.values_mut() {
-                match is_certain && self.books.open.is_empty() {
-                    true => file.may_be = vec![None],
-                    false => file.may_be.push(None),
+            for file in self.ledger.files.values_mut() {
+                match is_certain && self.ledger.pending.is_empty() {
+                    true => file.possible_contents = vec![None],
+                    false => file.possible_contents.push(None),
                 }
                 if is_certain {
                     file.id = None;
                 }
             }
         }
-        self.tally.open += self.books.open.len();
-        self.books.open.clear();
+        self.counts.unanswered += self.ledger.pending.len();
+        self.ledger.pending.clear();
     }
 
     /// Processes the replies received so far.
-    fn settle(&mut self, peer: &mut Peer, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
-        for (call, answer) in peer.answered() {
-            self.take(call, &answer, adds, promised);
+    fn apply_answers(
+        &mut self,
+        peer: &mut StdioProcess,
+        adds: &HashSet<u64>,
+        promised: &mut HashMap<u64, Option<String>>,
+    ) {
+        for (call, answer) in peer.take_answers() {
+            self.apply_answer(call, &answer, adds, promised);
         }
     }
 
-    fn take(&mut self, call: u64, answer: &Value, adds: &HashSet<u64>, promised: &mut HashMap<u64, Option<String>>) {
+    fn apply_answer(
+        &mut self,
+        call: u64,
+        answer: &Value,
+        adds: &HashSet<u64>,
+        promised: &mut HashMap<u64, Option<String>>,
+    ) {
         let success = answer["success"] == true;
         if let Some(task) = promised.get_mut(&call) {
             // The task is accepted and may run at any time from now on; the file stays in doubt until the check.
             assert!(success, "{answer}");
             *task = answer["task_id"].as_str().map(str::to_owned);
             self.tasks.extend(task.clone());
-            self.tally.promised += 1;
+            self.counts.queued += 1;
         } else if adds.contains(&call) && success {
-            self.tally.added += 1;
-            self.books.acknowledged(call, answer["document_id"].as_str().map(str::to_owned));
+            self.counts.added += 1;
+            self.ledger.record_acknowledged(call, answer["document_id"].as_str().map(str::to_owned));
         } else if success {
-            self.tally.removed += 1;
-            self.books.acknowledged(call, None);
+            self.counts.removed += 1;
+            self.ledger.record_acknowledged(call, None);
         } else {
             // The document was already removed, or a clear cancelled the add.
             let expected = ["document_not_found", "cancelled"];
             assert!(expected.contains(&answer["error"].as_str().unwrap_or_default()), "{answer}");
-            self.books.refused(call);
+            self.ledger.record_refused(call);
         }
     }
 
     /// After a restart: pending work is completed, and every file is in one of the states allowed by the ledger.
-    fn look(&mut self, peer: &mut Peer, round: usize) {
+    fn verify(&mut self, peer: &mut StdioProcess, round: usize) {
         let began = Instant::now();
         loop {
             let status = peer.call("knowledge-status", &json!({}));
@@ -192,7 +203,7 @@ impl Run {
                 break;
             }
             assert!(began.elapsed() < Duration::from_secs(120), "round {round}: {status}");
-            peer.listen(Instant::now() + Duration::from_millis(20));
+            peer.receive_until(Instant::now() + Duration::from_millis(20));
         }
         for task in self.tasks.drain() {
             let status = peer.call("knowledge-task-status", &json!({ "task_id": task }));
@@ -209,16 +220,16 @@ impl Run {
             let before = there.insert(document["filename"].as_str().unwrap().to_owned(), document.clone());
             assert!(before.is_none(), "round {round}: twice: {document}");
         }
-        for (number, file) in &mut self.books.files {
+        for (number, file) in &mut self.ledger.files {
             let document = there.remove(&format!("file{number}.txt"));
             let says = document.as_ref().map(|document| {
                 let got = peer.call("knowledge-get", &json!({ "document_id": document["id"] }));
                 got["pages"][0]["text"].as_str().expect("its text").to_owned()
             });
             assert!(
-                file.may_be.contains(&says),
+                file.possible_contents.contains(&says),
                 "round {round}: file{number} is {says:?}, and may be {:?}",
-                file.may_be
+                file.possible_contents
             );
             file.id = document.as_ref().map(|document| document["id"].as_str().unwrap().to_owned());
             if let (Some(document), Some(says)) = (&document, &says) {
@@ -228,15 +239,15 @@ impl Run {
                 let hits = found["results"].as_array().unwrap().iter().filter(of_it).count();
                 assert!(hits > 0, "round {round}: {word} of file{number} is not found: {found}");
             }
-            file.may_be = vec![says];
+            file.possible_contents = vec![says];
         }
         assert!(there.is_empty(), "round {round}: documents nobody added: {there:?}");
     }
 
     /// The persisted index gives the same results as a rebuilt one.
-    fn compare(&mut self, peer: &mut Peer, storage: &Path, folder: &Path) {
+    fn compare_with_rebuilt_index(&mut self, peer: &mut StdioProcess, storage: &Path, folder: &Path) {
         let anew = tempfile::tempdir_in(folder).unwrap();
-        let mut other = Peer::start(storage, Some(anew.path()));
+        let mut other = StdioProcess::start(storage, Some(anew.path()));
         for query in ["kestrel over the harbour", "document about ships", "word7", "lanterns and ropes"] {
             let question = json!({ "query": query, "top_k": 50 });
             let results = |answer: Value| -> Vec<String> {
@@ -245,8 +256,8 @@ impl Run {
                     Value::Array(hits) => hits.iter().map(result).collect(),
                     // After a clear both indexes report an empty base.
                     _ => {
-                        assert_eq!(answer["error"], EMPTY, "{answer}");
-                        vec![EMPTY.to_owned()]
+                        assert_eq!(answer["error"], EMPTY_BASE_ERROR, "{answer}");
+                        vec![EMPTY_BASE_ERROR.to_owned()]
                     }
                 }
             };
@@ -260,7 +271,7 @@ impl Run {
                 anew.len()
             );
         }
-        other.finish();
+        other.shutdown();
     }
 }
 
@@ -281,7 +292,7 @@ fn text(file: usize, version: usize) -> String {
 }
 
 /// The store is consistent: SQLite's integrity check and corbie's own invariants.
-fn check(storage: &Path, round: usize) {
+fn check_store(storage: &Path, round: usize) {
     if !storage.join("knowledge.db").exists() {
         return;
     }
@@ -289,6 +300,6 @@ fn check(storage: &Path, round: usize) {
     runtime.block_on(async {
         let store = corbie::knowledge::store::sqlite::Store::open(storage, Default::default()).unwrap();
         let report = store.check().await.unwrap();
-        assert!(report.is_sound(), "round {round}: {report:?}");
+        assert!(report.is_consistent(), "round {round}: {report:?}");
     });
 }

@@ -8,39 +8,39 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A folder with files to read.
-pub(crate) struct Files {
+pub(crate) struct ExtractFolder {
     folder: TempDir,
     variables: Vec<(String, String)>,
 }
 
 /// A finished command.
 #[derive(Debug)]
-pub(crate) struct Ended {
+pub(crate) struct ExtractOutput {
     pub(crate) code: Option<i32>,
-    pub(crate) out: String,
-    pub(crate) err: String,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
-impl Files {
-    pub(crate) fn of<const N: usize>(files: [(&str, &[u8]); N]) -> Files {
+impl ExtractFolder {
+    pub(crate) fn with_files<const N: usize>(files: [(&str, &[u8]); N]) -> ExtractFolder {
         let folder = tempfile::tempdir().unwrap();
         for (name, bytes) in files {
             std::fs::write(folder.path().join(name), bytes).unwrap();
         }
-        Files { folder, variables: Vec::new() }
+        ExtractFolder { folder, variables: Vec::new() }
     }
 
     /// A setting of `documents`.
-    pub(crate) fn with(self, setting: &str, value: &str) -> Files {
+    pub(crate) fn setting(self, setting: &str, value: &str) -> ExtractFolder {
         self.variable(&format!("CORBIE_DOCUMENTS__{}", setting.to_uppercase()), value)
     }
 
     /// A setting of `ocr`.
-    pub(crate) fn with_ocr(self, setting: &str, value: &str) -> Files {
+    pub(crate) fn ocr_setting(self, setting: &str, value: &str) -> ExtractFolder {
         self.variable(&format!("CORBIE_OCR__{}", setting.to_uppercase()), value)
     }
 
-    pub(crate) fn variable(mut self, name: &str, value: &str) -> Files {
+    pub(crate) fn variable(mut self, name: &str, value: &str) -> ExtractFolder {
         self.variables.push((name.to_owned(), value.to_owned()));
         self
     }
@@ -58,35 +58,35 @@ impl Files {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &str) -> Ended {
-        self.run_with(arguments, b"")
+    pub(crate) fn run(&self, arguments: &str) -> ExtractOutput {
+        self.run_with_stdin(arguments, b"")
     }
 
-    pub(crate) fn run_with(&self, arguments: &str, input: &[u8]) -> Ended {
+    pub(crate) fn run_with_stdin(&self, arguments: &str, input: &[u8]) -> ExtractOutput {
         let mut child = self.command(arguments).spawn().unwrap();
         child.stdin.take().unwrap().write_all(input).unwrap();
         let output = child.wait_with_output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
-        Ended { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+        ExtractOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
     /// The `--json` output for one file.
     #[track_caller]
     pub(crate) fn json(&self, arguments: &str) -> Value {
         let ended = self.run(&format!("--json {arguments}"));
-        serde_json::from_str(&ended.out).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
+        serde_json::from_str(&ended.stdout).unwrap_or_else(|error| panic!("{error}: {ended:?}"))
     }
 }
 
 /// One file, read with `--json`.
 #[track_caller]
-pub(crate) fn json(name: &str, bytes: &[u8]) -> Value {
-    Files::of([(name, bytes)]).json(name)
+pub(crate) fn extract_json(name: &str, bytes: &[u8]) -> Value {
+    ExtractFolder::with_files([(name, bytes)]).json(name)
 }
 
 /// The texts of all pages.
 #[track_caller]
-pub(crate) fn texts(read: &Value) -> Vec<&str> {
+pub(crate) fn page_texts(read: &Value) -> Vec<&str> {
     let pages = read["pages"].as_array().unwrap_or_else(|| panic!("no pages in {read}"));
     pages.iter().map(|page| page["text"].as_str().unwrap()).collect()
 }

@@ -8,20 +8,20 @@ use std::panic::{RefUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 /// Maximum length of a mutated input.
-const LONGEST: usize = 16 * 1024;
+const MAX_INPUT_LEN: usize = 16 * 1024;
 /// Bytes with a special meaning in many formats.
-const SPEAKING: &[u8] = b"\0\n\r \"'{}[]<>:,;/\\$#&%=-+.0199aeE\x7f\x80\xff";
+const STRUCTURAL_BYTES: &[u8] = b"\0\n\r \"'{}[]<>:,;/\\$#&%=-+.0199aeE\x7f\x80\xff";
 
 /// Checks an invariant with every committed input of a target, then with `changed` mutations of them.
 pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwindSafe) {
-    let inputs = inputs(corpus);
+    let inputs = corpus_inputs(corpus);
     assert!(!inputs.is_empty(), "nothing is committed in {}", corpus.display());
     for (path, input) in &inputs {
         assert!(catch_unwind(|| hold(input)).is_ok(), "{}", path.display());
     }
     let wanted = std::env::var("CORBIE_CHANGED_INPUTS").ok().and_then(|number| number.parse().ok());
     for number in 0..wanted.unwrap_or(changed) {
-        let (path, input) = changed_input(&inputs, number);
+        let (path, input) = mutated_input(&inputs, number);
         if catch_unwind(|| hold(&input)).is_err() {
             let kept = std::env::temp_dir().join(format!("corbie-fuzz-{number}"));
             std::fs::write(&kept, &input).expect("there is room");
@@ -31,7 +31,7 @@ pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwi
 }
 
 /// Sorted by name, so that the order is the same on all machines.
-fn inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+fn corpus_inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let files = std::fs::read_dir(corpus).expect("the corpus is committed");
     let mut paths: Vec<PathBuf> = files.map(|file| file.expect("entry").path()).collect();
     paths.sort();
@@ -39,26 +39,26 @@ fn inputs(corpus: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 /// Deterministic for each number.
-fn changed_input(inputs: &[(PathBuf, Vec<u8>)], number: u64) -> (&Path, Vec<u8>) {
-    let mut chance = Chance(number);
+fn mutated_input(inputs: &[(PathBuf, Vec<u8>)], number: u64) -> (&Path, Vec<u8>) {
+    let mut chance = SeededRng(number);
     let (path, input) = &inputs[chance.below(inputs.len())];
     let mut input = input.clone();
     for _ in 0..=chance.below(4) {
-        change(&mut input, &inputs[chance.below(inputs.len())].1, &mut chance);
+        mutate(&mut input, &inputs[chance.below(inputs.len())].1, &mut chance);
     }
-    input.truncate(LONGEST);
+    input.truncate(MAX_INPUT_LEN);
     (path, input)
 }
 
-fn change(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
+fn mutate(input: &mut Vec<u8>, other: &[u8], chance: &mut SeededRng) {
     let at = chance.below(input.len() + 1);
     let length = chance.below(32).min(input.len() - at);
     match chance.below(6) {
         // Flips a bit.
         0 if at < input.len() => input[at] ^= 1 << chance.below(8),
         // Replaces a byte by a special one.
-        1 if at < input.len() => input[at] = SPEAKING[chance.below(SPEAKING.len())],
-        2 => input.insert(at, SPEAKING[chance.below(SPEAKING.len())]),
+        1 if at < input.len() => input[at] = STRUCTURAL_BYTES[chance.below(STRUCTURAL_BYTES.len())],
+        2 => input.insert(at, STRUCTURAL_BYTES[chance.below(STRUCTURAL_BYTES.len())]),
         // Removes or duplicates a range.
         3 => drop(input.drain(at..at + length)),
         4 => {
@@ -74,9 +74,9 @@ fn change(input: &mut Vec<u8>, other: &[u8], chance: &mut Chance) {
 }
 
 /// Deterministic pseudorandom numbers (SplitMix64).
-struct Chance(u64);
+struct SeededRng(u64);
 
-impl Chance {
+impl SeededRng {
     fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

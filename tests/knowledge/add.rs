@@ -4,8 +4,8 @@ use std::fs::File;
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, each, each_with, is_uuid, members};
-use crate::made;
+use crate::fixture::{CROWS, KnowledgeServer, each_transport, each_transport_with, is_uuid, member_names};
+use crate::sample_files;
 
 const ADD: &str = "knowledge-add";
 
@@ -13,13 +13,13 @@ const ADD: &str = "knowledge-add";
 
 #[test]
 fn v02_k01_the_sample_contract_of_the_specification() {
-    each(|corbie| {
-        let path = corbie.file("doc.pdf", made::pdf());
+    each_transport(|corbie| {
+        let path = corbie.file("doc.pdf", sample_files::pdf());
         let begun = corbie.call(ADD, json!({ "file_path": path, "async": true }));
         assert_eq!(begun["success"], true);
         assert!(begun.get("task_id").is_some());
-        corbie.refused(ADD, json!({}), "missing_required_parameter");
-        corbie.refused(ADD, json!({ "file_path": "/test/doc.xyz" }), "unsupported_format");
+        corbie.expect_error(ADD, json!({}), "missing_required_parameter");
+        corbie.expect_error(ADD, json!({ "file_path": "/test/doc.xyz" }), "unsupported_format");
         let example = json!({
             "file_path": path,
             "metadata": { "author": "John Doe", "tags": ["technical", "api-docs"] },
@@ -31,23 +31,23 @@ fn v02_k01_the_sample_contract_of_the_specification() {
 
 #[test]
 fn k23_k25_a_task_comes_back_at_once_by_default() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("crows.txt", CROWS);
         let begun = corbie.call(ADD, json!({ "file_path": path }));
-        assert_eq!(members(&begun), ["estimated_time_seconds", "message", "success", "task_id"]);
+        assert_eq!(member_names(&begun), ["estimated_time_seconds", "message", "success", "task_id"]);
         assert_eq!(begun["message"], "Document queued for processing");
         assert!(is_uuid(&begun["task_id"]), "{begun}");
         assert!(begun["estimated_time_seconds"].is_u64(), "{begun}");
-        assert_eq!(corbie.ended(begun["task_id"].as_str().unwrap())["status"], "completed");
+        assert_eq!(corbie.wait_for_task(begun["task_id"].as_str().unwrap())["status"], "completed");
     });
 }
 
 #[test]
 fn k02_k06_k26_whoever_waits_is_told_of_the_document() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let added = corbie.add("crows.txt", CROWS);
         let names = ["chunks_created", "document_id", "filename", "processing_method", "processing_time_seconds"];
-        assert_eq!(members(&added), [&names[..], &["success"]].concat());
+        assert_eq!(member_names(&added), [&names[..], &["success"]].concat());
         assert!(is_uuid(&added["document_id"]), "{added}");
         assert_eq!((&added["filename"], &added["chunks_created"]), (&json!("crows.txt"), &json!(1)));
         assert_eq!(added["processing_method"], "text_extraction");
@@ -59,17 +59,17 @@ fn k02_k06_k26_whoever_waits_is_told_of_the_document() {
 
 #[test]
 fn k04_k20_without_a_path_nothing_can_be_added() {
-    each(|corbie| {
-        let refused = corbie.refused(ADD, json!({ "async": false }), "missing_required_parameter");
+    each_transport(|corbie| {
+        let refused = corbie.expect_error(ADD, json!({ "async": false }), "missing_required_parameter");
         assert_eq!(refused["parameter"], "file_path");
         // A missing argument is reported before an invalid one.
-        corbie.refused(ADD, json!({ "metadata": 7 }), "missing_required_parameter");
+        corbie.expect_error(ADD, json!({ "metadata": 7 }), "missing_required_parameter");
     });
 }
 
 #[test]
 fn x05_k05_k21_k22_k23_an_argument_of_another_type_is_named() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("crows.txt", CROWS);
         for (name, wrong) in [
             ("file_path", json!(7)),
@@ -84,7 +84,7 @@ fn x05_k05_k21_k22_k23_an_argument_of_another_type_is_named() {
         ] {
             let mut arguments = json!({ "file_path": path });
             arguments[name] = wrong;
-            corbie.invalid(ADD, arguments, name);
+            corbie.expect_invalid(ADD, arguments, name);
         }
         assert_eq!(corbie.show()["total_count"], 0);
     });
@@ -92,7 +92,7 @@ fn x05_k05_k21_k22_k23_an_argument_of_another_type_is_named() {
 
 #[test]
 fn k21_what_is_said_of_a_document_comes_with_what_is_found_in_it() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("crows.txt", CROWS);
         corbie.add_path(&path, json!({ "author": "Ann", "tags": ["birds"], "year": 2024 }));
         let found = corbie.search("clever birds");
@@ -109,7 +109,7 @@ fn k21_what_is_said_of_a_document_comes_with_what_is_found_in_it() {
 
 #[test]
 fn k28_the_limit_is_told_in_the_words_of_the_specification() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("large.pdf", "%PDF-1.4");
         File::options().write(true).open(&path).unwrap().set_len(150 << 20).unwrap();
         assert_eq!(
@@ -126,12 +126,12 @@ fn k28_the_limit_is_told_in_the_words_of_the_specification() {
 
 #[test]
 fn k28_a_file_of_exactly_the_limit_is_taken() {
-    each_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
+    each_transport_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
         let mut text = CROWS.to_owned();
         text.extend(std::iter::repeat_n(' ', (1 << 20) - CROWS.len()));
         corbie.add("exact.txt", &text);
         let over = corbie.file("over.txt", text + " ");
-        let refused = corbie.refused(ADD, json!({ "file_path": over }), "file_too_large");
+        let refused = corbie.expect_error(ADD, json!({ "file_path": over }), "file_too_large");
         assert_eq!(refused["max_size_mb"], 1);
         assert_eq!(refused["message"], "File size (2 MB) exceeds maximum allowed size (1 MB)");
     });
@@ -141,14 +141,14 @@ fn k28_a_file_of_exactly_the_limit_is_taken() {
 
 #[test]
 fn z08_k29_k30_checks_come_in_their_order_and_before_the_answer() {
-    each_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
+    each_transport_with(&[("MAX_FILE_SIZE_MB", "1")], |corbie| {
         let folder = corbie.folder().join("folder.pdf");
         std::fs::create_dir_all(&folder).unwrap();
         let noise = vec![1u8; (1 << 20) + 1];
         for (path, error) in [
             ("/test/doc.xyz".to_owned(), "unsupported_format"),
             ("/test/doc.pdf".to_owned(), "file_not_found"),
-            (crate::fixture::shown(&folder), "file_not_readable"),
+            (crate::fixture::path_string(&folder), "file_not_readable"),
             (corbie.file("large.pdf", &noise), "file_too_large"),
             (corbie.file("large.xyz", &noise), "unsupported_format"),
             (corbie.file("noise.pdf", &noise[..1000]), "corrupted_file"),
@@ -156,11 +156,11 @@ fn z08_k29_k30_checks_come_in_their_order_and_before_the_answer() {
             (corbie.file("empty.xyz", ""), "unsupported_format"),
         ] {
             for is_async in [true, false] {
-                corbie.refused(ADD, json!({ "file_path": path, "async": is_async }), error);
+                corbie.expect_error(ADD, json!({ "file_path": path, "async": is_async }), error);
             }
         }
         // Invalid arguments are reported before errors of the file.
-        corbie.invalid(ADD, json!({ "file_path": "/test/doc.xyz", "metadata": 1 }), "metadata");
+        corbie.expect_invalid(ADD, json!({ "file_path": "/test/doc.xyz", "metadata": 1 }), "metadata");
         assert_eq!(corbie.show()["total_count"], 0, "no task was made of any of them");
     });
 }
@@ -169,22 +169,22 @@ fn z08_k29_k30_checks_come_in_their_order_and_before_the_answer() {
 #[test]
 fn k31_a_file_that_may_not_be_read_is_told_so() {
     use std::os::unix::fs::PermissionsExt;
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let path = corbie.file("secret.txt", CROWS);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
     if File::open(&path).is_ok() {
-        return crate::process::skip("this user may read every file");
+        return crate::process::report_skip("this user may read every file");
     }
-    corbie.refused(ADD, json!({ "file_path": path }), "file_not_readable");
+    corbie.expect_error(ADD, json!({ "file_path": path }), "file_not_readable");
 }
 
 // === errors found only by parsing ===
 
 #[test]
 fn k30_k31_k37_what_only_reading_finds_is_told_and_leaves_nothing() {
-    each(|corbie| {
-        let broken = corbie.file("broken.docx", &made::docx()[..300]);
-        let wordless = corbie.file("wordless.pdf", crate::pictures::pdf(&[crate::pictures::On::Blank]));
+    each_transport(|corbie| {
+        let broken = corbie.file("broken.docx", &sample_files::docx()[..300]);
+        let wordless = corbie.file("wordless.pdf", crate::pictures::pdf(&[crate::pictures::PageContent::Blank]));
         let blank = corbie.file("blank.txt", "  \n\t\n ");
         for (path, errors) in [
             (broken, &["corrupted_file"][..]),
@@ -205,7 +205,7 @@ fn k30_k31_k37_what_only_reading_finds_is_told_and_leaves_nothing() {
 
 #[test]
 fn k31_a_document_with_a_password_says_so() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let mut builder = crate::pdf_builder::Builder::new();
     builder.page(&crate::pdf_builder::text("F1", 12, 72, 700, "nobody reads this"));
     let key = "00".repeat(32);
@@ -214,23 +214,24 @@ fn k31_a_document_with_a_password_says_so() {
         "/Encrypt {lock} 0 R /ID [<00112233445566778899aabbccddeeff> <00112233445566778899aabbccddeeff>]"
     ));
     let path = corbie.file("locked.pdf", builder.build());
-    corbie.refused(ADD, json!({ "file_path": path, "async": false }), "password_protected");
+    corbie.expect_error(ADD, json!({ "file_path": path, "async": false }), "password_protected");
 }
 
 #[test]
 fn k31_ocr_failed_says_that_tesseract_is_missing() {
-    let setup = crate::fixture::setup(&[]).variable("CORBIE_OCR__ENGINE", "tesseract").variable("PATH", "/nowhere");
-    let mut corbie = Corbie::of(setup);
-    let scan = crate::pictures::pdf(&[crate::pictures::On::Scan(crate::pictures::SAYS)]);
+    let setup =
+        crate::fixture::server_command(&[]).variable("CORBIE_OCR__ENGINE", "tesseract").variable("PATH", "/nowhere");
+    let mut corbie = KnowledgeServer::from_command(setup);
+    let scan = crate::pictures::pdf(&[crate::pictures::PageContent::Scan(crate::pictures::IMAGE_TEXT)]);
     let path = corbie.file("scan.pdf", scan);
-    let refused = corbie.refused(ADD, json!({ "file_path": path, "async": false }), "ocr_failed");
+    let refused = corbie.expect_error(ADD, json!({ "file_path": path, "async": false }), "ocr_failed");
     assert!(
         refused["message"].as_str().unwrap().starts_with("OCR processing failed: Tesseract not found"),
         "{refused}"
     );
     // A page with text is kept even if another page cannot be read.
-    use crate::pictures::{On, SAYS, TYPED, pdf};
-    let added = corbie.add("half.pdf", pdf(&[On::Text(&TYPED), On::Scan(SAYS)]));
+    use crate::pictures::{IMAGE_TEXT, PageContent, TEXT_LAYER, pdf};
+    let added = corbie.add("half.pdf", pdf(&[PageContent::Text(&TEXT_LAYER), PageContent::Scan(IMAGE_TEXT)]));
     assert!(added["warning"].as_str().is_some_and(|why| why.contains("Tesseract")), "{added}");
     let shown = corbie.show();
     assert_eq!(shown["documents"][0]["processing_status"], "partial", "k37: {shown}");

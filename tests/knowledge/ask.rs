@@ -2,25 +2,25 @@
 
 use serde_json::json;
 
-use crate::fixture::{Corbie, each};
-use crate::upstream::Upstream;
+use crate::fixture::{KnowledgeServer, each_transport};
+use crate::upstream::FakeUpstream;
 
 const ASK: &str = "knowledge-ask";
 const BEES: &str = "Bees gather nectar from flowers and turn it into honey.";
 
 #[test]
 fn k04_k05_k58_a_question_is_needed_and_something_to_answer_it_from() {
-    each(|corbie| {
-        corbie.refused(ASK, json!({}), "missing_required_parameter");
-        corbie.invalid(ASK, json!({ "question": "  " }), "question");
-        corbie.invalid(ASK, json!({ "question": "why", "top_k": 0 }), "top_k");
-        corbie.refused(ASK, json!({ "question": "why" }), "empty_knowledge_base");
+    each_transport(|corbie| {
+        corbie.expect_error(ASK, json!({}), "missing_required_parameter");
+        corbie.expect_invalid(ASK, json!({ "question": "  " }), "question");
+        corbie.expect_invalid(ASK, json!({ "question": "why", "top_k": 0 }), "top_k");
+        corbie.expect_error(ASK, json!({ "question": "why" }), "empty_knowledge_base");
     });
 }
 
 #[test]
 fn without_a_provider_the_passages_come_back() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("bees.txt", BEES);
         let asked = corbie.call(ASK, json!({ "question": "what do bees make of nectar" }));
         assert_eq!(
@@ -37,8 +37,8 @@ fn without_a_provider_the_passages_come_back() {
 
 #[test]
 fn the_model_is_given_the_passages_and_its_citations_are_told() {
-    let upstream = Upstream::start();
-    let mut corbie = Corbie::of(upstream.corbie("serve --stdio --port 0"));
+    let upstream = FakeUpstream::start();
+    let mut corbie = KnowledgeServer::from_command(upstream.corbie("serve --stdio --port 0"));
     corbie.add("bees.txt", BEES);
     // The mock model echoes the question, so it cites the same numbers.
     let question = "what do bees make of nectar, see [1] and [7]";
@@ -56,10 +56,10 @@ fn the_model_is_given_the_passages_and_its_citations_are_told() {
 
 #[test]
 fn k10_documents_are_sent_nowhere_unless_a_question_is_asked() {
-    let upstream = Upstream::start();
-    let mut corbie = Corbie::of(upstream.corbie("serve --stdio --port 0"));
+    let upstream = FakeUpstream::start();
+    let mut corbie = KnowledgeServer::from_command(upstream.corbie("serve --stdio --port 0"));
     let added = corbie.add("bees.txt", BEES);
-    let scan = crate::pictures::pdf(&[crate::pictures::On::Text(&crate::pictures::TYPED)]);
+    let scan = crate::pictures::pdf(&[crate::pictures::PageContent::Text(&crate::pictures::TEXT_LAYER)]);
     corbie.add("minutes.pdf", scan);
     corbie.search("what do bees make of nectar");
     corbie.show();

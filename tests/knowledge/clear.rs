@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, each, long_text};
+use crate::fixture::{CROWS, KnowledgeServer, each_transport, long_text};
 
 const CLEAR: &str = "knowledge-clear";
 
 #[test]
 fn k91_everything_is_removed() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         corbie.add("bees.txt", "Bees gather nectar and make honey.");
         let cleared = corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
@@ -20,13 +20,13 @@ fn k91_everything_is_removed() {
         assert_eq!(cleared["message"], "Knowledge base cleared successfully");
         assert_eq!(corbie.show()["total_count"], 0);
         assert_eq!(corbie.status()["knowledge_base"]["total_chunks"], 0);
-        corbie.refused("knowledge-search", json!({ "query": "crows" }), "empty_knowledge_base");
+        corbie.expect_error("knowledge-search", json!({ "query": "crows" }), "empty_knowledge_base");
     });
 }
 
 #[test]
 fn k90_k92_x26_s13_anything_less_than_both_confirmations_removes_nothing() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         for arguments in [
             json!({}),
@@ -49,16 +49,16 @@ fn k90_k92_x26_s13_anything_less_than_both_confirmations_removes_nothing() {
                 "{arguments}"
             );
         }
-        corbie.invalid(CLEAR, json!({ "confirm": "true", "confirmation_phrase": "DELETE ALL" }), "confirm");
-        corbie.invalid(CLEAR, json!({ "confirm": true, "confirmation_phrase": 7 }), "confirmation_phrase");
-        corbie.invalid(CLEAR, json!({ "confirm": 1 }), "confirm");
+        corbie.expect_invalid(CLEAR, json!({ "confirm": "true", "confirmation_phrase": "DELETE ALL" }), "confirm");
+        corbie.expect_invalid(CLEAR, json!({ "confirm": true, "confirmation_phrase": 7 }), "confirmation_phrase");
+        corbie.expect_invalid(CLEAR, json!({ "confirm": 1 }), "confirm");
         assert_eq!(corbie.show()["total_count"], 1);
     });
 }
 
 #[test]
 fn k94_an_empty_base_is_cleared_with_zeros() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let cleared = corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
         assert_eq!(
             (&cleared["success"], &cleared["documents_removed"], &cleared["embeddings_removed"]),
@@ -70,14 +70,16 @@ fn k94_an_empty_base_is_cleared_with_zeros() {
 
 #[test]
 fn k93_what_is_being_added_does_not_come_back() {
-    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let mut corbie = KnowledgeServer::with(&[("MAX_CONCURRENT_TASKS", "1")]);
     let long = corbie.file("long.txt", long_text());
     let short = corbie.file("short.txt", CROWS);
-    let tasks = [corbie.begin(&long), corbie.begin(&short)];
-    crate::process::wait_for("the first to run", || (corbie.task(&tasks[0])["status"] == "running").then_some(()));
+    let tasks = [corbie.start_task(&long), corbie.start_task(&short)];
+    crate::process::wait_for("the first to run", || {
+        (corbie.task_status(&tasks[0])["status"] == "running").then_some(())
+    });
     corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     for task in &tasks {
-        let told = corbie.task(task);
+        let told = corbie.task_status(task);
         assert_eq!((&told["success"], &told["status"]), (&json!(true), &json!("cancelled")), "{told}");
     }
     assert_eq!(corbie.show()["total_count"], 0);
@@ -90,7 +92,7 @@ fn k93_what_is_being_added_does_not_come_back() {
 
 #[test]
 fn k91_other_bases_are_left_alone() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let path = corbie.file("crows.txt", CROWS);
     for base in ["default", "other"] {
         corbie.call("knowledge-add", json!({ "file_path": path, "async": false, "knowledge_base": base }));
@@ -106,18 +108,18 @@ mod embedded {
     use serde_json::json;
 
     use super::CLEAR;
-    use crate::fixture::Corbie;
+    use crate::fixture::KnowledgeServer;
 
     #[test]
     fn k74_k91_the_words_of_documents_that_were_cleared_are_in_no_file() {
-        let mut corbie = Corbie::start();
+        let mut corbie = KnowledgeServer::start();
         let word = "Xylophonequartz";
         corbie.add("secret.txt", format!("The password is {word} and nobody may know."));
         corbie.call(CLEAR, json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
         let storage = corbie.storage();
         corbie.running.close_stdin();
-        corbie.running.signal_to_end();
-        crate::process::wait_for("the program to end", || corbie.running.is_over().then_some(()));
+        corbie.running.terminate();
+        crate::process::wait_for("the program to end", || corbie.running.has_exited().then_some(()));
         let mut folders = vec![storage];
         while let Some(folder) = folders.pop() {
             for entry in std::fs::read_dir(folder).unwrap().flatten() {

@@ -2,10 +2,10 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::fixture::{CROWS, Corbie, each};
+use crate::fixture::{CROWS, KnowledgeServer, each_transport};
 
 /// The tools as listed to clients.
-fn tools(corbie: &mut Corbie) -> Vec<Value> {
+fn tools(corbie: &mut KnowledgeServer) -> Vec<Value> {
     let mut listed = corbie.request("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array_mut().unwrap_or_else(|| panic!("no tools")).drain(..);
     let tools: Vec<Value> = tools.filter(|tool| tool["name"].as_str().unwrap().starts_with("knowledge-")).collect();
@@ -26,7 +26,7 @@ fn sample(schema: &Value) -> (Value, Value) {
 
 #[test]
 fn v01_every_argument_that_is_missing_or_of_another_type_is_named() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for tool in tools(corbie) {
             let name = tool["name"].as_str().unwrap();
             let (properties, schema) = (tool["inputSchema"]["properties"].as_object().unwrap(), &tool["outputSchema"]);
@@ -41,12 +41,12 @@ fn v01_every_argument_that_is_missing_or_of_another_type_is_named() {
                 // A clear without arguments requires confirmation (K-92).
                 let clears = name == "knowledge-clear";
                 let error = if clears { "confirmation_required" } else { "missing_required_parameter" };
-                corbie.refused(name, json!({}), error);
+                corbie.expect_error(name, json!({}), error);
             }
             for (parameter, schema) in properties {
                 let mut arguments = given.clone();
                 arguments.insert(parameter.clone(), sample(schema).1);
-                corbie.invalid(name, Value::Object(arguments), parameter);
+                corbie.expect_invalid(name, Value::Object(arguments), parameter);
             }
         }
     });
@@ -55,7 +55,7 @@ fn v01_every_argument_that_is_missing_or_of_another_type_is_named() {
 /// Measured in CPU time, as tests share the machine: on an idle machine a call takes no longer than that.
 #[test]
 fn n10_no_call_about_a_hundred_documents_takes_half_a_second() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let documents: Vec<Value> = (0..100)
         .map(|number| corbie.add(&format!("{number}.txt"), format!("{CROWS} This is note {number} about them.")))
         .collect();

@@ -12,27 +12,27 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::database::Database;
-use crate::http::Client;
-use crate::process::{self, Running, Setup, wait_for};
+use crate::http::HttpClient;
+use crate::process::{self, TestCommand, TestProcess, wait_for};
 
 /// A minimal document text.
 pub(crate) const CROWS: &str = "Crows are clever birds. They remember the faces of people who were unkind to them.";
 
 /// Transport.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Way {
+pub(crate) enum CallTransport {
     Stdio,
     Http,
     Rest,
 }
 
 /// A running program with a folder for files to add.
-pub(crate) struct Corbie {
-    pub(crate) running: Running,
-    pub(crate) client: Client,
-    pub(crate) way: Way,
+pub(crate) struct KnowledgeServer {
+    pub(crate) running: TestProcess,
+    pub(crate) client: HttpClient,
+    pub(crate) transport: CallTransport,
     /// Unclaimed messages on stdout.
-    pub(crate) heard: Vec<Value>,
+    pub(crate) notifications: Vec<Value>,
     calls: u64,
     files: TempDir,
     /// The database of the documents, if not in files.
@@ -46,61 +46,69 @@ pub(crate) struct Storage {
 }
 
 /// A store opened by another process. Field order matters: the store is dropped before its runtime.
-pub(crate) struct Looking {
+pub(crate) struct StoreHandle {
     store: Store,
     runtime: tokio::runtime::Runtime,
 }
 
 /// Runs a test over all transports in turn. Each starts with an empty base.
-pub(crate) fn each(test: impl Fn(&mut Corbie)) {
-    each_with(&[], test);
+pub(crate) fn each_transport(test: impl Fn(&mut KnowledgeServer)) {
+    each_transport_with(&[], test);
 }
 
 /// The same with settings, such as `("MAX_FILE_SIZE_MB", "1")`.
-pub(crate) fn each_with(settings: &[(&str, &str)], test: impl Fn(&mut Corbie)) {
-    let mut corbie = Corbie::with(settings);
-    for way in [Way::Stdio, Way::Http, Way::Rest] {
+pub(crate) fn each_transport_with(settings: &[(&str, &str)], test: impl Fn(&mut KnowledgeServer)) {
+    let mut corbie = KnowledgeServer::with(settings);
+    for way in [CallTransport::Stdio, CallTransport::Http, CallTransport::Rest] {
         let _ = writeln!(std::io::stderr(), "over {way:?}");
-        corbie.way = way;
+        corbie.transport = way;
         test(&mut corbie);
         corbie.call("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" }));
     }
 }
 
-impl Corbie {
-    pub(crate) fn start() -> Corbie {
-        Corbie::with(&[])
+impl KnowledgeServer {
+    pub(crate) fn start() -> KnowledgeServer {
+        KnowledgeServer::with(&[])
     }
 
     /// With settings of `knowledge`.
-    pub(crate) fn with(settings: &[(&str, &str)]) -> Corbie {
-        Corbie::of(setup(settings))
+    pub(crate) fn with(settings: &[(&str, &str)]) -> KnowledgeServer {
+        KnowledgeServer::from_command(server_command(settings))
     }
 
-    pub(crate) fn of(setup: Setup) -> Corbie {
-        Corbie::beginning(setup, Database::if_wanted().map(Arc::new))
+    pub(crate) fn from_command(setup: TestCommand) -> KnowledgeServer {
+        KnowledgeServer::launch(setup, Database::if_configured().map(Arc::new))
     }
 
     /// On an existing storage, which another program may still use.
-    pub(crate) fn over(storage: &Storage, settings: &[(&str, &str)]) -> Corbie {
-        Corbie::over_with(storage, setup(settings))
+    pub(crate) fn with_storage(storage: &Storage, settings: &[(&str, &str)]) -> KnowledgeServer {
+        KnowledgeServer::with_storage_and_command(storage, server_command(settings))
     }
 
-    pub(crate) fn over_with(storage: &Storage, setup: Setup) -> Corbie {
-        let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", shown(storage.path()));
-        Corbie::beginning(setup, storage.database.clone())
+    pub(crate) fn with_storage_and_command(storage: &Storage, setup: TestCommand) -> KnowledgeServer {
+        let setup = setup.variable("CORBIE_KNOWLEDGE__STORAGE_PATH", path_string(storage.path()));
+        KnowledgeServer::launch(setup, storage.database.clone())
     }
 
     /// On a database shared with other programs, but with separate files. The setup already contains its URL.
-    pub(crate) fn on(database: &Arc<Database>, setup: Setup) -> Corbie {
-        Corbie::beginning(setup, Some(database.clone()))
+    pub(crate) fn with_database(database: &Arc<Database>, setup: TestCommand) -> KnowledgeServer {
+        KnowledgeServer::launch(setup, Some(database.clone()))
     }
 
-    fn beginning(setup: Setup, database: Option<Arc<Database>>) -> Corbie {
+    fn launch(setup: TestCommand, database: Option<Arc<Database>>) -> KnowledgeServer {
         let mut running = in_database(setup, database.as_deref()).start();
         let client = running.client();
         let files = tempfile::tempdir().unwrap();
-        Corbie { running, client, way: Way::Stdio, heard: Vec::new(), calls: 0, files, database }
+        KnowledgeServer {
+            running,
+            client,
+            transport: CallTransport::Stdio,
+            notifications: Vec::new(),
+            calls: 0,
+            files,
+            database,
+        }
     }
 
     pub(crate) fn folder(&self) -> &Path {
@@ -112,7 +120,7 @@ impl Corbie {
         let path = self.folder().join(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(&path, content).unwrap();
-        shown(&path)
+        path_string(&path)
     }
 
     /// A request over the current transport, with the full reply.
@@ -120,15 +128,15 @@ impl Corbie {
     pub(crate) fn request(&mut self, method: &str, params: Value) -> Value {
         self.calls += 1;
         let request = process::request(self.calls, method, params);
-        match self.way {
-            Way::Stdio => {
+        match self.transport {
+            CallTransport::Stdio => {
                 self.running.send(&request);
                 loop {
                     let message = self.running.receive();
                     if message["id"] == self.calls {
                         return message;
                     }
-                    self.heard.push(message);
+                    self.notifications.push(message);
                 }
             }
             _ => self.client.post("/mcp", &request).json(),
@@ -138,8 +146,8 @@ impl Corbie {
     /// The full result of a tool.
     #[track_caller]
     pub(crate) fn result(&mut self, tool: &str, arguments: &Value) -> Value {
-        match self.way {
-            Way::Rest => {
+        match self.transport {
+            CallTransport::Rest => {
                 let body = json!({ "tool": tool, "parameters": arguments });
                 let reply = self.client.post("/mcp/tools/call", &body);
                 assert_eq!(reply.status, 200, "{reply:?}");
@@ -158,7 +166,7 @@ impl Corbie {
     #[track_caller]
     pub(crate) fn call(&mut self, tool: &str, arguments: Value) -> Value {
         let result = self.result(tool, &arguments);
-        let said = said(&result);
+        let said = tool_json(&result);
         let success = said["success"].as_bool().unwrap_or_else(|| panic!("no `success` in {said}"));
         assert_eq!(result["isError"].as_bool().unwrap_or(false), !success, "{result}");
         if !success {
@@ -172,7 +180,7 @@ impl Corbie {
 
     /// A call that must fail with this error; returns the result.
     #[track_caller]
-    pub(crate) fn refused(&mut self, tool: &str, arguments: Value, error: &str) -> Value {
+    pub(crate) fn expect_error(&mut self, tool: &str, arguments: Value, error: &str) -> Value {
         let said = self.call(tool, arguments.clone());
         assert_eq!(said["error"], error, "{arguments:.300} gives {said}");
         said
@@ -180,8 +188,8 @@ impl Corbie {
 
     /// A call with an invalid argument.
     #[track_caller]
-    pub(crate) fn invalid(&mut self, tool: &str, arguments: Value, parameter: &str) {
-        let said = self.refused(tool, arguments.clone(), "invalid_parameter");
+    pub(crate) fn expect_invalid(&mut self, tool: &str, arguments: Value, parameter: &str) {
+        let said = self.expect_error(tool, arguments.clone(), "invalid_parameter");
         assert_eq!(said["parameter"], parameter, "{arguments:.300} gives {said}");
     }
 
@@ -202,21 +210,21 @@ impl Corbie {
 
     /// Starts a task.
     #[track_caller]
-    pub(crate) fn begin(&mut self, path: &str) -> String {
+    pub(crate) fn start_task(&mut self, path: &str) -> String {
         let begun = self.call("knowledge-add", json!({ "file_path": path }));
         begun["task_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned()
     }
 
     #[track_caller]
-    pub(crate) fn task(&mut self, id: &str) -> Value {
+    pub(crate) fn task_status(&mut self, id: &str) -> Value {
         self.call("knowledge-task-status", json!({ "task_id": id }))
     }
 
     /// Waits until a task has ended and returns its status.
     #[track_caller]
-    pub(crate) fn ended(&mut self, id: &str) -> Value {
+    pub(crate) fn wait_for_task(&mut self, id: &str) -> Value {
         wait_for("the end of a task", || {
-            let told = self.task(id);
+            let told = self.task_status(id);
             (!["queued", "running"].contains(&told["status"].as_str().unwrap())).then_some(told)
         })
     }
@@ -249,15 +257,15 @@ impl Corbie {
     }
 
     /// Its store, opened by another process.
-    pub(crate) fn look(&mut self) -> Looking {
+    pub(crate) fn open_store(&mut self) -> StoreHandle {
         let folder = self.storage();
-        Looking::at(&folder, self.database.as_deref())
+        StoreHandle::open(&folder, self.database.as_deref())
     }
 }
 
 impl Storage {
     pub(crate) fn new() -> Storage {
-        Storage { folder: tempfile::tempdir().unwrap(), database: Database::if_wanted().map(Arc::new) }
+        Storage { folder: tempfile::tempdir().unwrap(), database: Database::if_configured().map(Arc::new) }
     }
 
     /// The folder, used with every backend.
@@ -266,29 +274,29 @@ impl Storage {
     }
 
     /// The store, opened by another process.
-    pub(crate) fn look(&self) -> Looking {
-        Looking::at(self.path(), self.database.as_deref())
+    pub(crate) fn open_store(&self) -> StoreHandle {
+        StoreHandle::open(self.path(), self.database.as_deref())
     }
 }
 
-impl Looking {
-    fn at(folder: &Path, database: Option<&Database>) -> Looking {
+impl StoreHandle {
+    fn open(folder: &Path, database: Option<&Database>) -> StoreHandle {
         // A worker thread runs even when no call is pending: the store may have to send heartbeats.
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
         let store = match database {
             Some(database) => runtime.block_on(Store::connect(&database.url(), Options::default())).unwrap(),
             None => sqlite::Store::open(folder, Options::default()).unwrap().into(),
         };
-        Looking { store, runtime }
+        StoreHandle { store, runtime }
     }
 
-    pub(crate) fn ask<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
+    pub(crate) fn run<T>(&self, work: impl AsyncFnOnce(&Store) -> T) -> T {
         self.runtime.block_on(work(&self.store))
     }
 }
 
 /// Configures the program to use a database, if there is one.
-pub(crate) fn in_database(setup: Setup, database: Option<&Database>) -> Setup {
+pub(crate) fn in_database(setup: TestCommand, database: Option<&Database>) -> TestCommand {
     match database {
         Some(database) => setup.variable("CORBIE_KNOWLEDGE__STORE", database.url()),
         None => setup,
@@ -296,14 +304,14 @@ pub(crate) fn in_database(setup: Setup, database: Option<&Database>) -> Setup {
 }
 
 /// A program that serves stdio and a port, with its own storage.
-pub(crate) fn setup(settings: &[(&str, &str)]) -> Setup {
+pub(crate) fn server_command(settings: &[(&str, &str)]) -> TestCommand {
     let setup = process::corbie("serve --stdio --port 0");
     settings.iter().fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_KNOWLEDGE__{name}"), value))
 }
 
 /// Decodes the single text of a tool result.
 #[track_caller]
-pub(crate) fn said(result: &Value) -> Value {
+pub(crate) fn tool_json(result: &Value) -> Value {
     let content = result["content"].as_array().unwrap_or_else(|| panic!("no content in {result}"));
     assert!(content.len() == 1 && content[0]["type"] == "text", "{result}");
     let text = content[0]["text"].as_str().unwrap();
@@ -318,7 +326,7 @@ pub(crate) fn long_text() -> String {
     (0..20_000).map(sentence).collect()
 }
 
-pub(crate) fn shown(path: &Path) -> String {
+pub(crate) fn path_string(path: &Path) -> String {
     path.to_str().unwrap().to_owned()
 }
 
@@ -329,20 +337,20 @@ pub(crate) fn is_uuid(value: &Value) -> bool {
 }
 
 /// Whether a value is a timestamp such as `2025-10-26T10:00:00Z`.
-pub(crate) fn is_time(value: &Value) -> bool {
+pub(crate) fn is_timestamp(value: &Value) -> bool {
     value.as_str().is_some_and(|time| time.ends_with('Z') && humantime::parse_rfc3339(time).is_ok())
 }
 
 /// The keys of an object, sorted.
 #[track_caller]
-pub(crate) fn members(value: &Value) -> Vec<&str> {
+pub(crate) fn member_names(value: &Value) -> Vec<&str> {
     let mut names: Vec<&str> = value.as_object().unwrap().keys().map(String::as_str).collect();
     names.sort_unstable();
     names
 }
 
 /// Waits to verify that no event occurs.
-pub(crate) fn pause(milliseconds: u64) {
+pub(crate) fn sleep_ms(milliseconds: u64) {
     let until = Instant::now() + Duration::from_millis(milliseconds);
     while let Some(left) = until.checked_duration_since(Instant::now()).filter(|left| !left.is_zero()) {
         thread::park_timeout(left);

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, each, each_with};
-use crate::made;
+use crate::fixture::{CROWS, KnowledgeServer, each_transport, each_transport_with};
+use crate::sample_files;
 
 const ADD: &str = "knowledge-add";
 
@@ -11,16 +11,16 @@ const ADD: &str = "knowledge-add";
 
 #[test]
 fn k24_k32_every_format_is_taken_whatever_the_letters_of_its_name() {
-    let mut corbie = Corbie::start();
-    let drawn = crate::pictures::drawn(crate::pictures::SAYS);
+    let mut corbie = KnowledgeServer::start();
+    let drawn = crate::pictures::render_text(crate::pictures::IMAGE_TEXT);
     for (name, content, method) in [
-        ("a.pdf", made::pdf(), "text_extraction"),
-        ("b.DOCX", made::docx(), "text_extraction"),
-        ("c.pptx", made::pptx(), "text_extraction"),
-        ("d.Xlsx", made::xlsx(), "text_extraction"),
-        ("e.html", made::html(), "text_extraction"),
+        ("a.pdf", sample_files::pdf(), "text_extraction"),
+        ("b.DOCX", sample_files::docx(), "text_extraction"),
+        ("c.pptx", sample_files::pptx(), "text_extraction"),
+        ("d.Xlsx", sample_files::xlsx(), "text_extraction"),
+        ("e.html", sample_files::html(), "text_extraction"),
         ("f.HTM", b"<p>The same under the shorter name.</p>".to_vec(), "text_extraction"),
-        ("g.svg", made::svg(), "image_analysis"),
+        ("g.svg", sample_files::svg(), "image_analysis"),
         ("h.png", crate::pictures::png(&drawn), "image_analysis"),
         ("i.JPEG", crate::pictures::jpeg(&drawn), "image_analysis"),
     ] {
@@ -36,7 +36,7 @@ fn k24_k32_every_format_is_taken_whatever_the_letters_of_its_name() {
 
 #[test]
 fn k42_plain_text_is_taken_too() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for (name, format) in [("a.md", "md"), ("b.txt", "txt"), ("c.csv", "csv")] {
             let added = corbie.add(name, format!("{name},{CROWS}\n"));
             assert_eq!(added["processing_method"], "text_extraction");
@@ -49,9 +49,9 @@ fn k42_plain_text_is_taken_too() {
 
 #[test]
 fn k27_a_format_that_is_not_known_is_told_with_those_that_are() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("doc.xyz", CROWS);
-        let refused = corbie.refused(ADD, json!({ "file_path": path }), "unsupported_format");
+        let refused = corbie.expect_error(ADD, json!({ "file_path": path }), "unsupported_format");
         assert_eq!(
             refused,
             json!({
@@ -64,19 +64,19 @@ fn k27_a_format_that_is_not_known_is_told_with_those_that_are() {
         );
         for name in ["doc", "pdf", ".pdf", "doc.", "doc.pdf.exe"] {
             let path = corbie.file(name, CROWS);
-            corbie.refused(ADD, json!({ "file_path": path }), "unsupported_format");
+            corbie.expect_error(ADD, json!({ "file_path": path }), "unsupported_format");
         }
     });
 }
 
 #[test]
 fn k44_a_file_is_read_as_what_it_is() {
-    each(|corbie| {
-        let added = corbie.add("letter.pdf", made::docx());
+    each_transport(|corbie| {
+        let added = corbie.add("letter.pdf", sample_files::docx());
         assert!(added["warning"].as_str().is_some_and(|warning| !warning.is_empty()), "{added}");
         assert_eq!(corbie.show()["documents"][0]["format"], "docx");
         let noise = corbie.file("noise.pdf", [0u8, 159, 146, 150, 255, 254, 1, 2, 3].repeat(40));
-        corbie.refused(ADD, json!({ "file_path": noise }), "corrupted_file");
+        corbie.expect_error(ADD, json!({ "file_path": noise }), "corrupted_file");
     });
 }
 
@@ -84,14 +84,14 @@ fn k44_a_file_is_read_as_what_it_is() {
 
 #[test]
 fn k22_k33_k35_little_text_is_looked_at_and_so_is_what_is_asked_for() {
-    use crate::pictures::{On, SAYS, TYPED, docx, drawn, pdf, png};
-    let mut corbie = Corbie::start();
-    assert_eq!(corbie.add("typed.pdf", pdf(&[On::Text(&TYPED)]))["processing_method"], "text_extraction");
-    assert_eq!(corbie.add("scan.pdf", pdf(&[On::Scan(SAYS)]))["processing_method"], "ocr");
+    use crate::pictures::{IMAGE_TEXT, PageContent, TEXT_LAYER, docx, pdf, png, render_text};
+    let mut corbie = KnowledgeServer::start();
+    assert_eq!(corbie.add("typed.pdf", pdf(&[PageContent::Text(&TEXT_LAYER)]))["processing_method"], "text_extraction");
+    assert_eq!(corbie.add("scan.pdf", pdf(&[PageContent::Scan(IMAGE_TEXT)]))["processing_method"], "ocr");
     let found = corbie.search("seventeen crows on the frozen fence");
     assert_eq!(found["results"][0]["filename"], "scan.pdf", "{found}");
     // The picture in a letter is read in place.
-    corbie.add("letter.docx", docx(&png(&drawn("The badger dug a tunnel below the cellar wall"))));
+    corbie.add("letter.docx", docx(&png(&render_text("The badger dug a tunnel below the cellar wall"))));
     let found = corbie.search("badger tunnel below the cellar");
     assert_eq!(found["results"][0]["filename"], "letter.docx", "{found}");
     let again = corbie.folder().join("typed.pdf");
@@ -103,19 +103,19 @@ fn k22_k33_k35_little_text_is_looked_at_and_so_is_what_is_asked_for() {
 
 #[test]
 fn k34_pages_slides_and_sheets_keep_their_numbers() {
-    each_with(&[("CHUNK_SIZE", "16"), ("CHUNK_OVERLAP", "0")], |corbie| {
+    each_transport_with(&[("CHUNK_SIZE", "16"), ("CHUNK_OVERLAP", "0")], |corbie| {
         let pages = [
             "The lighthouse keeper polished the great lens every morning before breakfast.",
             "A baker in the village sold warm rye bread to the fishermen at dawn.",
             "The orchestra rehearsed a symphony in the old railway station hall.",
         ];
-        corbie.add("pages.pdf", made::pages(&pages));
+        corbie.add("pages.pdf", sample_files::pdf_with_pages(&pages));
         let found = corbie.search("rye bread sold by a baker");
         let best = &found["results"][0];
         assert!(best["chunk_text"].as_str().unwrap().contains("baker"), "{found}");
         assert_eq!(best["metadata"]["page_num"], 2, "{found}");
-        corbie.add("slides.pptx", made::pptx());
-        let found = corbie.search(made::WORDS);
+        corbie.add("slides.pptx", sample_files::pptx());
+        let found = corbie.search(sample_files::SAMPLE_TEXT);
         assert_eq!(found["results"][0]["metadata"]["page_num"], 1, "{found}");
         corbie.add("plain.txt", "Tulips are planted in autumn and flower in spring.");
         let found = corbie.search("when are tulips planted");
@@ -125,7 +125,7 @@ fn k34_pages_slides_and_sheets_keep_their_numbers() {
 
 #[test]
 fn k35_tables_keep_their_cells_and_scripts_are_left_out() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let row = |number: u32, cells: [&str; 2]| {
             let cell = |column: char, text: &str| {
                 format!(r#"<c r="{column}{number}" t="inlineStr"><is><t>{text}</t></is></c>"#)
@@ -133,14 +133,17 @@ fn k35_tables_keep_their_cells_and_scripts_are_left_out() {
             format!(r#"<row r="{number}">{}{}</row>"#, cell('A', cells[0]), cell('B', cells[1]))
         };
         let rows = row(1, ["bird", "eggs"]) + &row(2, ["magpie", "six"]) + &row(3, ["jackdaw", "five"]);
-        let added = corbie.add("nests.xlsx", made::workbook(&rows));
+        let added = corbie.add("nests.xlsx", sample_files::xlsx_with_rows(&rows));
         let got = corbie.call("knowledge-get", json!({ "document_id": added["document_id"] }));
         let text = got["pages"][0]["text"].as_str().unwrap();
         let line = text.lines().find(|line| line.contains("magpie")).unwrap_or_else(|| panic!("{text}"));
         assert!(line.contains("six") && !line.contains("jackdaw"), "{text}");
-        let added = corbie.add("page.html", made::html());
+        let added = corbie.add("page.html", sample_files::html());
         let got = corbie.call("knowledge-get", json!({ "document_id": added["document_id"] }));
         let text = got["pages"][0]["text"].as_str().unwrap();
-        assert!(text.contains("Winter") && text.contains(made::WORDS) && !text.contains("hidden"), "{text}");
+        assert!(
+            text.contains("Winter") && text.contains(sample_files::SAMPLE_TEXT) && !text.contains("hidden"),
+            "{text}"
+        );
     });
 }

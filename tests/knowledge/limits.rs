@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::database::Database;
-use crate::fixture::{CROWS, Corbie, Way, each, setup, shown};
+use crate::fixture::{CROWS, CallTransport, KnowledgeServer, each_transport, path_string, server_command};
 
 const ADD: &str = "knowledge-add";
 
-fn within(root: &std::path::Path) -> Corbie {
-    Corbie::of(setup(&[("ALLOWED_ROOTS", &json!([root]).to_string())]))
+fn server_with_allowed_root(root: &std::path::Path) -> KnowledgeServer {
+    KnowledgeServer::from_command(server_command(&[("ALLOWED_ROOTS", &json!([root]).to_string())]))
 }
 
 #[cfg(unix)]
@@ -26,7 +26,7 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
     symlink(root.path(), allowed.join("up")).unwrap();
     symlink(allowed.join("inner/fine.txt"), root.path().join("inward.txt")).unwrap();
     symlink(allowed.join("nowhere.txt"), allowed.join("dangling.txt")).unwrap();
-    let mut corbie = within(&allowed);
+    let mut corbie = server_with_allowed_root(&allowed);
     for outside in [
         "outside.txt",
         "allowed/link.txt",
@@ -38,13 +38,13 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
         "allowed/up/missing.txt",
     ] {
         let path = root.path().join(outside);
-        corbie.refused(ADD, json!({ "file_path": path }), "path_not_allowed");
+        corbie.expect_error(ADD, json!({ "file_path": path }), "path_not_allowed");
     }
-    corbie.refused(ADD, json!({ "file_path": "/etc/passwd.txt" }), "path_not_allowed");
-    corbie.refused(ADD, json!({ "file_path": allowed.join("missing.txt") }), "file_not_found");
-    corbie.refused(ADD, json!({ "file_path": root.path().join("outside.xyz") }), "unsupported_format");
+    corbie.expect_error(ADD, json!({ "file_path": "/etc/passwd.txt" }), "path_not_allowed");
+    corbie.expect_error(ADD, json!({ "file_path": allowed.join("missing.txt") }), "file_not_found");
+    corbie.expect_error(ADD, json!({ "file_path": root.path().join("outside.xyz") }), "unsupported_format");
     // A link from outside to an allowed file resolves to that file.
-    assert_eq!(corbie.add_path(&shown(&root.path().join("inward.txt")), json!({}))["success"], true);
+    assert_eq!(corbie.add_path(&path_string(&root.path().join("inward.txt")), json!({}))["success"], true);
     let imported = corbie.call("knowledge-import", json!({ "paths": [allowed], "async": false }));
     assert_eq!(imported["skipped_by_kind"], json!({ "links_outside_folder": 2 }), "{imported}");
     assert_eq!(corbie.show()["total_count"], 1, "{imported}");
@@ -55,7 +55,7 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
 #[cfg(unix)]
 #[test]
 fn s11_nothing_but_files_is_read() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let pipe = corbie.folder().join("pipe.txt");
     assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let device = corbie.folder().join("device.txt");
@@ -67,18 +67,18 @@ fn s11_nothing_but_files_is_read() {
     let itself = corbie.folder().join("itself.txt");
     std::os::unix::fs::symlink(&itself, &itself).unwrap();
     for path in [pipe, device, socket, folder, itself] {
-        for way in [Way::Stdio, Way::Http] {
-            corbie.way = way;
-            corbie.refused(ADD, json!({ "file_path": path, "async": false }), "file_not_readable");
+        for way in [CallTransport::Stdio, CallTransport::Http] {
+            corbie.transport = way;
+            corbie.expect_error(ADD, json!({ "file_path": path, "async": false }), "file_not_readable");
         }
     }
 }
 
 #[test]
 fn s11_paths_that_are_none() {
-    each(|corbie| {
-        corbie.invalid(ADD, json!({ "file_path": "a\0b.txt" }), "file_path");
-        corbie.invalid(ADD, json!({ "file_path": "x".repeat(5000) + ".txt" }), "file_path");
+    each_transport(|corbie| {
+        corbie.expect_invalid(ADD, json!({ "file_path": "a\0b.txt" }), "file_path");
+        corbie.expect_invalid(ADD, json!({ "file_path": "x".repeat(5000) + ".txt" }), "file_path");
         for path in ["x".repeat(300) + ".txt", "/".to_owned() + &"y/".repeat(1000) + "z.txt"] {
             let refused = corbie.call(ADD, json!({ "file_path": path }));
             let code = refused["error"].as_str().unwrap();
@@ -91,7 +91,7 @@ fn s11_paths_that_are_none() {
 #[test]
 fn s11_a_strange_name_is_imported_and_one_that_is_no_text_is_told() {
     use std::os::unix::ffi::OsStrExt;
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let folder = corbie.folder().join("names");
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join(std::ffi::OsStr::from_bytes(b"b\xffd.txt")), CROWS).unwrap();
@@ -112,7 +112,7 @@ fn s11_a_strange_name_is_imported_and_one_that_is_no_text_is_told() {
 
 #[test]
 fn s11_a_file_that_changes_while_it_is_read_is_one_or_the_other() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let path = corbie.file("changing.txt", CROWS);
     let (stop, stopped) = std::sync::mpsc::channel::<()>();
     let writing = path.clone();
@@ -141,19 +141,19 @@ fn s11_a_file_that_changes_while_it_is_read_is_one_or_the_other() {
 
 #[test]
 fn s10_metadata_that_is_absurd_is_refused() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let path = corbie.file("crows.txt", CROWS);
         let mut deep = json!("bottom");
         for _ in 0..60 {
             deep = json!({ "in": deep });
         }
         for metadata in [json!({ "long": "x".repeat(1 << 20) }), deep] {
-            corbie.invalid(ADD, json!({ "file_path": path, "metadata": metadata }), "metadata");
+            corbie.expect_invalid(ADD, json!({ "file_path": path, "metadata": metadata }), "metadata");
         }
         // A message of this size is not even read.
         let huge =
             json!({ "name": ADD, "arguments": { "file_path": path, "metadata": { "long": "x".repeat(10 << 20) } } });
-        if corbie.way == Way::Rest {
+        if corbie.transport == CallTransport::Rest {
             let reply = corbie.client.try_call("POST", "/mcp/tools/call", &[], &huge.to_string());
             assert!(reply.is_err() || reply.is_ok_and(|reply| reply.status == 413));
         }
@@ -169,7 +169,7 @@ fn s10_metadata_that_is_absurd_is_refused() {
 
 #[test]
 fn z10_k50_queries_and_filters_of_any_letters() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         for query in
             ["🐦".repeat(500), "\u{0}".repeat(5), "\"'`;--".to_owned(), "* AND OR NOT (".to_owned(), "ﷺ".repeat(500)]
@@ -187,7 +187,7 @@ fn z10_k50_queries_and_filters_of_any_letters() {
             assert_eq!((&found["success"], &found["results"]), (&json!(true), &json!([])), "{filters}");
         }
         let many: serde_json::Map<String, Value> = (0..200).map(|key| (key.to_string(), json!(1))).collect();
-        corbie.invalid("knowledge-search", json!({ "query": "crows", "filters": many }), "filters");
+        corbie.expect_invalid("knowledge-search", json!({ "query": "crows", "filters": many }), "filters");
     });
 }
 
@@ -195,24 +195,26 @@ fn z10_k50_queries_and_filters_of_any_letters() {
 
 const TOKEN: &str = "8a46fd6fc3d79d419361a7043d0365b6dfeb6b92";
 
-fn reachable(settings: &[(&str, &str)]) -> ((crate::process::Running, Option<Database>), crate::http::Client) {
+fn public_server(
+    settings: &[(&str, &str)],
+) -> ((crate::process::TestProcess, Option<Database>), crate::http::HttpClient) {
     let setup =
         crate::process::corbie("serve").variable("CORBIE_SERVER__LISTEN", "0.0.0.0:0").variable("MCP_API_KEY", TOKEN);
     let setup =
         settings.iter().fold(setup, |setup, (name, value)| setup.variable(&format!("CORBIE_KNOWLEDGE__{name}"), value));
-    let database = Database::if_wanted();
+    let database = Database::if_configured();
     let mut running = crate::fixture::in_database(setup, database.as_ref()).start();
-    let line = running.logged("listening");
+    let line = running.wait_for_log("listening");
     let port = line.split("http://0.0.0.0:").nth(1).and_then(|rest| rest.split('/').next()?.parse().ok());
-    ((running, database), crate::http::Client::v4(port.unwrap_or_else(|| panic!("no port in {line:?}"))))
+    ((running, database), crate::http::HttpClient::v4(port.unwrap_or_else(|| panic!("no port in {line:?}"))))
 }
 
-fn remote(client: crate::http::Client, tool: &str, arguments: Value) -> Value {
+fn call_remotely(client: crate::http::HttpClient, tool: &str, arguments: Value) -> Value {
     let token = format!("Bearer {TOKEN}");
     let body = json!({ "name": tool, "arguments": arguments }).to_string();
     let reply = client.call("POST", "/mcp/tools/call", &[("Authorization", &token)], &body);
     assert_eq!(reply.status, 200, "{reply:?}");
-    crate::fixture::said(&reply.json())
+    crate::fixture::tool_json(&reply.json())
 }
 
 #[test]
@@ -220,18 +222,18 @@ fn s11_from_afar_only_allowed_folders_and_uploads_are_read() {
     let files = tempfile::tempdir().unwrap();
     let path = files.path().join("crows.txt");
     std::fs::write(&path, CROWS).unwrap();
-    let (_running, client) = reachable(&[]);
-    let refused = remote(client, ADD, json!({ "file_path": path, "async": false }));
+    let (_running, client) = public_server(&[]);
+    let refused = call_remotely(client, ADD, json!({ "file_path": path, "async": false }));
     assert_eq!(refused["error"], "path_not_allowed", "{refused}");
-    let refused = remote(client, "knowledge-import", json!({ "paths": [files.path()] }));
+    let refused = call_remotely(client, "knowledge-import", json!({ "paths": [files.path()] }));
     assert_eq!(refused["error"], "path_not_allowed", "{refused}");
     let token = format!("Bearer {TOKEN}");
     let kept = client.call("POST", "/files?filename=up.txt", &[("Authorization", &token)], CROWS).json();
-    let added = remote(client, ADD, json!({ "file_path": kept["file_path"], "async": false }));
+    let added = call_remotely(client, ADD, json!({ "file_path": kept["file_path"], "async": false }));
     assert_eq!(added["filename"], "up.txt", "{added}");
     assert_eq!(client.call("POST", "/files?filename=up.txt", &[], CROWS).status, 401);
 
-    let (_running, client) = reachable(&[("ALLOWED_ROOTS", &json!([files.path()]).to_string())]);
-    let added = remote(client, ADD, json!({ "file_path": path, "async": false }));
+    let (_running, client) = public_server(&[("ALLOWED_ROOTS", &json!([files.path()]).to_string())]);
+    let added = call_remotely(client, ADD, json!({ "file_path": path, "async": false }));
     assert_eq!(added["success"], true, "{added}");
 }

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Corbie, Way};
-use crate::made;
+use crate::fixture::{CallTransport, KnowledgeServer};
 use crate::process::{call, request, wait_for};
-use crate::websocket::{Frame, WebSocket};
+use crate::sample_files;
+use crate::websocket::{WebSocket, WebSocketFrame};
 
 /// Enough pages for progress notifications.
-fn pages() -> Vec<u8> {
+fn ten_page_pdf() -> Vec<u8> {
     let texts: Vec<String> =
         (0..10).map(|page| format!("Page number {page} is about the crows of the harbour town.")).collect();
-    made::pages(&texts.iter().map(String::as_str).collect::<Vec<_>>())
+    sample_files::pdf_with_pages(&texts.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn initialize() -> Value {
@@ -27,7 +27,7 @@ fn is_progress(message: &Value) -> bool {
 
 /// Progress of one token increases monotonically and ends at the total.
 #[track_caller]
-fn check(told: &[Value], token: &Value) {
+fn assert_progress(told: &[Value], token: &Value) {
     assert!(!told.is_empty(), "nothing was told");
     let mut last = -1.0;
     for message in told {
@@ -43,70 +43,71 @@ fn check(told: &[Value], token: &Value) {
 
 #[test]
 fn k116_x09_over_stdio_the_task_id_is_the_token() {
-    let mut corbie = Corbie::start();
-    corbie.running.ask(&initialize());
-    let path = corbie.file("pages.pdf", pages());
-    let task = corbie.begin(&path);
-    corbie.ended(&task);
+    let mut corbie = KnowledgeServer::start();
+    corbie.running.send_and_receive(&initialize());
+    let path = corbie.file("pages.pdf", ten_page_pdf());
+    let task = corbie.start_task(&path);
+    corbie.wait_for_task(&task);
     wait_for("the end to be told", || {
         corbie.status();
-        let told: Vec<Value> = corbie.heard.iter().filter(|message| is_progress(message)).cloned().collect();
+        let told: Vec<Value> = corbie.notifications.iter().filter(|message| is_progress(message)).cloned().collect();
         let is_over = told.last().is_some_and(|last| last["params"]["progress"] == 1.0);
-        is_over.then(|| check(&told, &json!(task)))
+        is_over.then(|| assert_progress(&told, &json!(task)))
     });
 }
 
 #[test]
 fn k116_x09_the_token_of_the_client_goes_before_the_task_id() {
-    let mut corbie = Corbie::start();
-    corbie.running.ask(&initialize());
-    let path = corbie.file("pages.pdf", pages());
+    let mut corbie = KnowledgeServer::start();
+    corbie.running.send_and_receive(&initialize());
+    let path = corbie.file("pages.pdf", ten_page_pdf());
     let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path, "async": false } });
     params["_meta"] = json!({ "progressToken": "mine" });
     let answer = corbie.request("tools/call", params);
     assert_eq!(answer["result"]["isError"], false, "{answer}");
-    let told: Vec<Value> = corbie.heard.drain(..).filter(is_progress).collect();
-    check(&told, &json!("mine"));
+    let told: Vec<Value> = corbie.notifications.drain(..).filter(is_progress).collect();
+    assert_progress(&told, &json!("mine"));
     // The same for a call that was answered long before.
-    let path = corbie.file("more.pdf", made::pages(&["One page of text about herons.", "And another one."]));
+    let path =
+        corbie.file("more.pdf", sample_files::pdf_with_pages(&["One page of text about herons.", "And another one."]));
     let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path } });
     params["_meta"] = json!({ "progressToken": 7 });
     corbie.request("tools/call", params);
     wait_for("progress", || {
         corbie.status();
-        let told: Vec<Value> = corbie.heard.iter().filter(|message| is_progress(message)).cloned().collect();
-        (!told.is_empty()).then(|| check(&told, &json!(7)))
+        let told: Vec<Value> = corbie.notifications.iter().filter(|message| is_progress(message)).cloned().collect();
+        (!told.is_empty()).then(|| assert_progress(&told, &json!(7)))
     });
 }
 
 #[test]
 fn x09_it_can_be_switched_off_and_who_never_opened_is_spared() {
     for (settings, opens) in [(&[("NOTIFY_PROGRESS", "false")][..], true), (&[], false)] {
-        let mut corbie = Corbie::with(settings);
+        let mut corbie = KnowledgeServer::with(settings);
         if opens {
-            corbie.running.ask(&initialize());
+            corbie.running.send_and_receive(&initialize());
         }
-        let path = corbie.file("pages.pdf", pages());
-        let task = corbie.begin(&path);
-        corbie.ended(&task);
+        let path = corbie.file("pages.pdf", ten_page_pdf());
+        let task = corbie.start_task(&path);
+        corbie.wait_for_task(&task);
         corbie.status();
-        assert!(!corbie.heard.iter().any(is_progress), "{:?}", corbie.heard);
+        assert!(!corbie.notifications.iter().any(is_progress), "{:?}", corbie.notifications);
     }
 }
 
 #[test]
 fn k116_x09_over_a_websocket() {
-    let corbie = Corbie::start();
-    let path = corbie.file("pages.pdf", pages());
+    let corbie = KnowledgeServer::start();
+    let path = corbie.file("pages.pdf", ten_page_pdf());
     let mut socket = WebSocket::connect(corbie.client);
     socket.send(&initialize());
     socket.message();
     socket.send(&call(1, "knowledge-add", json!({ "file_path": path })));
     let (mut told, mut task) = (Vec::new(), Value::Null);
     loop {
-        let Frame::Message(message) = socket.receive().unwrap() else { panic!("it was closed") };
+        let WebSocketFrame::Message(message) = socket.receive().unwrap() else { panic!("it was closed") };
         if message["id"] == 1 {
-            task = crate::fixture::said(&message["result"])["task_id"].clone();
+            task = crate::fixture::tool_json(&message["result"])["task_id"].clone();
         } else if is_progress(&message) {
             let is_last = message["params"]["progress"] == 1.0;
             told.push(message);
@@ -115,13 +116,13 @@ fn k116_x09_over_a_websocket() {
             }
         }
     }
-    check(&told, &task);
+    assert_progress(&told, &task);
 }
 
 #[test]
 fn k116_x09_over_http_on_the_event_stream_of_the_session() {
-    let corbie = Corbie::start();
-    let path = corbie.file("pages.pdf", pages());
+    let corbie = KnowledgeServer::start();
+    let path = corbie.file("pages.pdf", ten_page_pdf());
     let opened = corbie.client.post("/mcp", &initialize());
     let session = opened.header("mcp-session-id").expect("a session").to_owned();
     let of_session = ("Mcp-Session-Id", session.as_str());
@@ -141,21 +142,24 @@ fn k116_x09_over_http_on_the_event_stream_of_the_session() {
             }
         }
     }
-    check(&told, &json!(task));
+    assert_progress(&told, &json!(task));
 }
 
 #[test]
 fn k116_pages_are_counted_while_they_are_read() {
-    let mut corbie = Corbie::start();
-    corbie.running.ask(&initialize());
+    let mut corbie = KnowledgeServer::start();
+    corbie.running.send_and_receive(&initialize());
     // OCR of a page is slow enough for progress notifications.
-    use crate::pictures::{On, SAYS, pdf};
-    let path = corbie.file("scan.pdf", pdf(&[On::Scan(SAYS), On::Scan(SAYS), On::Scan(SAYS)]));
+    use crate::pictures::{IMAGE_TEXT, PageContent, pdf};
+    let path = corbie.file(
+        "scan.pdf",
+        pdf(&[PageContent::Scan(IMAGE_TEXT), PageContent::Scan(IMAGE_TEXT), PageContent::Scan(IMAGE_TEXT)]),
+    );
     let mut params = json!({ "name": "knowledge-add", "arguments": { "file_path": path, "async": false } });
     params["_meta"] = json!({ "progressToken": "scan" });
     corbie.request("tools/call", params);
     let told: Vec<&str> = corbie
-        .heard
+        .notifications
         .iter()
         .filter(|message| is_progress(message))
         .filter_map(|message| message["params"]["message"].as_str())
@@ -165,8 +169,8 @@ fn k116_pages_are_counted_while_they_are_read() {
 
 #[test]
 fn m43_x09_the_flag_is_published_as_the_specification_has_it() {
-    let mut corbie = Corbie::start();
-    corbie.way = Way::Http;
+    let mut corbie = KnowledgeServer::start();
+    corbie.transport = CallTransport::Http;
     let answer = corbie.request("initialize", initialize()["params"].clone());
     assert_eq!(answer["result"]["capabilities"]["tools"]["supportsProgress"], false, "{answer}");
 }

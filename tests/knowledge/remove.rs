@@ -2,25 +2,25 @@
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, Corbie, each, long_text, setup};
+use crate::fixture::{CROWS, KnowledgeServer, each_transport, long_text, server_command};
 
 const REMOVE: &str = "knowledge-remove";
-const NOBODY: &str = "00000000-0000-4000-8000-000000000000";
+const UNKNOWN_ID: &str = "00000000-0000-4000-8000-000000000000";
 
 #[test]
 fn k04_k05_k70_the_document_must_be_named() {
-    each(|corbie| {
-        let refused = corbie.refused(REMOVE, json!({ "confirm": true }), "missing_required_parameter");
+    each_transport(|corbie| {
+        let refused = corbie.expect_error(REMOVE, json!({ "confirm": true }), "missing_required_parameter");
         assert_eq!(refused["parameter"], "document_id");
-        corbie.invalid(REMOVE, json!({ "document_id": 7 }), "document_id");
-        corbie.invalid(REMOVE, json!({ "document_id": "" }), "document_id");
-        corbie.invalid(REMOVE, json!({ "document_id": NOBODY, "confirm": "yes" }), "confirm");
+        corbie.expect_invalid(REMOVE, json!({ "document_id": 7 }), "document_id");
+        corbie.expect_invalid(REMOVE, json!({ "document_id": "" }), "document_id");
+        corbie.expect_invalid(REMOVE, json!({ "document_id": UNKNOWN_ID, "confirm": "yes" }), "confirm");
     });
 }
 
 #[test]
 fn k71_k74_a_removed_document_is_gone_from_everywhere() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let added = corbie.add("crows.txt", CROWS);
         corbie.add("bees.txt", "Bees gather nectar and make honey.");
         let id = &added["document_id"];
@@ -39,8 +39,8 @@ fn k71_k74_a_removed_document_is_gone_from_everywhere() {
         assert_eq!(corbie.status()["knowledge_base"]["total_chunks"], 1);
         let found = corbie.search("clever crows remember faces");
         assert!(!found.to_string().contains("crows.txt"), "{found}");
-        corbie.refused("knowledge-get", json!({ "document_id": id }), "document_not_found");
-        corbie.refused(REMOVE, json!({ "document_id": id, "confirm": true }), "document_not_found");
+        corbie.expect_error("knowledge-get", json!({ "document_id": id }), "document_not_found");
+        corbie.expect_error(REMOVE, json!({ "document_id": id, "confirm": true }), "document_not_found");
         // A removed document can be added again, with a new id.
         let again = corbie.add("crows.txt", CROWS);
         assert_ne!(again["document_id"], *id);
@@ -49,7 +49,7 @@ fn k71_k74_a_removed_document_is_gone_from_everywhere() {
 
 #[test]
 fn k72_s13_without_confirmation_nothing_is_removed() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let added = corbie.add("crows.txt", CROWS);
         let id = &added["document_id"];
         for arguments in [json!({ "document_id": id }), json!({ "document_id": id, "confirm": false })] {
@@ -69,56 +69,56 @@ fn k72_s13_without_confirmation_nothing_is_removed() {
 
 #[test]
 fn k73_a_document_that_is_not_there_is_told_before_confirmation() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for confirm in [true, false] {
             assert_eq!(
-                corbie.call(REMOVE, json!({ "document_id": NOBODY, "confirm": confirm })),
+                corbie.call(REMOVE, json!({ "document_id": UNKNOWN_ID, "confirm": confirm })),
                 json!({
                     "success": false,
                     "error": "document_not_found",
-                    "message": format!("Document with ID '{NOBODY}' not found"),
-                    "document_id": NOBODY,
+                    "message": format!("Document with ID '{UNKNOWN_ID}' not found"),
+                    "document_id": UNKNOWN_ID,
                 })
             );
         }
         // The example of the specification has a word for an id.
         let example = json!({ "document_id": "uuid-v4-doc-id", "confirm": true });
-        let refused = corbie.refused(REMOVE, example, "document_not_found");
+        let refused = corbie.expect_error(REMOVE, example, "document_not_found");
         assert_eq!(refused["message"], "Document with ID 'uuid-v4-doc-id' not found");
     });
 }
 
 #[test]
 fn k74_a_document_that_is_being_added_does_not_come() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let path = corbie.file("long.txt", long_text());
-    let task = corbie.begin(&path);
+    let task = corbie.start_task(&path);
     let id = corbie.show()["documents"][0]["id"].clone();
     assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
     assert_eq!(corbie.show()["total_count"], 0);
-    assert_eq!(corbie.task(&task)["status"], "cancelled");
+    assert_eq!(corbie.task_status(&task)["status"], "cancelled");
 }
 
 #[test]
 fn k114_a_document_that_failed_is_gone_from_the_list_and_its_task_is_not() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let path = corbie.file("broken.pdf", "%PDF-1.7\nno pages");
-    let task = corbie.begin(&path);
-    assert_eq!(corbie.ended(&task)["status"], "failed");
+    let task = corbie.start_task(&path);
+    assert_eq!(corbie.wait_for_task(&task)["status"], "failed");
     let id = corbie.show()["documents"][0]["id"].clone();
     assert_eq!(corbie.call(REMOVE, json!({ "document_id": id, "confirm": true }))["success"], true);
     assert_eq!(corbie.show()["total_count"], 0);
-    assert_eq!(corbie.task(&task)["status"], "failed");
+    assert_eq!(corbie.task_status(&task)["status"], "failed");
 }
 
 #[test]
 fn x16_x17_x31_who_is_not_trusted_may_add_and_not_remove() {
-    let mut corbie = Corbie::of(setup(&[]).arguments("--trust verified"));
+    let mut corbie = KnowledgeServer::from_command(server_command(&[]).arguments("--trust verified"));
     let added = corbie.add("crows.txt", CROWS);
     for (tool, arguments) in [
         (REMOVE, json!({ "document_id": added["document_id"], "confirm": true })),
         (REMOVE, json!({ "document_id": added["document_id"] })),
-        (REMOVE, json!({ "document_id": NOBODY })),
+        (REMOVE, json!({ "document_id": UNKNOWN_ID })),
         ("knowledge-clear", json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" })),
         ("knowledge-clear", json!({})),
     ] {
@@ -138,14 +138,14 @@ mod embedded {
     use serde_json::json;
 
     use super::REMOVE;
-    use crate::fixture::{CROWS, Corbie};
+    use crate::fixture::{CROWS, KnowledgeServer};
     use crate::process::wait_for;
 
     /// Whether any file below a folder contains a word.
-    fn has(folder: &Path, word: &str) -> bool {
+    fn any_file_contains(folder: &Path, word: &str) -> bool {
         let Ok(entries) = std::fs::read_dir(folder) else { return false };
         entries.flatten().any(|entry| match entry.path() {
-            path if path.is_dir() => has(&path, word),
+            path if path.is_dir() => any_file_contains(&path, word),
             // The file may have been replaced meanwhile.
             path => {
                 std::fs::read(path).is_ok_and(|bytes| bytes.windows(word.len()).any(|some| some == word.as_bytes()))
@@ -155,15 +155,15 @@ mod embedded {
 
     #[test]
     fn k74_words_of_a_removed_document_are_soon_in_no_file_of_the_index() {
-        let mut corbie = Corbie::start();
+        let mut corbie = KnowledgeServer::start();
         let index = corbie.storage().join("index");
         for number in 0..8 {
             corbie.add(&format!("{number}.txt"), format!("{CROWS} This is tale {number} of them."));
         }
         let secret = corbie.add("secret.txt", "The zyzzyva whispers.");
-        wait_for("the index to be written", || has(&index, "zyzzyva").then_some(()));
+        wait_for("the index to be written", || any_file_contains(&index, "zyzzyva").then_some(()));
         corbie.call(REMOVE, json!({ "document_id": secret["document_id"], "confirm": true }));
-        wait_for("the word to be gone", || (!has(&index, "zyzzyva")).then_some(()));
+        wait_for("the word to be gone", || (!any_file_contains(&index, "zyzzyva")).then_some(()));
         assert_eq!(corbie.search("clever crows")["results"].as_array().unwrap().len(), 8);
     }
 }

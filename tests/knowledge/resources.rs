@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Way};
+use crate::fixture::{CROWS, CallTransport, KnowledgeServer};
 
-fn listed(corbie: &mut Corbie) -> Vec<Value> {
+fn document_resources(corbie: &mut KnowledgeServer) -> Vec<Value> {
     let answer = corbie.request("resources/list", json!({}));
     let all = answer["result"]["resources"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
     all.into_iter().filter(|one| one["uri"].as_str().unwrap().starts_with("knowledge://")).collect()
@@ -12,13 +12,13 @@ fn listed(corbie: &mut Corbie) -> Vec<Value> {
 
 #[test]
 fn k118_documents_are_listed_and_read() {
-    let mut corbie = Corbie::start();
-    for way in [Way::Stdio, Way::Http] {
-        corbie.way = way;
+    let mut corbie = KnowledgeServer::start();
+    for way in [CallTransport::Stdio, CallTransport::Http] {
+        corbie.transport = way;
         let added = corbie.add("crows.txt", CROWS);
         let id = added["document_id"].as_str().unwrap();
         let uri = format!("knowledge://documents/{id}");
-        let listed = listed(&mut corbie);
+        let listed = document_resources(&mut corbie);
         assert_eq!(listed.len(), 1, "{listed:?}");
         assert_eq!((&listed[0]["uri"], &listed[0]["name"]), (&json!(uri), &json!("crows.txt")));
         let read = corbie.request("resources/read", json!({ "uri": uri }));
@@ -30,13 +30,13 @@ fn k118_documents_are_listed_and_read() {
         corbie.call("knowledge-remove", json!({ "document_id": id, "confirm": true }));
         let gone = corbie.request("resources/read", json!({ "uri": format!("knowledge://documents/{id}") }));
         assert!(gone.get("error").is_some(), "{gone}");
-        assert_eq!(self::listed(&mut corbie).len(), 0);
+        assert_eq!(self::document_resources(&mut corbie).len(), 0);
     }
 }
 
 #[test]
 fn k118_ids_that_are_none_are_told() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     for uri in [
         "knowledge://documents/00000000-0000-4000-8000-000000000000",
         "knowledge://documents/nobody",
@@ -51,23 +51,23 @@ fn k118_ids_that_are_none_are_told() {
 
 #[test]
 fn k118_clients_hear_that_documents_came_and_went() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let opened = json!({
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
     });
     corbie.request("initialize", opened);
     corbie.running.send(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
-    let wait = |corbie: &mut Corbie, what: &str| {
+    let wait = |corbie: &mut KnowledgeServer, what: &str| {
         crate::process::wait_for(what, || {
             corbie.status();
             let is_told = |message: Value| message["method"] == "notifications/resources/list_changed";
-            corbie.heard.drain(..).any(is_told).then_some(())
+            corbie.notifications.drain(..).any(is_told).then_some(())
         });
     };
     let added = corbie.add("crows.txt", CROWS);
     wait(&mut corbie, "word of one that was waited for");
     let path = corbie.file("bees.txt", "Bees gather nectar and make honey.");
-    corbie.begin(&path);
+    corbie.start_task(&path);
     wait(&mut corbie, "word of one that came later");
     corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
     wait(&mut corbie, "word of one that went");
@@ -75,7 +75,7 @@ fn k118_clients_hear_that_documents_came_and_went() {
 
 #[test]
 fn the_prompt_brings_the_passages_for_a_question() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let asked = json!({ "name": "answer_from_documents", "arguments": { "question": "which birds remember faces" } });
     let empty = corbie.request("prompts/get", asked.clone());
     assert!(empty["result"]["messages"][0]["content"]["text"].as_str().is_some(), "{empty}");

@@ -2,8 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, each, each_with, is_time, is_uuid, members};
-use crate::made;
+use crate::fixture::{
+    CROWS, KnowledgeServer, each_transport, each_transport_with, is_timestamp, is_uuid, member_names,
+};
+use crate::sample_files;
 
 const SEARCH: &str = "knowledge-search";
 
@@ -14,7 +16,7 @@ const TOPICS: [(&str, &str); 3] = [
     ("tax.txt", "The tax return is due by the end of April. Late filing leads to a penalty of five percent a month."),
 ];
 
-fn with_topics(corbie: &mut Corbie) {
+fn add_topics(corbie: &mut KnowledgeServer) {
     for (name, text) in TOPICS {
         corbie.add(name, text);
     }
@@ -32,23 +34,23 @@ fn names(found: &Value) -> Vec<&str> {
 
 #[test]
 fn k04_k05_k50_a_query_is_needed_and_has_1_to_500_characters() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
-        let refused = corbie.refused(SEARCH, json!({ "top_k": 5 }), "missing_required_parameter");
+        let refused = corbie.expect_error(SEARCH, json!({ "top_k": 5 }), "missing_required_parameter");
         assert_eq!(refused["parameter"], "query");
         for wrong in [json!(""), json!("  \n\t "), json!(7), json!(null), json!(["a"]), json!("a".repeat(501))] {
-            corbie.invalid(SEARCH, json!({ "query": wrong }), "query");
+            corbie.expect_invalid(SEARCH, json!({ "query": wrong }), "query");
         }
         corbie.search(&"a".repeat(500));
         // Characters are counted, not bytes.
         corbie.search(&"🐦".repeat(500));
-        corbie.invalid(SEARCH, json!({ "query": "🐦".repeat(501) }), "query");
+        corbie.expect_invalid(SEARCH, json!({ "query": "🐦".repeat(501) }), "query");
     });
 }
 
 #[test]
 fn k05_k51_k52_numbers_stay_in_their_ranges() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         for (name, wrong) in [
             ("top_k", json!(0)),
@@ -65,7 +67,7 @@ fn k05_k51_k52_numbers_stay_in_their_ranges() {
         ] {
             let mut arguments = json!({ "query": "crows" });
             arguments[name] = wrong;
-            corbie.invalid(SEARCH, arguments, name);
+            corbie.expect_invalid(SEARCH, arguments, name);
         }
         for (name, right) in [
             ("top_k", json!(1)),
@@ -84,7 +86,7 @@ fn k05_k51_k52_numbers_stay_in_their_ranges() {
 
 #[test]
 fn k53_a_filter_that_is_malformed_names_its_member() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         for (filters, parameter) in [
             (json!({ "format": 7 }), "filters.format"),
@@ -99,7 +101,7 @@ fn k53_a_filter_that_is_malformed_names_its_member() {
             (json!({ "tags": [] }), "filters.tags"),
             (json!({ "tags": {} }), "filters.tags"),
         ] {
-            corbie.invalid(SEARCH, json!({ "query": "crows", "filters": filters }), parameter);
+            corbie.expect_invalid(SEARCH, json!({ "query": "crows", "filters": filters }), parameter);
         }
     });
 }
@@ -108,16 +110,16 @@ fn k53_a_filter_that_is_malformed_names_its_member() {
 
 #[test]
 fn k54_k55_the_reply_has_what_the_specification_shows() {
-    each(|corbie| {
-        corbie.add("crow.pdf", made::pdf());
+    each_transport(|corbie| {
+        corbie.add("crow.pdf", sample_files::pdf());
         let found = corbie.call(SEARCH, json!({ "query": "crow in the snow" }));
-        assert_eq!(members(&found), ["query", "results", "search_time_ms", "success", "total_results"]);
+        assert_eq!(member_names(&found), ["query", "results", "search_time_ms", "success", "total_results"]);
         assert_eq!(found["query"], "crow in the snow");
         assert_eq!(found["total_results"], 1);
         assert!(found["search_time_ms"].is_u64(), "z16: {found}");
         let result = &found["results"][0];
         assert_eq!(
-            members(result),
+            member_names(result),
             [
                 "chunk_id",
                 "chunk_index",
@@ -132,24 +134,27 @@ fn k54_k55_the_reply_has_what_the_specification_shows() {
         );
         assert_eq!((&result["chunk_index"], &result["page"], &result["start"]), (&json!(0), &json!(1), &json!(0)));
         assert!(is_uuid(&result["document_id"]) && is_uuid(&result["chunk_id"]), "{result}");
-        assert_eq!((&result["filename"], &result["chunk_text"]), (&json!("crow.pdf"), &json!(made::WORDS)));
+        assert_eq!(
+            (&result["filename"], &result["chunk_text"]),
+            (&json!("crow.pdf"), &json!(sample_files::SAMPLE_TEXT))
+        );
         assert!(result["relevance_score"].as_f64().is_some_and(|score| score > 0.0 && score <= 1.0), "{result}");
         let metadata = &result["metadata"];
         assert_eq!((&metadata["format"], &metadata["page_num"]), (&json!("pdf"), &json!(1)), "{result}");
-        assert!(is_time(&metadata["date_added"]), "{result}");
+        assert!(is_timestamp(&metadata["date_added"]), "{result}");
     });
 }
 
 #[test]
 fn k54_the_examples_of_the_specification_work_as_they_stand() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let example = json!({
             "query": "How to set up vector database?",
             "top_k": 5,
             "min_relevance": 0.5,
             "filters": { "format": "pdf", "date_range": { "start": "2025-01-01", "end": "2025-12-31" } },
         });
-        corbie.refused(SEARCH, example.clone(), "empty_knowledge_base");
+        corbie.expect_error(SEARCH, example.clone(), "empty_knowledge_base");
         corbie.add("crows.txt", CROWS);
         assert_eq!(corbie.call(SEARCH, example)["results"], json!([]));
         let found = corbie.call(SEARCH, json!({ "query": "authentication", "top_k": 5 }));
@@ -159,7 +164,7 @@ fn k54_the_examples_of_the_specification_work_as_they_stand() {
 
 #[test]
 fn k57_nothing_found_is_no_failure() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         let mut found = corbie.call(SEARCH, json!({ "query": "crows", "filters": { "format": "pdf" } }));
         assert!(found["search_time_ms"].take().is_u64());
@@ -179,7 +184,7 @@ fn k57_nothing_found_is_no_failure() {
 
 #[test]
 fn k58_an_empty_base_is_told_apart_from_nothing_found() {
-    each(|corbie| {
+    each_transport(|corbie| {
         assert_eq!(
             corbie.call(SEARCH, json!({ "query": "anything" })),
             json!({
@@ -196,7 +201,7 @@ fn k58_an_empty_base_is_told_apart_from_nothing_found() {
 
 #[test]
 fn z09_z15_k51_k56_the_best_come_first_and_ties_stay_where_they_are() {
-    each_with(&[("CHUNK_SIZE", "16"), ("CHUNK_OVERLAP", "0")], |corbie| {
+    each_transport_with(&[("CHUNK_SIZE", "16"), ("CHUNK_OVERLAP", "0")], |corbie| {
         let text: String =
             (0..14).map(|number| format!("On day {number} the sailors mended nets and sang of the sea.\n\n")).collect();
         corbie.add("sailors.txt", text);
@@ -215,8 +220,8 @@ fn z09_z15_k51_k56_the_best_come_first_and_ties_stay_where_they_are() {
 
 #[test]
 fn k52_what_is_less_relevant_than_wanted_is_left_out() {
-    each(|corbie| {
-        with_topics(corbie);
+    each_transport(|corbie| {
+        add_topics(corbie);
         let all = corbie.search("honey from flowers in the hive");
         let best = scores(&all)[0];
         let least = json!({ "query": "honey from flowers in the hive", "min_relevance": best });
@@ -228,7 +233,7 @@ fn k52_what_is_less_relevant_than_wanted_is_left_out() {
 
 #[test]
 fn k53_k60_filters_narrow_before_the_best_are_taken() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for number in 0..4 {
             let path = corbie.file(&format!("crows{number}.txt"), format!("{CROWS} {number}"));
             corbie.add_path(&path, json!({ "tags": ["birds"], "author": "Ann" }));
@@ -260,7 +265,7 @@ fn k53_k60_filters_narrow_before_the_best_are_taken() {
 
 #[test]
 fn k53_dates_are_those_of_adding_and_both_ends_count() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         let added = corbie.show()["documents"][0]["date_added"].as_str().unwrap().to_owned();
         let day = &added[..10];
@@ -284,8 +289,8 @@ fn k53_dates_are_those_of_adding_and_both_ends_count() {
 
 #[test]
 fn k59_a_paraphrase_without_a_shared_word_finds_the_passage() {
-    let mut corbie = Corbie::start();
-    with_topics(&mut corbie);
+    let mut corbie = KnowledgeServer::start();
+    add_topics(&mut corbie);
     for (query, expected) in [
         ("how do insects make something sweet", "bees.txt"),
         ("my vehicle won't turn over", "engine.txt"),
@@ -299,8 +304,8 @@ fn k59_a_paraphrase_without_a_shared_word_finds_the_passage() {
 
 #[test]
 fn k59_a_topic_that_is_absent_yields_nothing() {
-    let mut corbie = Corbie::start();
-    with_topics(&mut corbie);
+    let mut corbie = KnowledgeServer::start();
+    add_topics(&mut corbie);
     for query in [
         "quantum chromodynamics of gluon plasma",
         "recipe for lasagna with spinach",
@@ -315,8 +320,8 @@ fn k59_a_topic_that_is_absent_yields_nothing() {
 
 #[test]
 fn k59_what_has_nothing_to_do_with_it_scores_lower() {
-    let mut corbie = Corbie::start();
-    with_topics(&mut corbie);
+    let mut corbie = KnowledgeServer::start();
+    add_topics(&mut corbie);
     let found = corbie.search("penalty for filing the tax return late");
     assert_eq!(names(&found)[0], "tax.txt", "{found}");
     let scores = scores(&found);
@@ -326,8 +331,8 @@ fn k59_what_has_nothing_to_do_with_it_scores_lower() {
 
 #[test]
 fn k59_numbers_and_names_are_found_by_their_words_alone() {
-    each(|corbie| {
-        with_topics(corbie);
+    each_transport(|corbie| {
+        add_topics(corbie);
         corbie.add("contact.txt", "Call Zsuzsanna Kovacs at +36 1 555 0199 when case ZX-4711 is settled.");
         for query in ["0199", "+36 1 555 0199", "Zsuzsanna Kovacs", "ZX-4711"] {
             let found = corbie.search(query);
@@ -339,8 +344,8 @@ fn k59_numbers_and_names_are_found_by_their_words_alone() {
 
 #[test]
 fn k59_a_mistyped_word_finds_what_was_meant() {
-    let mut corbie = Corbie::start();
-    with_topics(&mut corbie);
+    let mut corbie = KnowledgeServer::start();
+    add_topics(&mut corbie);
     for (query, name) in [("batery terminlas", "engine.txt"), ("penlaty", "tax.txt"), ("flwoers", "bees.txt")] {
         let found = corbie.search(query);
         assert_eq!(names(&found).first(), Some(&name), "{query}: {found}");

@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, each, is_time, is_uuid};
-use crate::made;
+use crate::fixture::{CROWS, KnowledgeServer, each_transport, is_timestamp, is_uuid};
+use crate::sample_files;
 
 const SHOW: &str = "knowledge-show";
 
-fn names(shown: &Value) -> Vec<&str> {
+fn file_names(shown: &Value) -> Vec<&str> {
     shown["documents"].as_array().unwrap().iter().map(|document| document["filename"].as_str().unwrap()).collect()
 }
 
 #[test]
 fn k05_k80_k81_what_is_out_of_range_is_named() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for (name, wrong) in [
             ("limit", json!(0)),
             ("limit", json!(1001)),
@@ -33,7 +33,7 @@ fn k05_k80_k81_what_is_out_of_range_is_named() {
             ("format", json!("")),
             ("status", json!("done")),
         ] {
-            corbie.invalid(SHOW, json!({ name: wrong }), name);
+            corbie.expect_invalid(SHOW, json!({ name: wrong }), name);
         }
         for right in [json!({ "limit": 1 }), json!({ "limit": 1000.0 }), json!({ "offset": 1_000_000 })] {
             assert_eq!(corbie.call(SHOW, right)["success"], true);
@@ -43,7 +43,7 @@ fn k05_k80_k81_what_is_out_of_range_is_named() {
 
 #[test]
 fn k85_an_empty_base_is_no_failure() {
-    each(|corbie| {
+    each_transport(|corbie| {
         let shown = corbie.show();
         assert_eq!(
             (&shown["success"], &shown["documents"], &shown["total_count"], &shown["message"]),
@@ -54,8 +54,8 @@ fn k85_an_empty_base_is_no_failure() {
 
 #[test]
 fn k82_k83_k84_documents_are_told_as_the_specification_shows() {
-    each(|corbie| {
-        let added = corbie.add("crow.pdf", made::pdf());
+    each_transport(|corbie| {
+        let added = corbie.add("crow.pdf", sample_files::pdf());
         let example = json!({ "limit": 50, "offset": 0, "sort_by": "date_added", "sort_order": "desc" });
         let shown = corbie.call(SHOW, example);
         assert_eq!(
@@ -65,9 +65,9 @@ fn k82_k83_k84_documents_are_told_as_the_specification_shows() {
         assert_eq!(shown.get("message"), None);
         let document = &shown["documents"][0];
         assert_eq!(document["id"], added["document_id"]);
-        assert!(is_uuid(&document["id"]) && is_time(&document["date_added"]), "{document}");
+        assert!(is_uuid(&document["id"]) && is_timestamp(&document["date_added"]), "{document}");
         assert_eq!((&document["filename"], &document["format"]), (&json!("crow.pdf"), &json!("pdf")));
-        assert_eq!((&document["size_bytes"], &document["chunk_count"]), (&json!(made::pdf().len()), &json!(1)));
+        assert_eq!((&document["size_bytes"], &document["chunk_count"]), (&json!(sample_files::pdf().len()), &json!(1)));
         assert_eq!(document["page_count"], 1);
         assert_eq!(
             (&document["processing_status"], &document["processing_method"]),
@@ -78,7 +78,7 @@ fn k82_k83_k84_documents_are_told_as_the_specification_shows() {
 
 #[test]
 fn k80_k81_k82_pages_and_orders() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for (name, words) in [("b.txt", 3), ("a.txt", 9), ("c.txt", 6)] {
             corbie.add(name, format!("{name} {}", "many words ".repeat(words)));
         }
@@ -93,7 +93,7 @@ fn k80_k81_k82_pages_and_orders() {
             (json!({ "offset": 3 }), &[]),
         ] {
             let shown = corbie.call(SHOW, arguments.clone());
-            assert_eq!(names(&shown), expected, "{arguments}");
+            assert_eq!(file_names(&shown), expected, "{arguments}");
             assert_eq!(shown["total_count"], 3, "z15: all of them, and not the page");
         }
         let shown = corbie.show();
@@ -103,14 +103,14 @@ fn k80_k81_k82_pages_and_orders() {
 
 #[test]
 fn k82_a_list_is_narrowed_and_counts_what_is_left() {
-    each(|corbie| {
+    each_transport(|corbie| {
         for name in ["Holidays.txt", "holiday 50%.txt", "expenses.md"] {
             corbie.add(name, format!("{name}: {CROWS}"));
         }
-        corbie.add("crow.pdf", made::pdf());
-        let broken = corbie.file("broken holiday.docx", &made::docx()[..300]);
-        let task = corbie.begin(&broken);
-        corbie.ended(&task);
+        corbie.add("crow.pdf", sample_files::pdf());
+        let broken = corbie.file("broken holiday.docx", &sample_files::docx()[..300]);
+        let task = corbie.start_task(&broken);
+        corbie.wait_for_task(&task);
         for (arguments, expected, total) in [
             (json!({ "filter": "HOLIDAY" }), ["broken holiday.docx", "holiday 50%.txt", "Holidays.txt"].as_slice(), 3),
             (json!({ "filter": "holiday", "limit": 1, "offset": 1 }), &["holiday 50%.txt"], 3),
@@ -123,7 +123,11 @@ fn k82_a_list_is_narrowed_and_counts_what_is_left() {
             (json!({ "status": "completed", "filter": "holiday" }), &["holiday 50%.txt", "Holidays.txt"], 2),
         ] {
             let shown = corbie.call(SHOW, arguments.clone());
-            assert_eq!((names(&shown).as_slice(), &shown["total_count"]), (expected, &json!(total)), "{arguments}");
+            assert_eq!(
+                (file_names(&shown).as_slice(), &shown["total_count"]),
+                (expected, &json!(total)),
+                "{arguments}"
+            );
             assert_eq!(shown.get("message").is_some(), total == 0, "{shown}");
         }
         let nothing = corbie.call(SHOW, json!({ "filter": "nobody" }));
@@ -133,15 +137,15 @@ fn k82_a_list_is_narrowed_and_counts_what_is_left() {
 
 #[test]
 fn k84_a_document_that_could_not_be_read_is_listed_as_failed() {
-    let mut corbie = Corbie::start();
-    let path = corbie.file("broken.docx", &made::docx()[..300]);
-    let task = corbie.begin(&path);
-    assert_eq!(corbie.ended(&task)["status"], "failed");
+    let mut corbie = KnowledgeServer::start();
+    let path = corbie.file("broken.docx", &sample_files::docx()[..300]);
+    let task = corbie.start_task(&path);
+    assert_eq!(corbie.wait_for_task(&task)["status"], "failed");
     let shown = corbie.show();
     let document = &shown["documents"][0];
     assert_eq!((&document["filename"], &document["processing_status"]), (&json!("broken.docx"), &json!("failed")));
     assert_eq!(document["chunk_count"], 0);
-    corbie.refused("knowledge-search", json!({ "query": CROWS }), "empty_knowledge_base");
+    corbie.expect_error("knowledge-search", json!({ "query": CROWS }), "empty_knowledge_base");
     // It can be removed from the list like any document.
     let removed = corbie.call("knowledge-remove", json!({ "document_id": document["id"], "confirm": true }));
     assert_eq!((&removed["filename"], &removed["chunks_removed"]), (&json!("broken.docx"), &json!(0)), "{removed}");
@@ -150,7 +154,7 @@ fn k84_a_document_that_could_not_be_read_is_listed_as_failed() {
 
 #[test]
 fn k07_k11_schemas_have_bounds_and_descriptions_begin_as_the_specification_has_them() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let listed = corbie.request("tools/list", json!({}));
     let tools = listed["result"]["tools"].as_array().unwrap();
     let tool = |name: &str| tools.iter().find(|tool| tool["name"] == name).unwrap_or_else(|| panic!("no {name}"));

@@ -2,11 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Storage, each, is_time, setup};
+use crate::fixture::{CROWS, KnowledgeServer, Storage, each_transport, is_timestamp, server_command};
 
 #[test]
 fn x42_k100_k101_k102_k103_the_reply_has_what_the_specification_shows() {
-    each(|corbie| {
+    each_transport(|corbie| {
         corbie.add("crows.txt", CROWS);
         corbie.add("large.txt", format!("{CROWS}{}", " ".repeat(1 << 20)));
         let status = corbie.status();
@@ -33,13 +33,13 @@ fn x42_k100_k101_k102_k103_the_reply_has_what_the_specification_shows() {
         let configuration = &status["configuration"];
         assert_eq!((&configuration["chunk_size"], &configuration["max_file_size_mb"]), (&json!(500), &json!(100)));
         assert!(configuration["embedding_model"].as_str().unwrap().contains("all-MiniLM-L6-v2"), "{configuration}");
-        assert!(is_time(&status["last_updated"]), "k104: {status}");
+        assert!(is_timestamp(&status["last_updated"]), "k104: {status}");
     });
 }
 
 #[test]
 fn k101_an_empty_base_has_zeros() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let status = corbie.status();
     let base = &status["knowledge_base"];
     assert_eq!(
@@ -51,26 +51,26 @@ fn k101_an_empty_base_has_zeros() {
 
 #[test]
 fn k104_the_last_change_is_told() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     let added = corbie.add("crows.txt", CROWS);
     let after_adding = corbie.status()["last_updated"].clone();
-    assert!(is_time(&after_adding), "{after_adding}");
+    assert!(is_timestamp(&after_adding), "{after_adding}");
     corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
     let after_removing = corbie.status()["last_updated"].clone();
-    assert!(after_removing.as_str() >= after_adding.as_str() && is_time(&after_removing), "{after_removing}");
+    assert!(after_removing.as_str() >= after_adding.as_str() && is_timestamp(&after_removing), "{after_removing}");
 }
 
 #[test]
 fn k103_f33_settings_are_told_as_they_are() {
-    let mut corbie = Corbie::with(&[("CHUNK_SIZE", "64"), ("MAX_FILE_SIZE_MB", "7")]);
+    let mut corbie = KnowledgeServer::with(&[("CHUNK_SIZE", "64"), ("MAX_FILE_SIZE_MB", "7")]);
     let configuration = &corbie.status()["configuration"];
     assert_eq!((&configuration["chunk_size"], &configuration["max_file_size_mb"]), (&json!(64), &json!(7)));
 }
 
 #[test]
 fn a16_a_model_that_is_missing_is_told_and_stops_nothing_else() {
-    let setup = setup(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
-    let mut corbie = Corbie::of(setup);
+    let setup = server_command(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
+    let mut corbie = KnowledgeServer::from_command(setup);
     let status = corbie.status();
     let health = &status["health"];
     assert_eq!((&health["status"], &health["embedding_model_loaded"]), (&json!("degraded"), &json!(false)), "{status}");
@@ -86,14 +86,14 @@ fn a16_a_model_that_is_missing_is_told_and_stops_nothing_else() {
 #[test]
 fn a16_without_its_model_what_is_there_is_found_by_its_words() {
     let storage = Storage::new();
-    let added = Corbie::over(&storage, &[]).add("crows.txt", CROWS);
-    let without = setup(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
-    let mut corbie = Corbie::over_with(&storage, without);
+    let added = KnowledgeServer::with_storage(&storage, &[]).add("crows.txt", CROWS);
+    let without = server_command(&[]).variable("CORBIE_INFERENCE__EMBEDDING__PATH", "/nowhere/model");
+    let mut corbie = KnowledgeServer::with_storage_and_command(&storage, without);
     let found = corbie.search("clever birds");
     assert_eq!(found["results"][0]["document_id"], added["document_id"], "{found}");
     assert_eq!(corbie.show()["total_count"], 1);
     let bees = corbie.file("bees.txt", "Bees make honey.");
-    corbie.refused("knowledge-add", json!({ "file_path": bees, "async": false }), "embedding_failed");
+    corbie.expect_error("knowledge-add", json!({ "file_path": bees, "async": false }), "embedding_failed");
     let removed = corbie.call("knowledge-remove", json!({ "document_id": added["document_id"], "confirm": true }));
     assert_eq!(removed["success"], true, "{removed}");
 }
@@ -102,13 +102,13 @@ fn a16_without_its_model_what_is_there_is_found_by_its_words() {
 mod embedded {
     use serde_json::json;
 
-    use crate::fixture::{CROWS, Corbie, Way};
+    use crate::fixture::{CROWS, CallTransport, KnowledgeServer};
 
     #[test]
     fn k102_k105_a_storage_that_goes_away_is_noticed() {
         let storage = tempfile::tempdir().unwrap();
         let folder = storage.path().join("kept");
-        let mut corbie = Corbie::with(&[("STORAGE_PATH", folder.to_str().unwrap())]);
+        let mut corbie = KnowledgeServer::with(&[("STORAGE_PATH", folder.to_str().unwrap())]);
         corbie.add("crows.txt", CROWS);
         assert_eq!(corbie.status()["health"]["status"], "healthy");
         std::fs::rename(&folder, storage.path().join("moved")).unwrap();
@@ -129,14 +129,14 @@ mod embedded {
         let blocked = tempfile::tempdir().unwrap();
         let file = blocked.path().join("file");
         std::fs::write(&file, "not a folder").unwrap();
-        let mut corbie = Corbie::with(&[("STORAGE_PATH", file.join("storage").to_str().unwrap())]);
+        let mut corbie = KnowledgeServer::with(&[("STORAGE_PATH", file.join("storage").to_str().unwrap())]);
         let status = corbie.status();
         assert_eq!((&status["success"], &status["health"]["status"]), (&json!(true), &json!("degraded")), "{status}");
         assert_eq!(status["health"]["vector_db_connected"], false, "{status}");
         let crows = corbie.file("crows.txt", CROWS);
         let refused = corbie.call("knowledge-add", json!({ "file_path": crows }));
         assert_eq!(refused["success"], false);
-        corbie.way = Way::Http;
+        corbie.transport = CallTransport::Http;
         let classified =
             corbie.request("tools/call", json!({ "name": "classify_text", "arguments": { "text": "two plus two" } }));
         assert_eq!(classified.get("error"), None, "{classified}");

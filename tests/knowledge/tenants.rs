@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 
 use serde_json::json;
 
-use crate::fixture::{Corbie, Way, setup};
+use crate::fixture::{CallTransport, KnowledgeServer, server_command};
 use crate::process::wait_for;
 
 /// The child processes of a process.
@@ -27,8 +27,8 @@ fn has_read(process: &u32) -> bool {
 }
 
 /// Adds a document and gives the processes that wait for the next and have read one, once there are as many.
-fn add(corbie: &mut Corbie, number: usize, (way, base, count): (Way, &str, usize)) -> BTreeSet<u32> {
-    corbie.way = way;
+fn add(corbie: &mut KnowledgeServer, number: usize, (way, base, count): (CallTransport, &str, usize)) -> BTreeSet<u32> {
+    corbie.transport = way;
     let path = corbie.file(&format!("{number}.txt"), format!("Note {number} of the harbour master tells of ships."));
     let added = corbie.call("knowledge-add", json!({ "file_path": path, "knowledge_base": base, "async": false }));
     assert_eq!(added["success"], true, "{added}");
@@ -40,20 +40,20 @@ fn add(corbie: &mut Corbie, number: usize, (way, base, count): (Way, &str, usize
 }
 
 /// With `workers` processes at most, and the processes that have read a document after each of some.
-fn processes_after(workers: &str, documents: &[(Way, &str, usize)]) -> Vec<BTreeSet<u32>> {
-    let setup = setup(&[("MAX_CONCURRENT_TASKS", workers)]).variable("CORBIE_DOCUMENTS__WORKERS", workers);
-    let mut corbie = Corbie::of(setup);
+fn processes_after(workers: &str, documents: &[(CallTransport, &str, usize)]) -> Vec<BTreeSet<u32>> {
+    let setup = server_command(&[("MAX_CONCURRENT_TASKS", workers)]).variable("CORBIE_DOCUMENTS__WORKERS", workers);
+    let mut corbie = KnowledgeServer::from_command(setup);
     documents.iter().enumerate().map(|(number, document)| add(&mut corbie, number, *document)).collect()
 }
 
 #[test]
 fn s12_two_callers_or_two_bases_never_share_a_worker() {
     let documents = [
-        (Way::Stdio, "default", 1),
-        (Way::Http, "default", 1),
-        (Way::Http, "other", 1),
-        (Way::Stdio, "default", 1),
-        (Way::Stdio, "other", 1),
+        (CallTransport::Stdio, "default", 1),
+        (CallTransport::Http, "default", 1),
+        (CallTransport::Http, "other", 1),
+        (CallTransport::Stdio, "default", 1),
+        (CallTransport::Stdio, "other", 1),
     ];
     let after = processes_after("1", &documents);
     let mut seen = HashSet::new();
@@ -64,10 +64,16 @@ fn s12_two_callers_or_two_bases_never_share_a_worker() {
 
 #[test]
 fn documents_of_the_same_caller_and_base_are_read_by_the_same_worker() {
-    let after = processes_after("1", &[(Way::Http, "default", 1); 3]);
+    let after = processes_after("1", &[(CallTransport::Http, "default", 1); 3]);
     assert!(after.iter().all(|processes| *processes == after[0]), "{after:?}");
     // With room for two, callers who take turns keep theirs.
-    let after =
-        processes_after("2", &[(Way::Http, "default", 1), (Way::Stdio, "default", 2), (Way::Http, "default", 2)]);
+    let after = processes_after(
+        "2",
+        &[
+            (CallTransport::Http, "default", 1),
+            (CallTransport::Stdio, "default", 2),
+            (CallTransport::Http, "default", 2),
+        ],
+    );
     assert!(after[1] == after[2] && after[1].is_superset(&after[0]), "{after:?}");
 }

@@ -7,27 +7,27 @@ use std::path::PathBuf;
 use corbie::knowledge::store::Store;
 use serde_json::{Value, json};
 
-use crate::fixture::{CROWS, Corbie, Storage, Way, long_text, setup};
-use crate::http::{Reply, Stream};
+use crate::fixture::{CROWS, CallTransport, KnowledgeServer, Storage, long_text, server_command};
+use crate::http::{HttpResponse, StreamingResponse};
 use crate::process::wait_for;
 
-fn post(corbie: &Corbie, path: &str, body: &[u8]) -> Reply {
+fn post(corbie: &KnowledgeServer, path: &str, body: &[u8]) -> HttpResponse {
     corbie.client.call_bytes("POST", path, body)
 }
 
 /// Paths of the existing uploads: in the upload folder and in the shared database.
-fn uploads(corbie: &mut Corbie) -> BTreeSet<PathBuf> {
+fn upload_paths(corbie: &mut KnowledgeServer) -> BTreeSet<PathBuf> {
     let folder = corbie.storage().join("uploads");
     let folders = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = folders.flat_map(|folder| std::fs::read_dir(folder.path()).into_iter().flatten().flatten());
-    let shared = corbie.database().map(|database| database.ask("SELECT DISTINCT path FROM corbie.uploads"));
+    let shared = corbie.database().map(|database| database.query("SELECT DISTINCT path FROM corbie.uploads"));
     files.map(|file| file.path()).chain(shared.into_iter().flatten().map(PathBuf::from)).collect()
 }
 
 #[test]
 fn k38_k41_an_upload_is_added_by_its_path_and_then_gone() {
-    let mut corbie = Corbie::start();
-    corbie.way = Way::Http;
+    let mut corbie = KnowledgeServer::start();
+    corbie.transport = CallTransport::Http;
     let reply = post(&corbie, "/files?filename=crows.txt", CROWS.as_bytes());
     assert_eq!(reply.status, 201, "{reply:?}");
     let kept = reply.json();
@@ -37,13 +37,13 @@ fn k38_k41_an_upload_is_added_by_its_path_and_then_gone() {
     );
     let added = corbie.add_path(kept["file_path"].as_str().unwrap(), json!({}));
     assert_eq!(added["filename"], "crows.txt");
-    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+    wait_for("the upload to go", || upload_paths(&mut corbie).is_empty().then_some(()));
     assert_eq!(corbie.search("clever crows")["results"][0]["filename"], "crows.txt");
 }
 
 #[test]
 fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_not() {
-    let mut corbie = Corbie::with(&[("MAX_FILE_SIZE_MB", "6")]);
+    let mut corbie = KnowledgeServer::with(&[("MAX_FILE_SIZE_MB", "6")]);
     let mut body = CROWS.as_bytes().to_vec();
     body.resize(6 << 20, b' ');
     assert_eq!(post(&corbie, "/files?filename=exact.txt", &body).status, 201);
@@ -52,7 +52,7 @@ fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_no
     let mut connection = corbie.client.connect().unwrap();
     let head = corbie.client.head("POST", "/files?filename=over.txt", &[], body.len());
     connection.write_all(head.as_bytes()).unwrap();
-    let mut refused = Stream::of(connection).unwrap();
+    let mut refused = StreamingResponse::read_head(connection).unwrap();
     refused.read_body().unwrap();
     assert_eq!((refused.head.status, &refused.head.json()["error"]), (413, &json!("file_too_large")));
     let mut connection = corbie.client.connect().unwrap();
@@ -64,15 +64,15 @@ fn k41_more_than_a_message_may_have_is_taken_and_more_than_a_file_may_have_is_no
     connection.write_all(head.as_bytes()).unwrap();
     // The server may reply before it has read everything.
     let _ = connection.write_all(&body).and_then(|()| connection.write_all(b"\r\n0\r\n\r\n"));
-    let mut stream = Stream::of(connection).unwrap();
+    let mut stream = StreamingResponse::read_head(connection).unwrap();
     assert_eq!(stream.head.status, 413);
     let _ = stream.read_body();
-    assert_eq!(uploads(&mut corbie).len(), 1, "nothing stays of those that were refused");
+    assert_eq!(upload_paths(&mut corbie).len(), 1, "nothing stays of those that were refused");
 }
 
 #[test]
 fn k41_what_cannot_be_added_is_not_taken() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     for (path, body, status, error) in [
         ("/files?filename=a.exe", "x", 415, "unsupported_format"),
         ("/files?filename=a.txt", "", 400, "empty_file"),
@@ -92,101 +92,102 @@ fn k41_what_cannot_be_added_is_not_taken() {
 
 #[test]
 fn k41_a_body_that_breaks_off_leaves_nothing() {
-    let mut corbie = Corbie::start();
+    let mut corbie = KnowledgeServer::start();
     corbie.status();
     let mut connection = corbie.client.connect().unwrap();
     let head =
         format!("POST /files?filename=a.txt HTTP/1.1\r\nHost: {}\r\nContent-Length: 1000\r\n\r\nhalf", corbie.client.0);
     connection.write_all(head.as_bytes()).unwrap();
-    wait_for("its first bytes", || (!uploads(&mut corbie).is_empty()).then_some(()));
+    wait_for("its first bytes", || (!upload_paths(&mut corbie).is_empty()).then_some(()));
     drop(connection);
-    wait_for("it to go", || uploads(&mut corbie).is_empty().then_some(()));
+    wait_for("it to go", || upload_paths(&mut corbie).is_empty().then_some(()));
 }
 
 #[test]
 fn k41_who_may_only_read_may_not_upload() {
-    let corbie = Corbie::of(setup(&[]).arguments("--trust untrusted"));
+    let corbie = KnowledgeServer::from_command(server_command(&[]).arguments("--trust untrusted"));
     assert_eq!(post(&corbie, "/files?filename=a.txt", b"x").status, 403);
 }
 
 /// Uploads a file and returns its path.
-fn uploaded(corbie: &Corbie, name: &str, content: impl AsRef<[u8]>) -> String {
+fn upload_file(corbie: &KnowledgeServer, name: &str, content: impl AsRef<[u8]>) -> String {
     let kept = post(corbie, &format!("/files?filename={name}"), content.as_ref()).json();
     kept["file_path"].as_str().unwrap_or_else(|| panic!("{kept}")).to_owned()
 }
 
 #[test]
 fn k38_an_upload_that_cannot_be_read_is_gone_and_one_that_could_not_be_stored_is_not() {
-    let mut corbie = Corbie::start();
-    let broken = uploaded(&corbie, "broken.docx", &crate::made::docx()[..300]);
-    corbie.refused("knowledge-add", json!({ "file_path": broken, "async": false }), "corrupted_file");
-    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
-    let path = uploaded(&corbie, "crows.txt", CROWS);
-    alter(&mut corbie, "pages RENAME TO taken_away");
-    corbie.refused("knowledge-add", json!({ "file_path": path, "async": false }), "storage_failed");
-    alter(&mut corbie, "taken_away RENAME TO pages");
+    let mut corbie = KnowledgeServer::start();
+    let broken = upload_file(&corbie, "broken.docx", &crate::sample_files::docx()[..300]);
+    corbie.expect_error("knowledge-add", json!({ "file_path": broken, "async": false }), "corrupted_file");
+    wait_for("the upload to go", || upload_paths(&mut corbie).is_empty().then_some(()));
+    let path = upload_file(&corbie, "crows.txt", CROWS);
+    alter_table(&mut corbie, "pages RENAME TO taken_away");
+    corbie.expect_error("knowledge-add", json!({ "file_path": path, "async": false }), "storage_failed");
+    alter_table(&mut corbie, "taken_away RENAME TO pages");
     // The upload can be added after the failure, and is then removed.
     assert_eq!(corbie.add_path(&path, json!({}))["filename"], "crows.txt");
-    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+    wait_for("the upload to go", || upload_paths(&mut corbie).is_empty().then_some(()));
 }
 
 #[test]
 fn k38_k117_an_upload_goes_with_its_cancelled_task_whoever_cancels_it() {
-    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let mut corbie = KnowledgeServer::with(&[("MAX_CONCURRENT_TASKS", "1")]);
     let mut begun = Vec::new();
     for name in ["runs.txt", "waits.txt", "cancelled_elsewhere.txt"] {
-        let path = uploaded(&corbie, name, format!("{name} {}", long_text()));
-        begun.push(corbie.begin(&path));
+        let path = upload_file(&corbie, name, format!("{name} {}", long_text()));
+        begun.push(corbie.start_task(&path));
     }
-    wait_for("the first to run", || (corbie.task(&begun[0])["status"] == "running").then_some(()));
-    assert_eq!(uploads(&mut corbie).len(), 3);
-    corbie.look().ask(async |store| cancel(store, &begun[2]).await);
-    wait_for("the upload to go", || (uploads(&mut corbie).len() == 2).then_some(()));
+    wait_for("the first to run", || (corbie.task_status(&begun[0])["status"] == "running").then_some(()));
+    assert_eq!(upload_paths(&mut corbie).len(), 3);
+    corbie.open_store().run(async |store| cancel(store, &begun[2]).await);
+    wait_for("the upload to go", || (upload_paths(&mut corbie).len() == 2).then_some(()));
     for task in &begun[..2] {
         corbie.request("tools/cancel", json!({ "taskId": task }));
     }
-    wait_for("the uploads to go", || uploads(&mut corbie).is_empty().then_some(()));
+    wait_for("the uploads to go", || upload_paths(&mut corbie).is_empty().then_some(()));
 }
 
 #[test]
 fn k38_an_upload_stays_as_long_as_another_task_waits_for_it() {
-    let mut corbie = Corbie::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let mut corbie = KnowledgeServer::with(&[("MAX_CONCURRENT_TASKS", "1")]);
     let long = corbie.file("long.txt", long_text());
-    let running = corbie.begin(&long);
-    let path = uploaded(&corbie, "crows.txt", CROWS);
-    let first = corbie.begin(&path);
+    let running = corbie.start_task(&long);
+    let path = upload_file(&corbie, "crows.txt", CROWS);
+    let first = corbie.start_task(&path);
     let begun = corbie.call("knowledge-add", json!({ "file_path": path, "knowledge_base": "other" }));
     let second = begun["task_id"].as_str().unwrap_or_else(|| panic!("{begun}")).to_owned();
     // Both are queued by now and run one after the other.
     corbie.request("tools/cancel", json!({ "taskId": running }));
     for task in [&first, &second] {
-        let told = corbie.ended(task);
+        let told = corbie.wait_for_task(task);
         assert_eq!(told["status"], "completed", "{told}");
     }
-    wait_for("the upload to go", || uploads(&mut corbie).is_empty().then_some(()));
+    wait_for("the upload to go", || upload_paths(&mut corbie).is_empty().then_some(()));
 }
 
 #[test]
 fn k38_a09_an_upload_outlives_its_process_as_long_as_its_task_does() {
     let storage = Storage::new();
-    let mut first = Corbie::over(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
-    let long = uploaded(&first, "long.txt", long_text());
-    let (waits, cancelled) = (uploaded(&first, "waits.txt", CROWS), uploaded(&first, "cancelled.txt", "No more."));
-    let long = first.begin(&long);
-    let (waits, cancelled) = (first.begin(&waits), first.begin(&cancelled));
-    let never_added = uploaded(&first, "never_added.txt", "Still to be added.");
+    let mut first = KnowledgeServer::with_storage(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
+    let long = upload_file(&first, "long.txt", long_text());
+    let (waits, cancelled) =
+        (upload_file(&first, "waits.txt", CROWS), upload_file(&first, "cancelled.txt", "No more."));
+    let long = first.start_task(&long);
+    let (waits, cancelled) = (first.start_task(&waits), first.start_task(&cancelled));
+    let never_added = upload_file(&first, "never_added.txt", "Still to be added.");
     first.running.signal("KILL");
-    wait_for("its end", || first.running.is_over().then_some(()));
+    wait_for("its end", || first.running.has_exited().then_some(()));
     // No process runs these tasks and could remove their files.
-    storage.look().ask(async |store| {
+    storage.open_store().run(async |store| {
         for task in [&long, &cancelled] {
             cancel(store, task).await;
         }
     });
-    let mut second = Corbie::over(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
-    assert_eq!(second.ended(&waits)["status"], "completed");
+    let mut second = KnowledgeServer::with_storage(&storage, &[("MAX_CONCURRENT_TASKS", "1")]);
+    assert_eq!(second.wait_for_task(&waits)["status"], "completed");
     wait_for("all that were named by a task to go", || {
-        (uploads(&mut second) == [PathBuf::from(&never_added)].into()).then_some(())
+        (upload_paths(&mut second) == [PathBuf::from(&never_added)].into()).then_some(())
     });
 }
 
@@ -195,10 +196,10 @@ async fn cancel(store: &Store, task: &str) {
 }
 
 /// Alters a table behind the program's back.
-fn alter(corbie: &mut Corbie, change: &str) {
+fn alter_table(corbie: &mut KnowledgeServer, change: &str) {
     match corbie.database() {
         Some(database) => {
-            database.ask(&format!("ALTER TABLE corbie.{change}"));
+            database.query(&format!("ALTER TABLE corbie.{change}"));
         }
         None => {
             let database = rusqlite::Connection::open(corbie.storage().join("knowledge.db")).unwrap();

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::process::{corbie, skip};
+use crate::process::{corbie, report_skip};
 
 const PYTHON: &str = r#"
 import http.client, sys
@@ -33,7 +33,7 @@ fn s10_a_413_reaches_pythons_http_client_and_nodes_fetch() {
             for length in ["4194305", "30000000"] {
                 let mut command = Command::new(program);
                 let Ok(output) = command.args(arguments).args([&port, path, length]).output() else {
-                    return skip(&format!("this machine has no {program}"));
+                    return report_skip(&format!("this machine has no {program}"));
                 };
                 let said = String::from_utf8_lossy(&output.stdout);
                 let failed = String::from_utf8_lossy(&output.stderr);

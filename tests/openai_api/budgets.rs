@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use crate::fixture::{Face, error, question, setup, with};
+use crate::fixture::{ApiServer, chat_request, expect_error, server_command, with_members};
 
-fn face() -> Face {
-    Face::of(setup(
+fn server_with_budget() -> ApiServer {
+    ApiServer::from_command(server_command(
         "serve --port 0",
         &json!({
             "providers": { "mock": { "models": { "mock": { "price": { "input": 1, "output": 1 } } } } },
@@ -16,13 +16,13 @@ fn face() -> Face {
 
 #[test]
 fn over_budget_is_a_429_that_says_so_and_until_when() {
-    let face = face();
+    let face = server_with_budget();
     // Three prompt tokens and eight completion tokens each time.
     for _ in 0..2 {
-        assert_eq!(face.chat(&question("mock", "Hello, world!")).status, 200);
+        assert_eq!(face.chat(&chat_request("mock", "Hello, world!")).status, 200);
     }
-    let reply = face.chat(&question("mock", "Hello, world!"));
-    let told = error(&reply, 429);
+    let reply = face.chat(&chat_request("mock", "Hello, world!"));
+    let told = expect_error(&reply, 429);
     assert_eq!((&told["type"], &told["code"]), (&json!("rate_limit_error"), &json!("over_budget")));
     assert!(told["message"].as_str().unwrap().contains("`router.budget.tokens_per_day`"), "{told}");
     let seconds: u64 = reply.header("retry-after").unwrap().parse().unwrap();
@@ -32,9 +32,9 @@ fn over_budget_is_a_429_that_says_so_and_until_when() {
 
 #[test]
 fn streams_count_and_so_do_the_tools_of_mcp() {
-    let face = face();
-    let streamed = face.stream(&with(question("mock", "Hello, world!"), json!({})));
-    assert!(streamed.done);
+    let face = server_with_budget();
+    let streamed = face.stream(&with_members(chat_request("mock", "Hello, world!"), json!({})));
+    assert!(streamed.has_done_event);
     let call = |prompt: &str| {
         let arguments = json!({ "prompt": prompt, "model": "mock" });
         face.client.post("/mcp/tools/call", &json!({ "name": "chat_completion", "arguments": arguments })).json()

@@ -4,20 +4,20 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, error, setup, with};
-use crate::http::Reply;
+use crate::fixture::{ApiServer, expect_error, server_command, with_members};
+use crate::http::HttpResponse;
 
 const DIMENSIONS: usize = 384;
 
 /// The built-in model.
-pub(crate) const INSIDE: &str = "all-MiniLM-L6-v2-int8";
+pub(crate) const BUILTIN_MODEL: &str = "all-MiniLM-L6-v2-int8";
 
-pub(crate) fn embed(face: &Face, body: &Value) -> Reply {
+pub(crate) fn embed(face: &ApiServer, body: &Value) -> HttpResponse {
     face.client.post("/v1/embeddings", body)
 }
 
 #[track_caller]
-fn vectors(reply: &Reply) -> Vec<Vec<f32>> {
+fn vectors(reply: &HttpResponse) -> Vec<Vec<f32>> {
     assert_eq!(reply.status, 200, "{reply:?}");
     let body = reply.json();
     assert_eq!(body["object"], "list");
@@ -28,14 +28,14 @@ fn vectors(reply: &Reply) -> Vec<Vec<f32>> {
         .enumerate()
         .map(|(index, entry)| {
             assert_eq!((&entry["object"], &entry["index"]), (&json!("embedding"), &json!(index)));
-            let vector = numbers(&entry["embedding"]);
+            let vector = decode_vector(&entry["embedding"]);
             assert_eq!(vector.len(), DIMENSIONS);
             vector
         })
         .collect()
 }
 
-pub(crate) fn numbers(embedding: &Value) -> Vec<f32> {
+pub(crate) fn decode_vector(embedding: &Value) -> Vec<f32> {
     match embedding {
         Value::String(base64) => {
             let bytes = STANDARD.decode(base64).unwrap();
@@ -47,12 +47,12 @@ pub(crate) fn numbers(embedding: &Value) -> Vec<f32> {
 
 #[test]
 fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts() {
-    let face = Face::of(setup("serve --port 0", &json!({})));
+    let face = ApiServer::from_command(server_command("serve --port 0", &json!({})));
     let texts = ["a cat on a mat", "the price of copper in 1970", "зима"];
     let list = json!({ "model": "auto", "input": texts });
     let plain = vectors(&embed(&face, &list));
-    let float = vectors(&embed(&face, &with(list.clone(), json!({ "encoding_format": "float" }))));
-    let base64 = embed(&face, &with(list, json!({ "encoding_format": "base64" })));
+    let float = vectors(&embed(&face, &with_members(list.clone(), json!({ "encoding_format": "float" }))));
+    let base64 = embed(&face, &with_members(list, json!({ "encoding_format": "base64" })));
     assert!(base64.json()["data"][0]["embedding"].is_string());
     assert_eq!(plain, float);
     assert_eq!(float, vectors(&base64), "not a bit is lost in either form");
@@ -74,7 +74,7 @@ fn vectors_are_the_same_as_numbers_and_as_base64_and_keep_the_order_of_the_texts
 
 #[test]
 fn what_cannot_be_embedded_is_400_and_names_the_member() {
-    let face = Face::of(setup("serve --port 0", &json!({})));
+    let face = ApiServer::from_command(server_command("serve --port 0", &json!({})));
     let cases = [
         (json!({ "model": 7, "input": "hello" }), "model"),
         (json!({ "model": "auto" }), "input"),
@@ -85,16 +85,19 @@ fn what_cannot_be_embedded_is_400_and_names_the_member() {
         (json!({ "model": "auto", "input": "hello", "dimensions": 12 }), "dimensions"),
     ];
     for (body, param) in cases {
-        let error = error(&embed(&face, &body), 400);
+        let error = expect_error(&embed(&face, &body), 400);
         assert_eq!((&error["param"], &error["type"]), (&json!(param), &json!("invalid_request_error")));
     }
-    assert_eq!(error(&face.client.call("POST", "/v1/embeddings", &[], "{"), 400)["type"], "invalid_request_error");
+    assert_eq!(
+        expect_error(&face.client.call("POST", "/v1/embeddings", &[], "{"), 400)["type"],
+        "invalid_request_error"
+    );
 }
 
 #[test]
 fn the_model_inside_goes_by_its_own_name_by_auto_and_by_none() {
-    let face = Face::of(setup("serve --port 0", &json!({})));
-    let own = vectors(&embed(&face, &json!({ "model": INSIDE, "input": "hello" })));
+    let face = ApiServer::from_command(server_command("serve --port 0", &json!({})));
+    let own = vectors(&embed(&face, &json!({ "model": BUILTIN_MODEL, "input": "hello" })));
     assert_eq!(own, vectors(&embed(&face, &json!({ "model": "auto", "input": "hello" }))));
     assert_eq!(own, vectors(&embed(&face, &json!({ "model": null, "input": "hello" }))));
     assert_eq!(own, vectors(&embed(&face, &json!({ "input": "hello" }))));

@@ -4,51 +4,51 @@ use std::io;
 
 use serde_json::{Value, json};
 
-use crate::http::{Client, Reply, Stream};
-use crate::process::{Running, Setup, corbie, request};
-use crate::upstream::{FORMATS, Peer, Upstream};
+use crate::http::{HttpClient, HttpResponse, StreamingResponse};
+use crate::process::{TestCommand, TestProcess, corbie, request};
+use crate::upstream::{FORMATS, FakeUpstream, ScriptedServer};
 
-pub(crate) const CHAT: &str = "/v1/chat/completions";
+pub(crate) const CHAT_PATH: &str = "/v1/chat/completions";
 
 /// A running server.
-pub(crate) struct Face {
-    pub(crate) server: Running,
-    pub(crate) client: Client,
+pub(crate) struct ApiServer {
+    pub(crate) server: TestProcess,
+    pub(crate) client: HttpClient,
 }
 
 /// A streamed response, read to its end.
 #[derive(Debug)]
-pub(crate) struct Streamed {
-    pub(crate) head: Reply,
+pub(crate) struct StreamedResponse {
+    pub(crate) head: HttpResponse,
     pub(crate) chunks: Vec<Value>,
     /// `[DONE]` was the last event.
-    pub(crate) done: bool,
+    pub(crate) has_done_event: bool,
 }
 
-impl Face {
-    pub(crate) fn start(settings: &Value) -> Face {
-        Face::of(setup("serve --port 0", settings))
+impl ApiServer {
+    pub(crate) fn start(settings: &Value) -> ApiServer {
+        ApiServer::from_command(server_command("serve --port 0", settings))
     }
 
-    pub(crate) fn of(setup: Setup) -> Face {
+    pub(crate) fn from_command(setup: TestCommand) -> ApiServer {
         let mut server = setup.start();
         let client = server.client();
-        Face { server, client }
+        ApiServer { server, client }
     }
 
     /// A server with a provider of each wire format, all at the mock upstream.
-    pub(crate) fn of_upstream(upstream: &Upstream) -> Face {
-        Face::start(&three(upstream))
+    pub(crate) fn with_upstream(upstream: &FakeUpstream) -> ApiServer {
+        ApiServer::start(&settings_for_each_format(upstream))
     }
 
     #[track_caller]
-    pub(crate) fn chat(&self, body: &Value) -> Reply {
-        self.client.post(CHAT, body)
+    pub(crate) fn chat(&self, body: &Value) -> HttpResponse {
+        self.client.post(CHAT_PATH, body)
     }
 
     /// A chat that must succeed.
     #[track_caller]
-    pub(crate) fn answer(&self, body: &Value) -> Value {
+    pub(crate) fn expect_answer(&self, body: &Value) -> Value {
         let reply = self.chat(body);
         assert_eq!(reply.status, 200, "{reply:?}");
         reply.json()
@@ -56,11 +56,11 @@ impl Face {
 
     /// A stream that must start.
     #[track_caller]
-    pub(crate) fn stream(&self, body: &Value) -> Streamed {
+    pub(crate) fn stream(&self, body: &Value) -> StreamedResponse {
         let mut stream = self.open(body).unwrap();
         stream.read_body().unwrap();
         assert_eq!(stream.head.status, 200, "{:?}", stream.head);
-        Streamed::of(stream.head)
+        StreamedResponse::parse(stream.head)
     }
 
     /// The last decisions, newest first.
@@ -71,16 +71,16 @@ impl Face {
         serde_json::from_str::<Value>(text).unwrap()["decisions"].as_array().unwrap().clone()
     }
 
-    pub(crate) fn open(&self, body: &Value) -> io::Result<Stream> {
+    pub(crate) fn open(&self, body: &Value) -> io::Result<StreamingResponse> {
         let mut body = body.clone();
         body["stream"] = true.into();
-        self.client.open("POST", CHAT, &[], &body.to_string())
+        self.client.open("POST", CHAT_PATH, &[], &body.to_string())
     }
 }
 
-impl Streamed {
+impl StreamedResponse {
     #[track_caller]
-    pub(crate) fn of(head: Reply) -> Streamed {
+    pub(crate) fn parse(head: HttpResponse) -> StreamedResponse {
         let kind = head.header("content-type").unwrap_or_default();
         assert!(kind.starts_with("text/event-stream"), "{kind}");
         let events = head.body.split_terminator("\n\n").filter(|event| !event.starts_with(':'));
@@ -93,7 +93,7 @@ impl Streamed {
         }
         let read = |data| serde_json::from_str(data).unwrap_or_else(|error| panic!("{error} in {data:?}"));
         let chunks = data.into_iter().map(read).collect();
-        Streamed { chunks, done, head }
+        StreamedResponse { chunks, has_done_event: done, head }
     }
 
     pub(crate) fn text(&self) -> String {
@@ -111,28 +111,28 @@ impl Streamed {
 }
 
 /// Settings with a provider of each wire format.
-pub(crate) fn three(upstream: &Upstream) -> Value {
+pub(crate) fn settings_for_each_format(upstream: &FakeUpstream) -> Value {
     let provider = |format: &&str| ((*format).to_owned(), upstream.provider(format));
     json!({ "providers": FORMATS.iter().map(provider).collect::<serde_json::Map<_, _>>() })
 }
 
-pub(crate) fn setup(arguments: &str, settings: &Value) -> Setup {
+pub(crate) fn server_command(arguments: &str, settings: &Value) -> TestCommand {
     corbie(arguments).file("corbie.json", &settings.to_string())
 }
 
 /// Settings of a provider at a hand-written peer.
-pub(crate) fn peer(format: &str, peer: &Peer) -> Value {
+pub(crate) fn provider_settings(format: &str, peer: &ScriptedServer) -> Value {
     let path = if format.starts_with("openai") { "/v1" } else { "" };
     json!({ "type": format, "base_url": format!("http://127.0.0.1:{}{path}", peer.port), "api_key": "test-key" })
 }
 
 /// A request with a single message.
-pub(crate) fn question(model: &str, text: &str) -> Value {
+pub(crate) fn chat_request(model: &str, text: &str) -> Value {
     json!({ "model": model, "messages": [{ "role": "user", "content": text }] })
 }
 
 /// The request with additional or replaced members.
-pub(crate) fn with(mut question: Value, more: Value) -> Value {
+pub(crate) fn with_members(mut question: Value, more: Value) -> Value {
     let Value::Object(more) = more else { panic!("{more} is no object") };
     question.as_object_mut().unwrap().extend(more);
     question
@@ -140,15 +140,15 @@ pub(crate) fn with(mut question: Value, more: Value) -> Value {
 
 /// The error of a response, which must have this status and OpenAI's shape.
 #[track_caller]
-pub(crate) fn error(reply: &Reply, status: u16) -> Value {
+pub(crate) fn expect_error(reply: &HttpResponse, status: u16) -> Value {
     assert_eq!(reply.status, status, "{reply:?}");
     assert_eq!(reply.header("content-type"), Some("application/json"), "{reply:?}");
-    shaped(&reply.json())
+    openai_error(&reply.json())
 }
 
 /// The error in a body or an event, which must have OpenAI's shape.
 #[track_caller]
-pub(crate) fn shaped(body: &Value) -> Value {
+pub(crate) fn openai_error(body: &Value) -> Value {
     let names = |value: &Value| {
         let mut names: Vec<String> = value.as_object().unwrap_or_else(|| panic!("{body}")).keys().cloned().collect();
         names.sort();

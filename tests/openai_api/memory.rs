@@ -12,49 +12,49 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{CHAT, Face, question, three, with};
-use crate::http::Client;
+use crate::fixture::{ApiServer, CHAT_PATH, chat_request, settings_for_each_format, with_members};
+use crate::http::HttpClient;
 use crate::process::wait_for;
-use crate::upstream::{FORMATS, Upstream};
+use crate::upstream::{FORMATS, FakeUpstream};
 
 /// By then the decision log and the cache are full.
 const WARM_UP: usize = 2_000;
 const REQUESTS: usize = 4_000;
 const CALLERS: usize = 4;
 /// Memory that an allocator may retain.
-const MOST_GROWN: u64 = 6 << 20;
+const MAX_GROWTH: u64 = 6 << 20;
 
 #[test]
 fn memory_is_flat_over_whole_streamed_failing_and_cancelled_requests() {
     let requests = std::env::var("CORBIE_REQUESTS").ok().and_then(|number| number.parse().ok()).unwrap_or(REQUESTS);
-    let upstream = Upstream::start();
-    let mut settings = three(&upstream);
+    let upstream = FakeUpstream::start();
+    let mut settings = settings_for_each_format(&upstream);
     // Separate providers for failures, so that an open circuit breaker does not affect the rest.
     for format in FORMATS {
         settings["providers"][format!("broken-{format}")] = upstream.provider(format);
     }
     settings["router"] = json!({ "cache": { "exact": true, "max_bytes": "256KiB" } });
-    let face = Face::start(&settings);
-    send(face.client, 0, WARM_UP);
-    let before = settled(&face);
-    send(face.client, WARM_UP, requests);
-    let after = settled(&face);
+    let face = ApiServer::start(&settings);
+    send_requests(face.client, 0, WARM_UP);
+    let before = settled_memory(&face);
+    send_requests(face.client, WARM_UP, requests);
+    let after = settled_memory(&face);
     let megabytes = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let told = format!("{requests} requests: {:.1} MiB before, {:.1} MiB after", megabytes(before), megabytes(after));
     let _ = writeln!(std::io::stderr(), "{told}");
-    assert!(after.saturating_sub(before) < MOST_GROWN, "{told}");
+    assert!(after.saturating_sub(before) < MAX_GROWTH, "{told}");
     let metrics = face.client.get("/metrics").body;
     for outcome in ["answered", "failed", "cancelled"] {
         let counted = format!(r#"corbie_route_decisions_total{{reason="requested",outcome="{outcome}"}} "#);
         let count = metrics.lines().find_map(|line| line.strip_prefix(&counted)?.parse::<usize>().ok());
         assert!(count.is_some_and(|count| count > requests / 10), "{outcome}: {metrics}");
     }
-    let streamed = face.stream(&question("openai/echo-small", "still there"));
-    assert_eq!((streamed.text().as_str(), streamed.done), ("echo: still there", true));
+    let streamed = face.stream(&chat_request("openai/echo-small", "still there"));
+    assert_eq!((streamed.text().as_str(), streamed.has_done_event), ("echo: still there", true));
 }
 
 /// Sends unique requests with some concurrency.
-fn send(client: Client, from: usize, count: usize) {
+fn send_requests(client: HttpClient, from: usize, count: usize) {
     let next = AtomicUsize::new(from);
     thread::scope(|scope| {
         for _ in 0..CALLERS {
@@ -64,7 +64,7 @@ fn send(client: Client, from: usize, count: usize) {
                     if number >= from + count {
                         return;
                     }
-                    one(client, number);
+                    send_one(client, number);
                 }
             });
         }
@@ -72,13 +72,13 @@ fn send(client: Client, from: usize, count: usize) {
 }
 
 /// Alternates the wire formats and the outcomes.
-fn one(client: Client, number: usize) {
+fn send_one(client: HttpClient, number: usize) {
     let format = FORMATS[number % FORMATS.len()];
     let asked = |model: &str, stream: bool| {
-        let asked = question(model, &format!("question {number}, and some more words"));
-        with(asked, json!({ "stream": stream }))
+        let asked = chat_request(model, &format!("question {number}, and some more words"));
+        with_members(asked, json!({ "stream": stream }))
     };
-    let ask = |model: &str, stream: bool| client.post(CHAT, &asked(model, stream));
+    let ask = |model: &str, stream: bool| client.post(CHAT_PATH, &asked(model, stream));
     match number / FORMATS.len() % 5 {
         0 => assert_eq!(ask(&format!("{format}/echo-small"), false).status, 200),
         1 => assert!(ask(&format!("{format}/echo-small"), true).body.ends_with("data: [DONE]\n\n")),
@@ -89,15 +89,15 @@ fn one(client: Client, number: usize) {
     }
 }
 
-fn hang_up(client: Client, asked: &Value) {
+fn hang_up(client: HttpClient, asked: &Value) {
     let body = asked.to_string();
     let mut connection = client.connect().unwrap();
-    let head = client.head("POST", CHAT, &[], body.len());
+    let head = client.head("POST", CHAT_PATH, &[], body.len());
     connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
 }
 
 /// Memory once all requests have ended: disconnects are detected with a delay.
-fn settled(face: &Face) -> u64 {
+fn settled_memory(face: &ApiServer) -> u64 {
     wait_for("the last to be done", || {
         let decisions = face.decisions();
         let newest = decisions.first().and_then(|decision| decision["id"].as_u64());

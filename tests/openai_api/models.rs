@@ -4,13 +4,13 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, error, setup};
-use crate::upstream::Upstream;
+use crate::fixture::{ApiServer, expect_error, server_command};
+use crate::upstream::FakeUpstream;
 
 #[test]
 fn the_list_has_auto_and_the_models_of_the_providers_once_each() {
-    let upstream = Upstream::start();
-    let face = Face::of_upstream(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = ApiServer::with_upstream(&upstream);
     let list = face.client.get("/v1/models").json();
     assert_eq!(list["object"], "list");
     let models = list["data"].as_array().unwrap();
@@ -30,15 +30,15 @@ fn the_list_has_auto_and_the_models_of_the_providers_once_each() {
 
 #[test]
 fn a_model_that_is_not_there_is_404_with_the_code_that_sdks_know() {
-    let face = Face::of(setup("serve --port 0", &json!({})));
+    let face = ApiServer::from_command(server_command("serve --port 0", &json!({})));
     let reply = face.client.get("/v1/models/no-such-model");
-    assert_eq!(error(&reply, 404)["code"], "model_not_found");
-    assert_eq!(error(&face.client.get("/v1/models/some/such/model"), 404)["code"], "model_not_found");
+    assert_eq!(expect_error(&reply, 404)["code"], "model_not_found");
+    assert_eq!(expect_error(&face.client.get("/v1/models/some/such/model"), 404)["code"], "model_not_found");
 }
 
 #[test]
 fn without_providers_there_is_still_auto() {
-    let face = Face::of(setup("serve --port 0", &json!({})));
+    let face = ApiServer::from_command(server_command("serve --port 0", &json!({})));
     let list: Value = face.client.get("/v1/models").json();
     assert_eq!(list["data"][0]["id"], "auto");
 }

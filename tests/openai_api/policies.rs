@@ -2,37 +2,37 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, error, question, three, with};
-use crate::http::Reply;
-use crate::process::Setup;
-use crate::routing::{PROMPTS, with_categories};
-use crate::upstream::Upstream;
+use crate::fixture::{ApiServer, chat_request, expect_error, settings_for_each_format, with_members};
+use crate::http::HttpResponse;
+use crate::process::TestCommand;
+use crate::routing::{PROMPT_PREFIX, command_with_categories};
+use crate::upstream::FakeUpstream;
 
 const INVOICE: &str = "INV-12 is wrong";
 const PARCEL: &str = "PARCEL-12 is late";
 
-fn settings(upstream: &Upstream, more: Value) -> Value {
+fn settings(upstream: &FakeUpstream, more: Value) -> Value {
     let policies = json!({
         "cheap": { "enabled": false, "default_model": "google/echo-small" },
         "careful": { "models": { "billing": "google/echo-thinking" }, "system_prompt": "off" },
         "stubborn": { "models": { "billing": "openai/status-503" }, "failover": false },
         "patient": { "models": { "billing": "openai/status-503" }, "fallbacks": { "billing": ["anthropic/echo-small"] } },
     });
-    let router = with(json!({ "policies": policies, "timeout": "1500ms" }), more);
-    with(three(upstream), json!({ "router": router }))
+    let router = with_members(json!({ "policies": policies, "timeout": "1500ms" }), more);
+    with_members(settings_for_each_format(upstream), json!({ "router": router }))
 }
 
-fn program(arguments: &str, upstream: &Upstream) -> Setup {
-    with_categories(arguments, settings(upstream, json!({})))
+fn server_with_policies(arguments: &str, upstream: &FakeUpstream) -> TestCommand {
+    command_with_categories(arguments, settings(upstream, json!({})))
 }
 
-fn face(upstream: &Upstream) -> Face {
-    Face::of(program("serve --port 0", upstream))
+fn api_server(upstream: &FakeUpstream) -> ApiServer {
+    ApiServer::from_command(server_with_policies("serve --port 0", upstream))
 }
 
 /// Provider, category, and the reason for the model.
 #[track_caller]
-fn routed(reply: &Reply) -> (String, Option<&str>, &str) {
+fn route_headers(reply: &HttpResponse) -> (String, Option<&str>, &str) {
     assert_eq!(reply.status, 200, "{reply:?}");
     let header = |name| reply.header(name).unwrap_or_default();
     let by = format!("{}/{}", header("x-corbie-provider"), header("x-corbie-model"));
@@ -41,8 +41,8 @@ fn routed(reply: &Reply) -> (String, Option<&str>, &str) {
 
 #[test]
 fn a_policy_chooses_by_its_own_models_and_everything_else_is_as_for_auto() {
-    let upstream = Upstream::start();
-    let face = face(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = api_server(&upstream);
     for (model, prompt, by, category, why) in [
         ("auto", INVOICE, "openai/echo-large", Some("billing"), "category"),
         ("auto:careful", INVOICE, "google/echo-thinking", Some("billing"), "category"),
@@ -51,16 +51,17 @@ fn a_policy_chooses_by_its_own_models_and_everything_else_is_as_for_auto() {
         ("auto:cheap", PARCEL, "google/echo-small", None, "default"),
         ("auto:patient", INVOICE, "anthropic/echo-small", Some("billing"), "fallback"),
     ] {
-        let asked = question(model, prompt);
+        let asked = chat_request(model, prompt);
         for reply in [face.chat(&asked), face.stream(&asked).head] {
-            assert_eq!(routed(&reply), (by.to_owned(), category, why), "{model}: {prompt}");
+            assert_eq!(route_headers(&reply), (by.to_owned(), category, why), "{model}: {prompt}");
         }
     }
-    assert_eq!(error(&face.chat(&question("auto:stubborn", INVOICE)), 503)["type"], "server_error");
-    let sent =
-        |model: &str| upstream.asked(model).iter().map(|request| request["body"].to_string()).collect::<String>();
-    assert!(sent("echo-large").contains(PROMPTS), "{}", sent("echo-large"));
-    assert!(!sent("echo-thinking").contains(PROMPTS), "its system prompts are off: {}", sent("echo-thinking"));
+    assert_eq!(expect_error(&face.chat(&chat_request("auto:stubborn", INVOICE)), 503)["type"], "server_error");
+    let sent = |model: &str| {
+        upstream.requests_for(model).iter().map(|request| request["body"].to_string()).collect::<String>()
+    };
+    assert!(sent("echo-large").contains(PROMPT_PREFIX), "{}", sent("echo-large"));
+    assert!(!sent("echo-thinking").contains(PROMPT_PREFIX), "its system prompts are off: {}", sent("echo-thinking"));
     assert!(!sent("echo-small").contains("auto:"), "nobody upstream is asked for a policy");
     let decision = face.decisions().into_iter().find(|decision| decision["requested_model"] == "auto:careful");
     assert!(decision.is_some(), "the records tell what was asked for");
@@ -68,12 +69,12 @@ fn a_policy_chooses_by_its_own_models_and_everything_else_is_as_for_auto() {
 
 #[test]
 fn a_policy_that_is_not_there_is_404_and_those_that_are_there_are_named() {
-    let upstream = Upstream::start();
-    let face = face(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = api_server(&upstream);
     for model in ["auto:dear", "auto:", "auto:Cheap", "auto:cheap "] {
         for stream in [false, true] {
-            let reply = face.chat(&with(question(model, INVOICE), json!({ "stream": stream })));
-            let error = error(&reply, 404);
+            let reply = face.chat(&with_members(chat_request(model, INVOICE), json!({ "stream": stream })));
+            let error = expect_error(&reply, 404);
             assert_eq!((&error["code"], &error["param"]), (&json!("model_not_found"), &json!("model")), "{model:?}");
             let message = error["message"].as_str().unwrap();
             assert!(message.contains("`auto:careful`") && message.contains("`auto:cheap`"), "{message}");
@@ -84,8 +85,8 @@ fn a_policy_that_is_not_there_is_404_and_those_that_are_there_are_named() {
 
 #[test]
 fn the_list_of_models_has_the_policies() {
-    let upstream = Upstream::start();
-    let face = face(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = api_server(&upstream);
     let list = face.client.get("/v1/models").json();
     let names: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(names[..5], ["auto", "auto:careful", "auto:cheap", "auto:patient", "auto:stubborn"]);
@@ -95,27 +96,31 @@ fn the_list_of_models_has_the_policies() {
 /// Independent of the policy and of its treatment of the category.
 #[test]
 fn no_policy_lets_out_what_must_stay() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let policies = json!({
         "cheap": { "enabled": false, "default_model": "google/echo-small" },
         "far": { "models": { "billing": "google/echo-small" }, "fallbacks": { "billing": ["google/echo-small"] } },
     });
     let settings = settings(&upstream, json!({ "policies": policies, "restricted_categories": ["billing"] }));
-    let mut face = Face::of(with_categories("serve --port 0", settings));
+    let mut face = ApiServer::from_command(command_with_categories("serve --port 0", settings));
     for model in ["auto", "auto:cheap", "auto:far"] {
-        let reply = face.chat(&question(model, INVOICE));
-        assert_eq!(routed(&reply), ("openai/echo-large".to_owned(), Some("billing"), "category"), "{model}");
+        let reply = face.chat(&chat_request(model, INVOICE));
+        assert_eq!(route_headers(&reply), ("openai/echo-large".to_owned(), Some("billing"), "category"), "{model}");
     }
-    let reply = face.chat(&question("auto:cheap", PARCEL));
-    assert_eq!(routed(&reply), ("google/echo-small".to_owned(), None, "default"), "others go where the policy says");
-    assert_eq!(upstream.asked("echo-small").len(), 1);
-    assert!(face.server.logged("`router.restricted_categories`").contains("billing"), "the operator is told");
+    let reply = face.chat(&chat_request("auto:cheap", PARCEL));
+    assert_eq!(
+        route_headers(&reply),
+        ("google/echo-small".to_owned(), None, "default"),
+        "others go where the policy says"
+    );
+    assert_eq!(upstream.requests_for("echo-small").len(), 1);
+    assert!(face.server.wait_for_log("`router.restricted_categories`").contains("billing"), "the operator is told");
 }
 
 #[test]
 fn the_tools_and_methods_of_mcp_know_policies() {
-    let upstream = Upstream::start();
-    let face = face(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = api_server(&upstream);
     let call = |name: &str, model: &str| {
         let arguments = json!({ "prompt": INVOICE, "model": model });
         face.client.post("/mcp/tools/call", &json!({ "name": name, "arguments": arguments })).json()
@@ -141,16 +146,16 @@ fn the_tools_and_methods_of_mcp_know_policies() {
 
 #[test]
 fn the_command_line_knows_policies() {
-    let upstream = Upstream::start();
-    let ask = |arguments: &str| program(&format!("ask {arguments}"), &upstream).argument(INVOICE).run("");
+    let upstream = FakeUpstream::start();
+    let ask = |arguments: &str| server_with_policies(&format!("ask {arguments}"), &upstream).argument(INVOICE).run("");
     let careful = ask("--model auto:careful --explain");
     assert_eq!(careful.code, Some(0), "{careful:?}");
-    assert!(careful.out.contains("category    billing"), "{careful:?}");
-    assert!(careful.out.contains("asked       google/echo-thinking · category"), "{careful:?}");
+    assert!(careful.stdout.contains("category    billing"), "{careful:?}");
+    assert!(careful.stdout.contains("asked       google/echo-thinking · category"), "{careful:?}");
     let cheap = ask("--model auto:cheap --explain");
-    assert!(cheap.out.contains("asked       google/echo-small · default"), "{cheap:?}");
+    assert!(cheap.stdout.contains("asked       google/echo-small · default"), "{cheap:?}");
     let dear = ask("--model auto:dear --explain");
-    assert!(dear.out.contains("nobody: ") && dear.out.contains("`auto:cheap`"), "{dear:?}");
-    assert_eq!(ask("--model auto:cheap").out, format!("echo: {INVOICE}\n"));
+    assert!(dear.stdout.contains("nobody: ") && dear.stdout.contains("`auto:cheap`"), "{dear:?}");
+    assert_eq!(ask("--model auto:cheap").stdout, format!("echo: {INVOICE}\n"));
     assert_ne!(ask("--model auto:dear").code, Some(0));
 }

@@ -4,8 +4,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, question, three, with};
-use crate::upstream::Upstream;
+use crate::fixture::{ApiServer, chat_request, settings_for_each_format, with_members};
+use crate::upstream::FakeUpstream;
 
 /// The signature of a model of the mock upstream, which rejects every other one.
 fn signature(model: &str) -> String {
@@ -18,9 +18,9 @@ fn tools() -> Value {
 
 /// The message of a response, complete or assembled from a stream like in the SDKs: the last value of an unknown member
 /// wins.
-fn message(face: &Face, asked: &Value, streamed: bool) -> Value {
+fn complete_message(face: &ApiServer, asked: &Value, streamed: bool) -> Value {
     if !streamed {
-        return face.answer(asked)["choices"][0]["message"].clone();
+        return face.expect_answer(asked)["choices"][0]["message"].clone();
     }
     let mut message = json!({ "role": "assistant", "content": "" });
     for delta in face.stream(asked).deltas().filter_map(Value::as_object) {
@@ -29,7 +29,9 @@ fn message(face: &Face, asked: &Value, streamed: bool) -> Value {
                 ("content", Value::String(more)) => {
                     message["content"] = (message["content"].as_str().unwrap().to_owned() + more).into();
                 }
-                ("tool_calls", Value::Array(pieces)) => pieces.iter().for_each(|piece| call(&mut message, piece)),
+                ("tool_calls", Value::Array(pieces)) => {
+                    pieces.iter().for_each(|piece| merge_tool_call(&mut message, piece))
+                }
                 (name, value) => message[name] = value.clone(),
             }
         }
@@ -37,7 +39,7 @@ fn message(face: &Face, asked: &Value, streamed: bool) -> Value {
     message
 }
 
-fn call(message: &mut Value, piece: &Value) {
+fn merge_tool_call(message: &mut Value, piece: &Value) {
     if !message["tool_calls"].is_array() {
         message["tool_calls"] = json!([]);
     }
@@ -60,21 +62,21 @@ fn call(message: &mut Value, piece: &Value) {
 
 /// Plays a tool call with its result, then a text with the next question; returns the model's turns in the last
 /// request.
-fn played(upstream: &Upstream, format: &str, streamed: bool) -> (Value, Value) {
-    let face = Face::of_upstream(upstream);
-    let asked = with(
-        question(&format!("{format}/echo-small"), "call clock {\"zone\":\"PET\"}"),
+fn replayed_turns(upstream: &FakeUpstream, format: &str, streamed: bool) -> (Value, Value) {
+    let face = ApiServer::with_upstream(upstream);
+    let asked = with_members(
+        chat_request(&format!("{format}/echo-small"), "call clock {\"zone\":\"PET\"}"),
         json!({ "tools": tools(), "reasoning_effort": "low" }),
     );
     let mut turns = asked["messages"].as_array().unwrap().clone();
-    let called = message(&face, &asked, streamed);
+    let called = complete_message(&face, &asked, streamed);
     let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
     turns.extend([called, result]);
-    let told = message(&face, &with(asked.clone(), json!({ "messages": turns })), streamed);
+    let told = complete_message(&face, &with_members(asked.clone(), json!({ "messages": turns })), streamed);
     turns.extend([told, json!({ "role": "user", "content": "and now?" })]);
-    message(&face, &with(asked, json!({ "messages": turns })), streamed);
+    complete_message(&face, &with_members(asked, json!({ "messages": turns })), streamed);
 
-    let sent = upstream.asked("echo-small").pop().unwrap()["body"].clone();
+    let sent = upstream.requests_for("echo-small").pop().unwrap()["body"].clone();
     match format {
         "anthropic" => (sent["messages"][1]["content"].clone(), sent["messages"][3]["content"].clone()),
         _ => (sent["contents"][1]["parts"].clone(), sent["contents"][3]["parts"].clone()),
@@ -83,9 +85,9 @@ fn played(upstream: &Upstream, format: &str, streamed: bool) -> (Value, Value) {
 
 #[test]
 fn anthropics_thinking_goes_back_with_its_signature_where_it_was() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for streamed in [false, true] {
-        let (called, told) = played(&upstream, "anthropic", streamed);
+        let (called, told) = replayed_turns(&upstream, "anthropic", streamed);
         let thinking =
             |text: &str| json!({ "type": "thinking", "thinking": text, "signature": signature("echo-small") });
         assert_eq!(called[0], thinking("The user says: call clock {\"zone\":\"PET\"}"), "streamed: {streamed}");
@@ -97,9 +99,9 @@ fn anthropics_thinking_goes_back_with_its_signature_where_it_was() {
 
 #[test]
 fn googles_signatures_go_back_on_the_part_they_came_with() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for streamed in [false, true] {
-        let (called, told) = played(&upstream, "google", streamed);
+        let (called, told) = replayed_turns(&upstream, "google", streamed);
         let parts = called.as_array().unwrap();
         let signed = parts.iter().find(|part| part["functionCall"].is_object()).unwrap();
         assert_eq!(signed["thoughtSignature"], signature("echo-small"), "streamed: {streamed}: {called}");
@@ -118,12 +120,14 @@ fn googles_signatures_go_back_on_the_part_they_came_with() {
 
 #[test]
 fn calls_are_signed_as_googles_own_server_for_this_protocol_signs_them() {
-    let upstream = Upstream::start();
-    let face = Face::of_upstream(&upstream);
-    let asked =
-        with(question("google/echo-small", "call clock {}"), json!({ "tools": tools(), "reasoning_effort": "low" }));
+    let upstream = FakeUpstream::start();
+    let face = ApiServer::with_upstream(&upstream);
+    let asked = with_members(
+        chat_request("google/echo-small", "call clock {}"),
+        json!({ "tools": tools(), "reasoning_effort": "low" }),
+    );
     for streamed in [false, true] {
-        let called = message(&face, &asked, streamed);
+        let called = complete_message(&face, &asked, streamed);
         let proof = &called["tool_calls"][0]["extra_content"];
         let google = json!({ "thought_signature": signature("echo-small") });
         let expected = json!({ "google": google, "signed_by": ["google/echo-small"] });
@@ -133,11 +137,11 @@ fn calls_are_signed_as_googles_own_server_for_this_protocol_signs_them() {
 
 #[test]
 fn an_answer_without_proofs_has_no_place_for_them() {
-    let upstream = Upstream::start();
-    let face = Face::of_upstream(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = ApiServer::with_upstream(&upstream);
     for format in ["anthropic", "google"] {
         for streamed in [false, true] {
-            let said = message(&face, &question(&format!("{format}/echo-small"), "hello"), streamed);
+            let said = complete_message(&face, &chat_request(&format!("{format}/echo-small"), "hello"), streamed);
             assert!(said.get("reasoning_details").is_none(), "{format}: {said}");
         }
     }
@@ -145,8 +149,8 @@ fn an_answer_without_proofs_has_no_place_for_them() {
 
 #[test]
 fn marks_for_the_cache_reach_anthropic_on_their_blocks_and_google_not_at_all() {
-    let upstream = Upstream::start();
-    let face = Face::of_upstream(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = ApiServer::with_upstream(&upstream);
     let (mark, hour) = (json!({ "type": "ephemeral" }), json!({ "type": "ephemeral", "ttl": "1h" }));
     let asked = json!({
         "messages": [
@@ -165,9 +169,9 @@ fn marks_for_the_cache_reach_anthropic_on_their_blocks_and_google_not_at_all() {
         "tools": [{ "type": "function", "function": { "name": "clock" }, "cache_control": mark }],
     });
     for (format, streamed) in [("anthropic", false), ("anthropic", true), ("google", false), ("openai", false)] {
-        let asked = with(asked.clone(), json!({ "model": format!("{format}/echo-small") }));
-        message(&face, &asked, streamed);
-        let sent = upstream.asked("echo-small").pop().unwrap()["body"].clone();
+        let asked = with_members(asked.clone(), json!({ "model": format!("{format}/echo-small") }));
+        complete_message(&face, &asked, streamed);
+        let sent = upstream.requests_for("echo-small").pop().unwrap()["body"].clone();
         match format {
             "anthropic" => {
                 let text = |text: &str| json!({ "type": "text", "text": text });
@@ -189,22 +193,22 @@ fn marks_for_the_cache_reach_anthropic_on_their_blocks_and_google_not_at_all() {
 
 #[test]
 fn openai_and_compatible_servers_are_shown_nothing_that_others_signed() {
-    let upstream = Upstream::start();
-    let mut settings = three(&upstream);
+    let upstream = FakeUpstream::start();
+    let mut settings = settings_for_each_format(&upstream);
     settings["providers"]["house"] = upstream.provider("openai-compatible");
-    let face = Face::start(&settings);
+    let face = ApiServer::start(&settings);
     for format in ["anthropic", "google"] {
-        let asked = with(
-            question(&format!("{format}/echo-small"), "call clock {}"),
+        let asked = with_members(
+            chat_request(&format!("{format}/echo-small"), "call clock {}"),
             json!({ "tools": tools(), "reasoning_effort": "low" }),
         );
-        let called = message(&face, &asked, false);
+        let called = complete_message(&face, &asked, false);
         let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
-        let turns = json!([asked["messages"][0], with(called.clone(), json!({ "odd": 7 })), result]);
+        let turns = json!([asked["messages"][0], with_members(called.clone(), json!({ "odd": 7 })), result]);
         let sent_to = |provider: &str| {
             let asked = json!({ "model": format!("{provider}/other"), "messages": turns, "tools": tools() });
-            assert_eq!(message(&face, &asked, false)["content"], "echo: noon");
-            upstream.asked("other").pop().unwrap()["body"]["messages"].clone()
+            assert_eq!(complete_message(&face, &asked, false)["content"], "echo: noon");
+            upstream.requests_for("other").pop().unwrap()["body"]["messages"].clone()
         };
         assert!(turns.to_string().contains(&signature("echo-small")), "{format}");
         for provider in ["house", "openai"] {
@@ -219,21 +223,27 @@ fn openai_and_compatible_servers_are_shown_nothing_that_others_signed() {
 }
 
 /// A provider of each wire format, and a compatible server that signs.
-fn four(upstream: &Upstream) -> Face {
-    let mut settings = three(upstream);
+fn server_with_four_providers(upstream: &FakeUpstream) -> ApiServer {
+    let mut settings = settings_for_each_format(upstream);
     settings["providers"]["house"] = upstream.provider("openai-compatible");
-    Face::start(&settings)
+    ApiServer::start(&settings)
 }
 
 /// A conversation in which one model calls a tool, another reads the result, and the first continues. Returns the last
 /// two requests: to the second model and to the first.
-fn moved(face: &Face, upstream: &Upstream, provider: &str, models: [&str; 2], streamed: bool) -> [Value; 2] {
+fn switch_models(
+    face: &ApiServer,
+    upstream: &FakeUpstream,
+    provider: &str,
+    models: [&str; 2],
+    streamed: bool,
+) -> [Value; 2] {
     let asked = |model: &str, turns: &[Value]| {
         let model = format!("{provider}/{model}");
         let asked = json!({ "model": model, "messages": turns, "tools": tools(), "reasoning_effort": "low" });
-        message(face, &asked, streamed)
+        complete_message(face, &asked, streamed)
     };
-    let sent = |model: &str| upstream.asked(model).pop().unwrap()["body"].clone();
+    let sent = |model: &str| upstream.requests_for(model).pop().unwrap()["body"].clone();
     let mut turns = vec![json!({ "role": "user", "content": "call clock {\"zone\":\"PET\"}" })];
     let called = asked(models[0], &turns);
     let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
@@ -249,8 +259,8 @@ fn moved(face: &Face, upstream: &Upstream, provider: &str, models: [&str; 2], st
 
 #[test]
 fn a_conversation_that_moves_to_another_model_leaves_signatures_behind_and_finds_them_on_its_return() {
-    let upstream = Upstream::start();
-    let face = four(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = server_with_four_providers(&upstream);
     for (provider, models) in [
         ("anthropic", ["echo-small", "echo-large"]),
         ("google", ["echo-small", "echo-large"]),
@@ -258,7 +268,8 @@ fn a_conversation_that_moves_to_another_model_leaves_signatures_behind_and_finds
     ] {
         for streamed in [false, true] {
             // The mock upstream rejects foreign signatures, so two responses are most of the proof.
-            let [second, first] = moved(&face, &upstream, provider, models, streamed).map(|sent| sent.to_string());
+            let [second, first] =
+                switch_models(&face, &upstream, provider, models, streamed).map(|sent| sent.to_string());
             let [own, other] = models.map(signature);
             assert!(!second.contains(&own), "{provider}, streamed {streamed}: {second}");
             assert!(first.contains(&own) && !first.contains(&other), "{provider}, streamed {streamed}: {first}");
@@ -268,11 +279,11 @@ fn a_conversation_that_moves_to_another_model_leaves_signatures_behind_and_finds
 
 #[test]
 fn calls_of_another_gemini_are_marked_as_unsigned() {
-    let upstream = Upstream::start();
-    let face = four(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = server_with_four_providers(&upstream);
     for streamed in [false, true] {
         let models = ["gemini-3-small", "gemini-3-large"];
-        let [second, first] = moved(&face, &upstream, "google", models, streamed);
+        let [second, first] = switch_models(&face, &upstream, "google", models, streamed);
         let signature_of_call = |sent: &Value| {
             let parts = sent["contents"][1]["parts"].as_array().unwrap().iter();
             parts.clone().find(|part| part["functionCall"].is_object()).unwrap()["thoughtSignature"].clone()
@@ -284,11 +295,12 @@ fn calls_of_another_gemini_are_marked_as_unsigned() {
 
 #[test]
 fn a_budget_for_thinking_is_left_out_where_another_claude_thought_before_the_last_call() {
-    let upstream = Upstream::start();
-    let face = four(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = server_with_four_providers(&upstream);
     for streamed in [false, true] {
         // These two models accept only budgets, and with a budget a turn that calls tools must begin with its thinking.
-        let [second, first] = moved(&face, &upstream, "anthropic", ["claude-sonnet-4-5", "claude-haiku-4-5"], streamed);
+        let [second, first] =
+            switch_models(&face, &upstream, "anthropic", ["claude-sonnet-4-5", "claude-haiku-4-5"], streamed);
         assert!(second.get("thinking").is_none(), "{second}");
         assert_eq!(second["messages"][1]["content"][0]["type"], "tool_use", "{second}");
         assert_eq!(first["thinking"]["type"], "enabled", "{first}");
@@ -298,14 +310,14 @@ fn a_budget_for_thinking_is_left_out_where_another_claude_thought_before_the_las
 
 #[test]
 fn a_signature_that_names_no_model_is_not_sent() {
-    let upstream = Upstream::start();
-    let face = four(&upstream);
+    let upstream = FakeUpstream::start();
+    let face = server_with_four_providers(&upstream);
     for provider in ["anthropic", "google"] {
-        let asked = with(
-            question(&format!("{provider}/echo-small"), "call clock {}"),
+        let asked = with_members(
+            chat_request(&format!("{provider}/echo-small"), "call clock {}"),
             json!({ "tools": tools(), "reasoning_effort": "low" }),
         );
-        let mut called = message(&face, &asked, false);
+        let mut called = complete_message(&face, &asked, false);
         let calls = called["tool_calls"].as_array_mut().unwrap();
         let proofs = calls.iter_mut().map(|call| &mut call["extra_content"]);
         proofs.filter_map(Value::as_object_mut).for_each(|proof| drop(proof.remove("signed_by")));
@@ -314,8 +326,8 @@ fn a_signature_that_names_no_model_is_not_sent() {
         }
         let result = json!({ "role": "tool", "tool_call_id": called["tool_calls"][0]["id"], "content": "noon" });
         let turns = json!([asked["messages"][0], called, result]);
-        message(&face, &with(asked, json!({ "messages": turns })), false);
-        let sent = upstream.asked("echo-small").pop().unwrap()["body"].to_string();
+        complete_message(&face, &with_members(asked, json!({ "messages": turns })), false);
+        let sent = upstream.requests_for("echo-small").pop().unwrap()["body"].to_string();
         assert!(!sent.contains(&signature("echo-small")), "{provider}: {sent}");
     }
 }

@@ -4,22 +4,22 @@ use std::io::Write;
 
 use serde_json::{Value, json};
 
-use crate::fixture::{Face, peer, question, with};
-use crate::upstream::{FORMATS, Peer, write_json};
+use crate::fixture::{ApiServer, chat_request, provider_settings, with_members};
+use crate::upstream::{FORMATS, ScriptedServer, write_json};
 
 /// A provider that answers `hi` and reports 10 prompt tokens, 7 of them cached, and 4 completion tokens, 1 of them
 /// reasoning.
-fn house(format: &'static str) -> Peer {
-    Peer::start(move |request, connection| {
+fn provider_with_usage(format: &'static str) -> ScriptedServer {
+    ScriptedServer::start(move |request, connection| {
         let streams = request.body.contains(r#""stream":true"#) || request.head.contains("streamGenerateContent");
         match streams {
-            false => write_json(connection, &whole(format)),
+            false => write_json(connection, &full_response(format)),
             true => {
                 let event = |data: &Value| match data["type"].as_str() {
                     Some(name) => format!("event: {name}\ndata: {data}\n\n"),
                     None => format!("data: {data}\n\n"),
                 };
-                let mut body: String = pieces(format).iter().map(event).collect();
+                let mut body: String = stream_chunks(format).iter().map(event).collect();
                 if format == "openai" {
                     body += "data: [DONE]\n\n";
                 }
@@ -38,7 +38,7 @@ fn openai_usage(completion: u64) -> Value {
     })
 }
 
-fn google(text: &str, candidates: u64, finish: Option<&str>) -> Value {
+fn google_response(text: &str, candidates: u64, finish: Option<&str>) -> Value {
     let mut candidate = json!({ "index": 0, "content": { "role": "model", "parts": [{ "text": text }] } });
     if let Some(finish) = finish {
         candidate["finishReason"] = finish.into();
@@ -52,7 +52,7 @@ fn google(text: &str, candidates: u64, finish: Option<&str>) -> Value {
     })
 }
 
-fn whole(format: &str) -> Value {
+fn full_response(format: &str) -> Value {
     match format {
         "anthropic" => json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "any", "stop_reason": "end_turn",
@@ -62,7 +62,7 @@ fn whole(format: &str) -> Value {
                 "input_tokens": 2, "cache_creation_input_tokens": 1, "cache_read_input_tokens": 7, "output_tokens": 4,
             },
         }),
-        "google" => google("hi", 3, Some("STOP")),
+        "google" => google_response("hi", 3, Some("STOP")),
         _ => json!({
             "id": "1", "choices": [{ "index": 0, "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }],
             "usage": openai_usage(4),
@@ -71,7 +71,7 @@ fn whole(format: &str) -> Value {
 }
 
 /// Anthropic and Google report cumulative counts several times.
-fn pieces(format: &str) -> Vec<Value> {
+fn stream_chunks(format: &str) -> Vec<Value> {
     let chunk = |delta: Value, finish: Value| {
         let choice = json!({ "index": 0, "delta": delta, "finish_reason": finish });
         json!({ "id": "1", "object": "chat.completion.chunk", "choices": [choice], "usage": null })
@@ -96,7 +96,7 @@ fn pieces(format: &str) -> Vec<Value> {
                 json!({ "type": "message_stop" }),
             ]
         }
-        "google" => vec![google("h", 1, None), google("i", 3, Some("STOP"))],
+        "google" => vec![google_response("h", 1, None), google_response("i", 3, Some("STOP"))],
         _ => vec![
             chunk(json!({ "role": "assistant", "content": "h" }), Value::Null),
             chunk(json!({ "content": "i" }), json!("stop")),
@@ -106,27 +106,27 @@ fn pieces(format: &str) -> Vec<Value> {
 }
 
 /// Prompt, cached, completion and total tokens.
-fn counts(usage: &Value) -> [Option<u64>; 4] {
+fn token_counts(usage: &Value) -> [Option<u64>; 4] {
     let cached = usage["prompt_tokens_details"]["cached_tokens"].as_u64();
     [usage["prompt_tokens"].as_u64(), cached, usage["completion_tokens"].as_u64(), usage["total_tokens"].as_u64()]
 }
 
 #[test]
 fn tokens_are_counted_once_with_the_cached_among_them_in_every_wire_format() {
-    let houses = FORMATS.map(|format| (format, house(format)));
+    let houses = FORMATS.map(|format| (format, provider_with_usage(format)));
     let providers: serde_json::Map<_, _> =
-        houses.iter().map(|(format, house)| ((*format).to_owned(), peer(format, house))).collect();
-    let face = Face::start(&json!({ "providers": providers }));
+        houses.iter().map(|(format, house)| ((*format).to_owned(), provider_settings(format, house))).collect();
+    let face = ApiServer::start(&json!({ "providers": providers }));
     let wanted = [Some(10), Some(7), Some(4), Some(14)];
     for format in FORMATS {
-        let asked = question(&format!("{format}/any"), "hello");
-        let whole = face.answer(&asked);
-        assert_eq!(counts(&whole["usage"]), wanted, "{format}: {whole}");
-        let streamed = face.stream(&with(asked, json!({ "stream_options": { "include_usage": true } })));
-        assert_eq!((streamed.text().as_str(), streamed.done), ("hi", true), "{format}");
+        let asked = chat_request(&format!("{format}/any"), "hello");
+        let whole = face.expect_answer(&asked);
+        assert_eq!(token_counts(&whole["usage"]), wanted, "{format}: {whole}");
+        let streamed = face.stream(&with_members(asked, json!({ "stream_options": { "include_usage": true } })));
+        assert_eq!((streamed.text().as_str(), streamed.has_done_event), ("hi", true), "{format}");
         let told: Vec<&Value> = streamed.chunks.iter().map(|chunk| &chunk["usage"]).filter(|u| !u.is_null()).collect();
         assert_eq!(told.len(), 1, "{format}: {streamed:?}");
-        assert_eq!(counts(told[0]), wanted, "{format}");
+        assert_eq!(token_counts(told[0]), wanted, "{format}");
     }
     // The records have the same counts in every mode.
     let decisions = face.decisions();

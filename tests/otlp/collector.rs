@@ -5,22 +5,22 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use corbie::telemetry::otlp::message::{ExportTraceServiceRequest, Span, Value};
+use corbie::telemetry::otlp::proto::{ExportTraceServiceRequest, Span, Value};
 use prost::Message;
 
-use crate::process::{Setup, corbie};
+use crate::process::{TestCommand, corbie};
 
 /// Value of the collector's API key header; it may appear only in that header.
 pub(crate) const KEY: &str = "collector-key-5d2f19";
 
 pub(crate) struct Collector {
     port: u16,
-    requests: Arc<Mutex<Vec<Received>>>,
+    requests: Arc<Mutex<Vec<ExportRequest>>>,
 }
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(crate) struct Received {
+pub(crate) struct ExportRequest {
     /// The request line and the headers, in lower case.
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
@@ -43,29 +43,29 @@ impl Collector {
     }
 
     /// A program that exports to this collector and has only the mock provider.
-    pub(crate) fn corbie(&self, arguments: &str) -> Setup {
-        telling(self.port, corbie(arguments))
+    pub(crate) fn corbie(&self, arguments: &str) -> TestCommand {
+        with_collector(self.port, corbie(arguments))
     }
 
-    pub(crate) fn requests(&self) -> Vec<Received> {
+    pub(crate) fn requests(&self) -> Vec<ExportRequest> {
         self.requests.lock().unwrap().clone()
     }
 
     /// All received spans.
     pub(crate) fn spans(&self) -> Vec<Span> {
-        self.requests().iter().flat_map(Received::spans).collect()
+        self.requests().iter().flat_map(ExportRequest::spans).collect()
     }
 }
 
 /// Exports to this port.
-pub(crate) fn telling(port: u16, setup: Setup) -> Setup {
+pub(crate) fn with_collector(port: u16, setup: TestCommand) -> TestCommand {
     setup
         .variable("CORBIE_TELEMETRY__OTLP__ENDPOINT", format!("http://127.0.0.1:{port}"))
         .variable("CORBIE_TELEMETRY__OTLP__HEADERS", format!("{{\"x-api-key\": \"{KEY}\"}}"))
         .variable("CORBIE_PROVIDERS__MOCK__TYPE", "mock")
 }
 
-impl Received {
+impl ExportRequest {
     pub(crate) fn spans(&self) -> Vec<Span> {
         let request = ExportTraceServiceRequest::decode(&*self.body).unwrap();
         request.resource_spans.into_iter().flat_map(|told| told.scope_spans).flat_map(|scope| scope.spans).collect()
@@ -75,24 +75,25 @@ impl Received {
 /// The value of an attribute as text, including numbers and lists.
 pub(crate) fn attribute(span: &Span, key: &str) -> Option<String> {
     let attribute = span.attributes.iter().find(|attribute| attribute.key == key)?;
-    shown(attribute.value.as_ref()?.value.as_ref()?)
+    attribute_text(attribute.value.as_ref()?.value.as_ref()?)
 }
 
-fn shown(value: &Value) -> Option<String> {
+fn attribute_text(value: &Value) -> Option<String> {
     match value {
-        Value::Text(text) => Some(text.clone()),
-        Value::Flag(flag) => Some(flag.to_string()),
-        Value::Whole(number) => Some(number.to_string()),
-        Value::Number(number) => Some(number.to_string()),
-        Value::List(list) => {
-            let members: Vec<_> = list.values.iter().filter_map(|member| shown(member.value.as_ref()?)).collect();
+        Value::StringValue(text) => Some(text.clone()),
+        Value::BoolValue(flag) => Some(flag.to_string()),
+        Value::IntValue(number) => Some(number.to_string()),
+        Value::DoubleValue(number) => Some(number.to_string()),
+        Value::ArrayValue(list) => {
+            let members: Vec<_> =
+                list.values.iter().filter_map(|member| attribute_text(member.value.as_ref()?)).collect();
             Some(format!("[{}]", members.join(", ")))
         }
     }
 }
 
 /// A server that responds with JSON, depending on the request head.
-pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
+pub(crate) fn json_server(answer: impl Fn(&str) -> String + Send + 'static) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     thread::spawn(move || {
@@ -108,7 +109,7 @@ pub(crate) fn answering(answer: impl Fn(&str) -> String + Send + 'static) -> u16
 }
 
 /// Serves one connection.
-fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received>>) {
+fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<ExportRequest>>) {
     let mut reader = BufReader::new(connection.try_clone().unwrap());
     while let Some(received) = receive(&mut reader) {
         let place = {
@@ -129,7 +130,7 @@ fn serve(mut connection: TcpStream, statuses: &[&str], kept: &Mutex<Vec<Received
 }
 
 /// The next request; `None` at the end.
-fn receive(reader: &mut impl BufRead) -> Option<Received> {
+fn receive(reader: &mut impl BufRead) -> Option<ExportRequest> {
     let mut head = String::new();
     while !head.ends_with("\r\n\r\n") {
         if reader.read_line(&mut head).unwrap_or(0) == 0 {
@@ -140,5 +141,5 @@ fn receive(reader: &mut impl BufRead) -> Option<Received> {
     let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
     let mut body = vec![0; length.map_or(0, |length| length.parse().unwrap())];
     reader.read_exact(&mut body).ok()?;
-    Some(Received { head, body })
+    Some(ExportRequest { head, body })
 }

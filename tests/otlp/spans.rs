@@ -1,18 +1,18 @@
 //! Contents of spans, and data that must not be in them.
 
-use corbie::telemetry::otlp::message::{ExportTraceServiceRequest, Span, SpanKind, StatusCode};
+use corbie::telemetry::otlp::proto::{ExportTraceServiceRequest, Span, SpanKind, StatusCode};
 use prost::Message;
 use serde_json::json;
 
-use crate::collector::{Collector, KEY, answering, attribute};
+use crate::collector::{Collector, KEY, attribute, json_server};
 use crate::process::{call, wait_for};
-use crate::upstream::local_server;
+use crate::upstream::local_model_server;
 
 /// Marker that reveals prompt text in a span.
 const PROMPT: &str = "my-diary-of-may-the-fourth";
 
 #[track_caller]
-fn named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
+fn span_named<'a>(spans: &'a [Span], name: &str) -> &'a Span {
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
     spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("no `{name}` in {names:?}"))
 }
@@ -22,13 +22,13 @@ fn s15_a_chat_is_told_with_its_tokens_and_without_a_word_of_it() {
     let collector = Collector::start(&[]);
     let mut server = collector.corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__SERVICE_NAME", "router-1").start();
     let arguments = json!({ "prompt": format!("what is in {PROMPT}"), "model": "mock" });
-    let answer = server.ask(&call(1, "chat_completion", arguments));
+    let answer = server.send_and_receive(&call(1, "chat_completion", arguments));
     assert!(answer.to_string().contains(PROMPT), "the mock repeats what it was asked: {answer}");
     server.close_stdin();
-    assert_eq!(server.end().code, Some(0));
+    assert_eq!(server.wait().code, Some(0));
 
     let spans = collector.spans();
-    let chat = named(&spans, "chat mock");
+    let chat = span_named(&spans, "chat mock");
     assert_eq!(chat.kind(), SpanKind::Client);
     let expected = [
         ("gen_ai.operation.name", "chat"),
@@ -47,7 +47,7 @@ fn s15_a_chat_is_told_with_its_tokens_and_without_a_word_of_it() {
     assert!(chat.status.is_none() && attribute(chat, "error.type").is_none());
     assert!(chat.start_time_unix_nano > 0 && chat.end_time_unix_nano >= chat.start_time_unix_nano);
 
-    let route = named(&spans, "route");
+    let route = span_named(&spans, "route");
     assert_eq!((&chat.parent_span_id, &chat.trace_id), (&route.span_id, &route.trace_id));
     assert_eq!(attribute(route, "corbie.attempts").as_deref(), Some("1"));
     for span in &spans {
@@ -70,7 +70,7 @@ fn s15_a_chat_is_told_with_its_tokens_and_without_a_word_of_it() {
 
 #[test]
 fn s15_a_stream_is_told_when_it_has_ended_and_where_it_came_from() {
-    let (port, _closed) = local_server(PROMPT, true);
+    let (port, _closed) = local_model_server(PROMPT, true);
     let collector = Collector::start(&[]);
     let base = format!("http://127.0.0.1:{port}/v1");
     let mut server = collector.corbie("serve --port 0").variable("CORBIE_PROVIDERS__LOCAL__BASE_URL", base).start();
@@ -98,7 +98,7 @@ fn s15_a_stream_is_told_when_it_has_ended_and_where_it_came_from() {
 
 #[test]
 fn s15_whole_answers_and_vectors_are_told_as_their_provider_counts_them() {
-    let port = company();
+    let port = provider_with_usage();
     let collector = Collector::start(&[]);
     let base = format!("http://127.0.0.1:{port}/v1");
     let mut server = collector.corbie("serve --port 0").variable("CORBIE_PROVIDERS__LOCAL__BASE_URL", base).start();
@@ -108,8 +108,8 @@ fn s15_whole_answers_and_vectors_are_told_as_their_provider_counts_them() {
     assert!(answer.status == 200 && answer.body.contains(PROMPT), "{answer:?}");
     let answer = client.post("/v1/embeddings", &json!({ "model": "local/small-embed", "input": PROMPT }));
     assert_eq!(answer.status, 200, "{answer:?}");
-    server.signal_to_end();
-    server.end();
+    server.terminate();
+    server.wait();
 
     let spans = collector.spans();
     let expected: [(&str, &[(&str, &str)]); 2] = [
@@ -125,19 +125,19 @@ fn s15_whole_answers_and_vectors_are_told_as_their_provider_counts_them() {
         ("embeddings small-embed", &[("gen_ai.operation.name", "embeddings"), ("gen_ai.usage.input_tokens", "5")]),
     ];
     for (name, attributes) in expected {
-        let span = named(&spans, name);
+        let span = span_named(&spans, name);
         assert_eq!(span.kind(), SpanKind::Client);
         for (key, value) in attributes {
             assert_eq!(attribute(span, key).as_deref(), Some(*value), "{key} of {name}");
         }
     }
-    assert_eq!(attribute(named(&spans, "embeddings small-embed"), "gen_ai.usage.output_tokens"), None);
+    assert_eq!(attribute(span_named(&spans, "embeddings small-embed"), "gen_ai.usage.output_tokens"), None);
     let bodies: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
     assert!(!String::from_utf8_lossy(&bodies).contains(PROMPT));
 }
 
 /// A provider that reports token counts and a finish reason that repeats the prompt.
-fn company() -> u16 {
+fn provider_with_usage() -> u16 {
     let choice =
         |reason| json!({ "index": 0, "message": { "role": "assistant", "content": PROMPT }, "finish_reason": reason });
     let chat = json!({
@@ -150,7 +150,7 @@ fn company() -> u16 {
         "usage": { "prompt_tokens": 5, "total_tokens": 5 },
     });
     let models = json!({ "object": "list", "data": [{ "id": "small" }, { "id": "small-embed" }] });
-    answering(move |head| match head {
+    json_server(move |head| match head {
         _ if head.starts_with("post /v1/chat/completions") => chat.to_string(),
         _ if head.starts_with("post /v1/embeddings") => vectors.to_string(),
         _ => models.to_string(),
@@ -161,14 +161,18 @@ fn company() -> u16 {
 fn p15_a_try_that_fails_is_told_as_one() {
     let collector = Collector::start(&[]);
     let mut server = collector.corbie("stdio").start();
-    server.ask(&call(1, "chat_completion", json!({ "prompt": PROMPT, "model": "mock/mock-error-authentication" })));
+    server.send_and_receive(&call(
+        1,
+        "chat_completion",
+        json!({ "prompt": PROMPT, "model": "mock/mock-error-authentication" }),
+    ));
     server.close_stdin();
-    assert_eq!(server.end().code, Some(0));
+    assert_eq!(server.wait().code, Some(0));
     let spans = collector.spans();
-    let chat = named(&spans, "chat mock-error-authentication");
+    let chat = span_named(&spans, "chat mock-error-authentication");
     assert_eq!(attribute(chat, "error.type").as_deref(), Some("authentication"));
     assert_eq!(chat.status.as_ref().unwrap().code(), StatusCode::Error);
-    assert_eq!(named(&spans, "route").status.as_ref().unwrap().code(), StatusCode::Error);
+    assert_eq!(span_named(&spans, "route").status.as_ref().unwrap().code(), StatusCode::Error);
 }
 
 #[test]
@@ -185,9 +189,9 @@ fn m98_a_request_is_told_below_its_callers_span_and_has_everything_below_it() {
         let headers = [&headers[..], &[("accept", "application/json, text/event-stream")]].concat();
         assert_eq!(client.call("POST", "/mcp", &headers, &body).status, 200);
     }
-    server.signal_to_end();
-    let ended = server.end();
-    assert!(ended.err.contains(&format!("trace_id={trace}")) && !ended.err.contains(parent), "{}", ended.err);
+    server.terminate();
+    let ended = server.wait();
+    assert!(ended.stderr.contains(&format!("trace_id={trace}")) && !ended.stderr.contains(parent), "{}", ended.stderr);
 
     let spans = collector.spans();
     let names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
@@ -210,11 +214,11 @@ fn hex(bytes: &[u8]) -> String {
 fn s15_a_search_is_told_without_what_was_searched_for() {
     let collector = Collector::start(&[]);
     let mut server = collector.corbie("stdio").start();
-    server.ask(&call(1, "knowledge-search", json!({ "query": PROMPT })));
+    server.send_and_receive(&call(1, "knowledge-search", json!({ "query": PROMPT })));
     server.close_stdin();
-    assert_eq!(server.end().code, Some(0));
+    assert_eq!(server.wait().code, Some(0));
     let spans = collector.spans();
-    let search = named(&spans, "retrieval default");
+    let search = span_named(&spans, "retrieval default");
     assert_eq!(attribute(search, "gen_ai.data_source.id").as_deref(), Some("default"));
     let bodies: Vec<u8> = collector.requests().into_iter().flat_map(|request| request.body).collect();
     assert!(!String::from_utf8_lossy(&bodies).contains(PROMPT));
@@ -224,8 +228,8 @@ fn s15_a_search_is_told_without_what_was_searched_for() {
 fn a10_nothing_is_sent_of_traces_that_are_not_drawn() {
     let collector = Collector::start(&[]);
     let mut server = collector.corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__SAMPLE_RATIO", "0").start();
-    server.ask(&call(1, "chat_completion", json!({ "prompt": PROMPT, "model": "mock" })));
+    server.send_and_receive(&call(1, "chat_completion", json!({ "prompt": PROMPT, "model": "mock" })));
     server.close_stdin();
-    assert_eq!(server.end().code, Some(0));
+    assert_eq!(server.wait().code, Some(0));
     assert!(collector.requests().is_empty());
 }

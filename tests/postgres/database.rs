@@ -8,9 +8,9 @@ use tokio_postgres::config::Host;
 use tokio_postgres::{Config, NoTls, SimpleQueryMessage};
 
 /// Selects the store of the tests: `postgres`, or `embedded`, the default.
-const STORE: &str = "CORBIE_TEST_STORE";
+const STORE_VARIABLE: &str = "CORBIE_TEST_STORE";
 /// URL of the server.
-const SERVER: &str = "CORBIE_TEST_POSTGRES";
+const SERVER_VARIABLE: &str = "CORBIE_TEST_POSTGRES";
 
 /// An empty database. It is dropped with the test, even if clients are still connected.
 pub(crate) struct Database {
@@ -20,19 +20,19 @@ pub(crate) struct Database {
 
 impl Database {
     /// Creates a database if the tests use PostgreSQL.
-    pub(crate) fn if_wanted() -> Option<Database> {
-        match std::env::var(STORE).as_deref() {
+    pub(crate) fn if_configured() -> Option<Database> {
+        match std::env::var(STORE_VARIABLE).as_deref() {
             Err(_) | Ok("" | "embedded") => return None,
             Ok("postgres") => {}
-            Ok(other) => panic!("{STORE} is `{other}`; it can be `embedded` or `postgres`"),
+            Ok(other) => panic!("{STORE_VARIABLE} is `{other}`; it can be `embedded` or `postgres`"),
         }
-        let server = std::env::var(SERVER).unwrap_or_else(|_| {
+        let server = std::env::var(SERVER_VARIABLE).unwrap_or_else(|_| {
             panic!(
-                "{SERVER} is not set; run the tests with `{STORE}=postgres tests/postgres/server -- cargo nextest run`"
+                "{SERVER_VARIABLE} is not set; run the tests with `{STORE_VARIABLE}=postgres tests/postgres/server -- cargo nextest run`"
             )
         });
         let name = format!("test_{}", uuid::Uuid::new_v4().simple());
-        ask(&server, &format!("CREATE DATABASE {name}"));
+        query(&server, &format!("CREATE DATABASE {name}"));
         Some(Database { server, name })
     }
 
@@ -55,13 +55,13 @@ impl Database {
     /// The first column of the result.
     #[allow(dead_code, reason = "not all who share this ask")]
     #[track_caller]
-    pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
-        ask(&self.url(), sql)
+    pub(crate) fn query(&self, sql: &str) -> Vec<String> {
+        query(&self.url(), sql)
     }
 
     /// Starts a transaction with this statement and keeps it open.
     #[allow(dead_code, reason = "not all who share this hold anything")]
-    pub(crate) fn hold(&self, sql: &str) -> Held {
+    pub(crate) fn hold_transaction(&self, sql: &str) -> OpenTransaction {
         let (url, sql) = (self.url(), format!("BEGIN; {sql}"));
         let (until, ended) = mpsc::channel::<()>();
         let (ready, is_ready) = mpsc::channel();
@@ -76,20 +76,20 @@ impl Database {
             });
         });
         is_ready.recv().unwrap();
-        Held { until, holding: Some(holding) }
+        OpenTransaction { release: until, holding: Some(holding) }
     }
 }
 
 /// Keeps a transaction open until it is dropped.
 #[allow(dead_code, reason = "not all who share this hold anything")]
-pub(crate) struct Held {
-    until: mpsc::Sender<()>,
+pub(crate) struct OpenTransaction {
+    release: mpsc::Sender<()>,
     holding: Option<thread::JoinHandle<()>>,
 }
 
-impl Drop for Held {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        let _ = self.until.send(());
+        let _ = self.release.send(());
         if let Some(holding) = self.holding.take() {
             let _ = holding.join();
         }
@@ -98,7 +98,7 @@ impl Drop for Held {
 
 impl Drop for Database {
     fn drop(&mut self) {
-        ask(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
+        query(&self.server, &format!("DROP DATABASE {} WITH (FORCE)", self.name));
     }
 }
 
@@ -108,7 +108,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 /// Runs on a separate thread, so that it can be called with or without a runtime.
 #[track_caller]
-fn ask(url: &str, sql: &str) -> Vec<String> {
+fn query(url: &str, sql: &str) -> Vec<String> {
     let answered = thread::scope(|scope| {
         scope
             .spawn(|| {

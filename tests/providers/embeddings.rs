@@ -4,31 +4,31 @@
 //! `<case>.embedded.json`.
 
 use corbie::providers::chat::Protocol;
-use corbie::providers::embeddings::{Batch, Embed, Encoding, gather, write};
-use corbie::providers::{Error, Request, google, openai};
+use corbie::providers::embeddings::{EmbeddingBatch, EmbeddingRequest, Encoding, merge_batches, serialize_response};
+use corbie::providers::{Error, HttpRequest, google, openai};
 use serde_json::{Map, Value, json};
 
-use crate::player::{GOOGLE, OPENAI, Player, head};
+use crate::protocol_fixture::{GOOGLE, OPENAI, ProtocolFixture, head};
 
-fn embed(body: &[u8]) -> Embed {
+fn embed(body: &[u8]) -> EmbeddingRequest {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
     // Like in the router: the caller's model name may have a provider prefix.
     let model = body["model"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
-    Embed { model, body }
+    EmbeddingRequest { model, body }
 }
 
-fn requests(player: &Player, embed: &Embed) -> Result<Vec<Request>, Error> {
+fn requests(player: &ProtocolFixture, embed: &EmbeddingRequest) -> Result<Vec<HttpRequest>, Error> {
     match player.protocol {
         Protocol::Google => google::embed_requests(embed, &player.endpoint()),
         _ => Ok(vec![openai::embed_request(embed, &player.endpoint())]),
     }
 }
 
-fn read(player: &Player, status: u16, body: &[u8]) -> Result<Batch, Error> {
+fn read(player: &ProtocolFixture, status: u16, body: &[u8]) -> Result<EmbeddingBatch, Error> {
     let headers = http::HeaderMap::new();
     match player.protocol {
         Protocol::Google => google::embed_response(head(status, &headers), body),
-        _ => openai::embed_response(head(status, &headers), &body.to_vec().into()).map(Batch::Written),
+        _ => openai::embed_response(head(status, &headers), &body.to_vec().into()).map(EmbeddingBatch::Passthrough),
     }
 }
 
@@ -36,7 +36,7 @@ fn read(player: &Player, status: u16, body: &[u8]) -> Result<Batch, Error> {
 fn a_wish_becomes_its_requests() {
     for player in [OPENAI, GOOGLE] {
         for (case, body) in player.cases(".embed.json") {
-            let written = |request: &Request| {
+            let written = |request: &HttpRequest| {
                 let body: Value = serde_json::from_slice(request.body()).unwrap();
                 json!({"method": request.method().as_str(), "address": request.uri().to_string(), "body": body})
             };
@@ -51,7 +51,7 @@ fn an_answer_becomes_the_callers() {
     for player in [OPENAI, GOOGLE] {
         for (case, body) in player.cases(".vectors.json") {
             let wish = embed(player.text(&format!("{case}.embed.json")).as_bytes());
-            let embedded = gather(&wish, vec![read(&player, 200, &body).unwrap()]).unwrap();
+            let embedded = merge_batches(&wish, vec![read(&player, 200, &body).unwrap()]).unwrap();
             if player.protocol == Protocol::OpenAi {
                 assert_eq!(embedded.body, body, "{case}: not a byte is another");
             }
@@ -68,7 +68,7 @@ fn an_answer_without_vectors_is_none() {
     for player in [OPENAI, GOOGLE] {
         for body in bodies {
             assert!(
-                matches!(read(&player, 200, body), Err(Error::Unreadable(_))),
+                matches!(read(&player, 200, body), Err(Error::InvalidResponse(_))),
                 "{:?}",
                 String::from_utf8_lossy(body)
             );
@@ -78,14 +78,14 @@ fn an_answer_without_vectors_is_none() {
         assert!(matches!(read(&player, 200, inside), Err(Error::RateLimited { .. })), "{:?}", player.protocol);
     }
     let wish = embed(br#"{"model":"m","input":["a","b"]}"#);
-    let one = Batch::Vectors { vectors: vec![vec![1.0]], tokens: 1 };
-    assert!(matches!(gather(&wish, vec![one.clone()]), Err(Error::Unreadable(_))));
-    assert!(gather(&wish, vec![one.clone(), one]).is_ok());
+    let one = EmbeddingBatch::Vectors { vectors: vec![vec![1.0]], tokens: 1 };
+    assert!(matches!(merge_batches(&wish, vec![one.clone()]), Err(Error::InvalidResponse(_))));
+    assert!(merge_batches(&wish, vec![one.clone(), one]).is_ok());
 }
 
 #[test]
 fn numbers_are_as_short_as_single_precision_lets_them_be() {
-    let written = write(&[&[0.1, -1.5]], "m", 2, Encoding::Float);
+    let written = serialize_response(&[&[0.1, -1.5]], "m", 2, Encoding::Float);
     assert!(written.contains("\"embedding\":[0.1,-1.5]"), "{written}");
-    assert!(write(&[&[1.0, -2.0]], "m", 2, Encoding::Base64).contains("\"AACAPwAAAMA=\""));
+    assert!(serialize_response(&[&[1.0, -2.0]], "m", 2, Encoding::Base64).contains("\"AACAPwAAAMA=\""));
 }

@@ -1,17 +1,17 @@
 //! Requests to known models contain only parameters they support.
 
 use corbie::providers::capabilities;
-use corbie::providers::chat::{Chat, Effort, Message, Reasoning, Role, Tool, ToolChoice};
+use corbie::providers::chat::{Chat, ChatRole, Effort, Message, Reasoning, Tool, ToolChoice};
 use serde_json::{Value, json};
 
-use crate::player::{ANTHROPIC, GOOGLE, OPENAI, Player};
+use crate::protocol_fixture::{ANTHROPIC, GOOGLE, OPENAI, ProtocolFixture};
 
-fn sent(player: Player, chat: Chat) -> Value {
-    player.sent(&chat, capabilities::of(player.protocol, &chat.model).refuses())
+fn request_body(player: ProtocolFixture, chat: Chat) -> Value {
+    player.request_body(&chat, capabilities::builtin_properties(player.protocol, &chat.model).unsupported_parameters())
 }
 
 fn chat(model: &str, reasoning: Option<Reasoning>) -> Chat {
-    let messages = vec![Message::text(Role::User, "Hello")];
+    let messages = vec![Message::text(ChatRole::User, "Hello")];
     let stop = vec!["END".to_owned()];
     Chat { model: model.into(), messages, temperature: Some(0.5), stop, reasoning, ..Chat::default() }
 }
@@ -42,7 +42,7 @@ const BUDGET: Option<Reasoning> = Some(Reasoning::Budget(4000));
 #[test]
 fn openai_gets_a_temperature_only_from_models_that_do_not_think() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(OPENAI, chat(model, reasoning));
+        let body = request_body(OPENAI, chat(model, reasoning));
         assert_eq!(members(&body, &["temperature", "reasoning_effort", "stop"]), expected, "{model} {reasoning:?}");
     };
     let stop = json!(["END"]);
@@ -63,7 +63,7 @@ fn openai_gets_a_temperature_only_from_models_that_do_not_think() {
 #[test]
 fn openai_models_that_cannot_think_with_tools_are_told_not_to() {
     let effort = |model: &str, reasoning| {
-        sent(OPENAI, with_tool(chat(model, reasoning), ToolChoice::Auto)).get("reasoning_effort").cloned()
+        request_body(OPENAI, with_tool(chat(model, reasoning), ToolChoice::Auto)).get("reasoning_effort").cloned()
     };
     assert_eq!(effort("gpt-5.6-sol", None), Some(json!("none")));
     assert_eq!(effort("gpt-5.6-sol", HIGH), Some(json!("none")));
@@ -73,7 +73,7 @@ fn openai_models_that_cannot_think_with_tools_are_told_not_to() {
 
 #[test]
 fn openai_gets_a_limit_under_the_name_that_the_model_knows() {
-    let limit = |model: &str| sent(OPENAI, Chat { max_tokens: Some(9), ..chat(model, None) });
+    let limit = |model: &str| request_body(OPENAI, Chat { max_tokens: Some(9), ..chat(model, None) });
     let names = ["max_tokens", "max_completion_tokens"];
     assert_eq!(members(&limit("gpt-4o"), &names), json!({"max_tokens": 9}));
     assert_eq!(members(&limit("o3"), &names), json!({"max_completion_tokens": 9}));
@@ -82,7 +82,7 @@ fn openai_gets_a_limit_under_the_name_that_the_model_knows() {
 #[test]
 fn anthropic_models_think_in_the_way_they_take() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(ANTHROPIC, chat(model, reasoning));
+        let body = request_body(ANTHROPIC, chat(model, reasoning));
         assert_eq!(members(&body, &["temperature", "thinking", "output_config"]), expected, "{model} {reasoning:?}");
     };
     let adaptive = json!({"type": "adaptive", "display": "summarized"});
@@ -109,7 +109,7 @@ fn anthropic_models_think_in_the_way_they_take() {
 #[test]
 fn anthropic_models_that_cannot_be_forced_to_a_tool_are_left_to_choose() {
     let choice = |model: &str| {
-        let body = sent(ANTHROPIC, with_tool(chat(model, ON), ToolChoice::Tool("look".into())));
+        let body = request_body(ANTHROPIC, with_tool(chat(model, ON), ToolChoice::Tool("look".into())));
         members(&body, &["tool_choice", "thinking"])
     };
     assert_eq!(
@@ -128,8 +128,8 @@ fn a_callers_own_request_is_changed_where_the_model_refuses_it() {
         "tool_choice": {"type": "any", "disable_parallel_tool_use": true},
         "messages": [{"role": "user", "content": "Hello"}],
     });
-    let mut chat = ANTHROPIC.parsed(caller.as_object().unwrap().clone()).unwrap();
-    assert_eq!(sent(ANTHROPIC, chat.clone()), caller);
+    let mut chat = ANTHROPIC.parse_request(caller.as_object().unwrap().clone()).unwrap();
+    assert_eq!(request_body(ANTHROPIC, chat.clone()), caller);
 
     chat.model = "claude-opus-5-5".into();
     let mut expected = caller;
@@ -140,13 +140,13 @@ fn a_callers_own_request_is_changed_where_the_model_refuses_it() {
     let members = expected.as_object_mut().unwrap();
     members.shift_remove("top_k");
     members.shift_remove("temperature");
-    assert_eq!(sent(ANTHROPIC, chat), expected);
+    assert_eq!(request_body(ANTHROPIC, chat), expected);
 }
 
 #[test]
 fn google_models_think_by_levels_or_by_budgets() {
     let check = |model: &str, reasoning, expected: Value| {
-        let body = sent(GOOGLE, chat(model, reasoning));
+        let body = request_body(GOOGLE, chat(model, reasoning));
         assert_eq!(body["generationConfig"]["thinkingConfig"], expected, "{model} {reasoning:?}");
         assert_eq!(body["generationConfig"]["temperature"], 0.5);
     };

@@ -2,22 +2,22 @@
 //! required by its provider is in its original position.
 
 use corbie::providers::openai::{self, Encoder};
-use corbie::providers::{Delta, Refuses};
+use corbie::providers::{Delta, UnsupportedParameters};
 use serde_json::{Map, Value, json};
 
-use crate::player::{ANTHROPIC, GOOGLE, Player};
+use crate::protocol_fixture::{ANTHROPIC, GOOGLE, ProtocolFixture};
 
 /// The model's turn as sent back to its provider.
-fn sent_back(player: &Player, message: &Value) -> Value {
+fn returned_turn(player: &ProtocolFixture, message: &Value) -> Value {
     let body = json!({"model": "any", "messages": [{"role": "user", "content": "Go."}, message]});
     let Value::Object(body) = body else { unreachable!("it is written as an object") };
     let chat = openai::parse(body).unwrap();
-    let sent = player.sent(&chat, Refuses::default());
+    let sent = player.request_body(&chat, UnsupportedParameters::default());
     sent.pointer("/messages/1/content").or(sent.pointer("/contents/1/parts")).unwrap_or(&json!([])).clone()
 }
 
 /// All signatures in order, with the kind of their block.
-fn proofs(blocks: &Value) -> Vec<(String, String)> {
+fn signatures(blocks: &Value) -> Vec<(String, String)> {
     let kind = |block: &Map<String, Value>| {
         let named = block.get("type").and_then(Value::as_str);
         let part = || ["functionCall", "thought", "text"].into_iter().find(|name| block.contains_key(*name));
@@ -39,11 +39,11 @@ fn proofs_of_whole_answers_go_back_on_the_blocks_they_came_with() {
             let came = came.get("content").or(came.pointer("/candidates/0/content/parts"));
             // Pictures and server-side tools have no representation in OpenAI's responses, nor have their signatures.
             let Some(came) = came.filter(|_| !["picture_answer", "server_tool"].contains(&&*case)) else { continue };
-            let completion = player.answered(200, &[], &body).unwrap();
+            let completion = player.parse_response(200, &[], &body).unwrap();
             let rendered = openai::render(&completion, "any", 5);
-            let went = sent_back(&player, &rendered["choices"][0]["message"]);
-            assert_eq!(proofs(&went), proofs(came), "{case}: {went}");
-            proven += proofs(came).len();
+            let went = returned_turn(&player, &rendered["choices"][0]["message"]);
+            assert_eq!(signatures(&went), signatures(came), "{case}: {went}");
+            proven += signatures(came).len();
         }
     }
     assert!(proven > 4, "{proven}");
@@ -60,15 +60,15 @@ fn thinking_after_a_text_stays_after_it() {
         {"type": "tool_use", "id": "toolu_1", "name": "look", "input": {"at": "it"}},
     ]);
     let answer = json!({"id": "msg_1", "model": "claude", "content": content, "stop_reason": "tool_use"});
-    let completion = ANTHROPIC.answered(200, &[], answer.to_string().as_bytes()).unwrap();
+    let completion = ANTHROPIC.parse_response(200, &[], answer.to_string().as_bytes()).unwrap();
     let message = openai::render(&completion, "any", 5)["choices"][0]["message"].clone();
-    assert_eq!(sent_back(&ANTHROPIC, &message), content);
+    assert_eq!(returned_turn(&ANTHROPIC, &message), content);
     // No other provider receives it.
-    assert!(!sent_back(&GOOGLE, &message).to_string().contains("hidden"));
+    assert!(!returned_turn(&GOOGLE, &message).to_string().contains("hidden"));
 }
 
 /// The message that an SDK assembles from a stream: lists of unknown members are taken as a whole.
-fn gathered(deltas: &[Delta]) -> Value {
+fn assemble_message(deltas: &[Delta]) -> Value {
     let mut encoder = Encoder::new("any", 5, false);
     let mut out = Vec::new();
     deltas.iter().for_each(|delta| encoder.delta(delta, &mut out));
@@ -105,10 +105,10 @@ fn proofs_of_streams_go_back_on_the_blocks_they_came_with() {
     let mut proven = 0;
     for player in [ANTHROPIC, GOOGLE] {
         for (case, bytes) in player.cases(".stream.txt") {
-            let (deltas, _) = player.played([&*bytes]).unwrap();
+            let (deltas, _) = player.decode_stream([&*bytes]).unwrap();
             let came = deltas.iter().filter(|delta| matches!(delta, Delta::Proof { .. })).count();
-            let went = sent_back(&player, &gathered(&deltas));
-            assert_eq!(proofs(&went).len(), came, "{case}: {went}");
+            let went = returned_turn(&player, &assemble_message(&deltas));
+            assert_eq!(signatures(&went).len(), came, "{case}: {went}");
             proven += came;
         }
     }
@@ -117,9 +117,9 @@ fn proofs_of_streams_go_back_on_the_blocks_they_came_with() {
 
 #[test]
 fn marks_for_the_cache_reach_anthropic_and_nobody_else() {
-    let caller: Map<String, Value> = crate::player::OPENAI.json("cache_marks.caller.json");
+    let caller: Map<String, Value> = crate::protocol_fixture::OPENAI.json("cache_marks.caller.json");
     let chat = openai::parse(caller).unwrap();
-    let sent = ANTHROPIC.sent(&chat, Refuses::default());
+    let sent = ANTHROPIC.request_body(&chat, UnsupportedParameters::default());
     ANTHROPIC.check("cache_marks.crossed.json", &sent);
-    assert!(!GOOGLE.sent(&chat, Refuses::default()).to_string().contains("cache_control"));
+    assert!(!GOOGLE.request_body(&chat, UnsupportedParameters::default()).to_string().contains("cache_control"));
 }

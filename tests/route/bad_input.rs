@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::fixture::{app, call, complete};
 use crate::process::{corbie, request};
-use crate::upstream::Upstream;
+use crate::upstream::FakeUpstream;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p07_x03_params_of_a_wrong_type_are_refused_and_nobody_is_asked() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
     let reference = json!({ "type": "ref/prompt", "name": "x" });
     let argument = json!({ "name": "a", "value": "b" });
@@ -44,13 +44,13 @@ async fn p07_x03_params_of_a_wrong_type_are_refused_and_nobody_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p07_a_limit_goes_on_to_the_provider() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
     for limit in [json!(2), Value::Null] {
         let params = json!({ "prompt": "one two three", "model": "gpt-4o", "maxTokens": limit });
         complete(&app, params).await.unwrap();
     }
-    let [limited, unlimited] = &upstream.asked("gpt-4o")[..] else { panic!("two requests") };
+    let [limited, unlimited] = &upstream.requests_for("gpt-4o")[..] else { panic!("two requests") };
     let of = |request: &Value| {
         let body = request["body"].as_object().unwrap();
         body.get("max_completion_tokens").or(body.get("max_tokens")).cloned()
@@ -60,14 +60,14 @@ async fn p07_a_limit_goes_on_to_the_provider() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "house": upstream.provider("openai-compatible") } }));
     let error = complete(&app, json!({ "prompt": "Hello", "model": "ecko-smal" })).await.unwrap_err();
     let error = error.to_object(Era::Legacy);
     assert_eq!(error.code, -32003);
     assert!(error.message.contains("did you mean `echo-small`"), "{error:?}");
     assert_eq!(error.data.unwrap()["details"]["near"][0], "echo-small");
-    assert!(upstream.asked("ecko-smal").is_empty(), "nobody is asked for it");
+    assert!(upstream.requests_for("ecko-smal").is_empty(), "nobody is asked for it");
     // A name similar to no model gets no suggestion, and a very long name is truncated in the message.
     let error = complete(&app, json!({ "prompt": "Hello", "model": "z".repeat(5000) })).await.unwrap_err();
     let message = error.to_string();
@@ -78,7 +78,7 @@ async fn p13_an_unknown_model_is_told_with_names_that_are_near() {
 /// Records, logs and suggestions contain model names, so their length is bounded.
 #[tokio::test(flavor = "multi_thread")]
 async fn p13_a_name_of_megabytes_is_no_model_and_is_kept_nowhere() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({
         "providers": { "house": upstream.provider("openai-compatible") },
         "defaults": { "provider": "house" },
@@ -89,17 +89,17 @@ async fn p13_a_name_of_megabytes_is_no_model_and_is_kept_nowhere() {
         assert!(error.to_object(Era::Legacy).message.len() < 1000);
     }
     assert!(upstream.requests().is_empty());
-    let kept = serde_json::to_string(&app.router.records().newest(9)).unwrap();
+    let kept = serde_json::to_string(&app.router.decision_log().newest(9)).unwrap();
     assert!(kept.len() < 4000, "{} bytes", kept.len());
 }
 
 /// Google has the model in the path, so a crafted name could change the path.
 #[tokio::test(flavor = "multi_thread")]
 async fn p12_a_models_name_stays_one_part_of_the_path() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "google": upstream.provider("google") }, "router": { "timeout": "900ms" } }));
     for name in ["../../v1/models", "..", "a/b", "a?key=x", "a#b", "a b", "a%2e%2e/b", "ä", "a\r\nx: y"] {
-        upstream.forget();
+        upstream.clear_requests();
         let _ = complete(&app, json!({ "prompt": "Hello", "model": format!("google/{name}") })).await;
         for request in upstream.requests() {
             let path = request["path"].as_str().unwrap();
@@ -113,7 +113,7 @@ async fn p12_a_models_name_stays_one_part_of_the_path() {
 /// MCP's own completion has the same method; the params distinguish it.
 #[tokio::test(flavor = "multi_thread")]
 async fn p20_x03_an_argument_is_completed_and_nobody_is_asked() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
     let params = json!({
         "ref": { "type": "ref/resource", "uri": "corbie://decisions/{id}" },
@@ -126,7 +126,7 @@ async fn p20_x03_an_argument_is_completed_and_nobody_is_asked() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p19_the_tool_refuses_what_the_method_refuses() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let app = app(json!({ "providers": { "openai": upstream.provider("openai") } }));
     let unreadable = json!([{ "role": "nobody", "content": "hi" }]);
     for arguments in [
@@ -153,21 +153,21 @@ async fn p19_the_tool_refuses_what_the_method_refuses() {
 /// Five megabytes exceed the default message limit and pass with a higher limit.
 #[test]
 fn p07_a_prompt_of_five_megabytes_meets_the_limit_or_reaches_the_provider() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let provider = format!("providers: {{detect_ports: [], openai: {{base_url: '{}'}}}}\n", upstream.base("openai"));
     let long = request(1, "completion/complete", json!({ "prompt": "word ".repeat(1_000_000), "model": "gpt-4o" }));
     let setup = |more: &str| {
         corbie("stdio").file("corbie.yaml", &format!("{provider}{more}")).variable("OPENAI_API_KEY", "sk-one")
     };
     let mut server = setup("").start();
-    let refused = server.ask(&long);
+    let refused = server.send_and_receive(&long);
     assert!(refused["error"]["code"].is_i64(), "{refused}");
     assert!(refused["error"]["message"].as_str().unwrap().contains("max_message_bytes"), "{refused}");
-    assert_eq!(server.ask(&request(2, "ping", json!({})))["result"], json!({}), "it goes on");
+    assert_eq!(server.send_and_receive(&request(2, "ping", json!({})))["result"], json!({}), "it goes on");
     assert!(upstream.requests().is_empty());
 
     let mut server = setup("server: {limits: {max_message_bytes: 16MiB}}\n").start();
-    let answer = server.ask(&long);
+    let answer = server.send_and_receive(&long);
     assert_eq!(answer["result"]["usage"]["promptTokens"], 1_000_000, "{:.300}", answer.to_string());
     let [sent] = &upstream.requests()[..] else { panic!("one request") };
     assert!(sent["body"]["length"].as_u64().unwrap() > 5_000_000, "{sent}");

@@ -3,8 +3,8 @@
 use corbie::app::{self, App};
 use corbie::config::{Config, Sources};
 use corbie::providers::Chat;
-use corbie::providers::chat::{Message, Role};
-use corbie::route::Ask;
+use corbie::providers::chat::{ChatRole, Message};
+use corbie::route::RouteRequest;
 use corbie_mcp::{Error, TrustLevel};
 use serde_json::{Value, json};
 
@@ -88,7 +88,7 @@ pub(crate) async fn last_decision(app: &App) -> Value {
     told["decisions"][0].clone()
 }
 
-pub(crate) fn ask(model: Option<&str>, prompt: &str) -> Ask {
-    let chat = Chat { messages: vec![Message::text(Role::User, prompt)], ..Chat::default() };
-    Ask { question: chat.into(), model: model.map(str::to_owned), ..Ask::default() }
+pub(crate) fn ask_request(model: Option<&str>, prompt: &str) -> RouteRequest {
+    let chat = Chat { messages: vec![Message::text(ChatRole::User, prompt)], ..Chat::default() };
+    RouteRequest { request: chat.into(), model: model.map(str::to_owned), ..RouteRequest::default() }
 }

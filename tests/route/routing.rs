@@ -6,10 +6,10 @@ use serde_json::{Value, json};
 
 use crate::fixture::{TAXONOMY, app, app_with_categories, app_with_taxonomy, call, complete, last_decision, request};
 use crate::process::{corbie, request as message};
-use crate::upstream::{FORMATS, Peer, Upstream, listing};
+use crate::upstream::{FORMATS, FakeUpstream, ScriptedServer, listing};
 
 /// A provider with the models of the categories, listed or not.
-fn house(upstream: &Upstream) -> Value {
+fn provider_settings(upstream: &FakeUpstream) -> Value {
     let models = json!({ "billing-model": {}, "delivery-model": {}, "general-model": {} });
     json!({
         "providers": { "house": upstream.provider_with("openai-compatible", json!({ "models": models })) },
@@ -25,11 +25,11 @@ async fn answered_by(app: &App, params: Value) -> (String, String) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p01_p11_a_prompt_without_a_model_gets_its_categorys_model_and_prompt() {
-    let upstream = Upstream::start();
-    let app = app_with_categories(house(&upstream));
+    let upstream = FakeUpstream::start();
+    let app = app_with_categories(provider_settings(&upstream));
     let answered = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
     assert_eq!((&answered["provider"], &answered["model"]), (&json!("house"), &json!("billing-model")));
-    let [sent] = &upstream.asked("billing-model")[..] else { panic!("one request") };
+    let [sent] = &upstream.requests_for("billing-model")[..] else { panic!("one request") };
     assert_eq!(
         sent["body"]["messages"],
         json!([
@@ -43,8 +43,8 @@ async fn p01_p11_a_prompt_without_a_model_gets_its_categorys_model_and_prompt() 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_p19_the_categorys_prompt_goes_before_the_callers_own() {
-    let upstream = Upstream::start();
-    let app = app_with_categories(house(&upstream));
+    let upstream = FakeUpstream::start();
+    let app = app_with_categories(provider_settings(&upstream));
     let messages = json!([
         { "role": "system", "content": "Be brief." },
         { "role": "user", "content": "PARCEL-1 is late" },
@@ -52,25 +52,25 @@ async fn p11_p19_the_categorys_prompt_goes_before_the_callers_own() {
     let said = call(&app, "chat_completion", json!({ "messages": messages })).await;
     assert_eq!((&said["provider"], &said["model"]), (&json!("house"), &json!("delivery-model")), "{said}");
     assert_eq!(said["message"]["content"], "echo: PARCEL-1 is late");
-    let sent = &upstream.asked("delivery-model")[0]["body"]["messages"];
+    let sent = &upstream.requests_for("delivery-model")[0]["body"]["messages"];
     let told: Vec<_> = sent.as_array().unwrap().iter().map(|message| message["content"].clone()).collect();
     assert_eq!(told, [json!("You know all about parcels."), json!("Be brief."), json!("PARCEL-1 is late")]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_the_caller_goes_before_advice_before_the_default_before_the_providers_own() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let prompt = "INV-7 is wrong";
-    let app = app_with_categories(house(&upstream));
+    let app = app_with_categories(provider_settings(&upstream));
     let house_and = |model: &str| ("house".to_owned(), model.to_owned());
     assert_eq!(answered_by(&app, json!({ "prompt": prompt, "model": "mine" })).await, house_and("mine"));
     assert_eq!(answered_by(&app, json!({ "prompt": prompt })).await, house_and("billing-model"));
 
-    let mut off = house(&upstream);
+    let mut off = provider_settings(&upstream);
     off["router"] = json!({ "enabled": false });
     let unrouted = app_with_categories(off.clone());
     assert_eq!(answered_by(&unrouted, json!({ "prompt": prompt })).await, house_and("default-model"));
-    let [sent] = &upstream.asked("default-model")[..] else { panic!("one request") };
+    let [sent] = &upstream.requests_for("default-model")[..] else { panic!("one request") };
     assert_eq!(sent["body"]["messages"], json!([{ "role": "user", "content": prompt }]));
 
     off["defaults"] = json!({});
@@ -81,7 +81,7 @@ async fn p11_the_caller_goes_before_advice_before_the_default_before_the_provide
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_p13_where_nobody_names_a_model_the_operator_is_told_to() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let of =
         |kind: &str| app(json!({ "providers": { "main": upstream.provider(kind) }, "router": { "enabled": false } }));
     // With several models and no default, the choice is ambiguous.
@@ -96,8 +96,8 @@ async fn p11_p13_where_nobody_names_a_model_the_operator_is_told_to() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p02_p12_x41_the_provider_is_found_by_prefix_family_list_and_default() {
-    let upstream = Upstream::start();
-    let local = Peer::answering(|request| match request.head.starts_with("GET") {
+    let upstream = FakeUpstream::start();
+    let local = ScriptedServer::answering(|request| match request.head.starts_with("GET") {
         true => listing(&["llama3", "gpt-oss:20b"]),
         false => {
             json!({ "model": "llama3", "choices": [{ "message": { "role": "assistant", "content": "hi" }, "finish_reason": "stop" }] })
@@ -132,7 +132,7 @@ async fn p02_p12_x41_the_provider_is_found_by_prefix_family_list_and_default() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for format in FORMATS {
         let knows = json!({ "capabilities": { "reasoning": true } });
         let models = json!({ "billing-model": knows, "delivery-model": knows });
@@ -140,13 +140,13 @@ async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
             "providers": { "main": upstream.provider_with(format, json!({ "models": models })) },
             "defaults": { "provider": "main" },
         }));
-        upstream.forget();
+        upstream.clear_requests();
         let thinks = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
         assert_eq!(thinks["_meta"]["corbie/decision"]["use_reasoning"], true, "{format}");
         let plain = complete(&app, json!({ "prompt": "PARCEL-1 is late" })).await.unwrap();
         assert_eq!(plain["_meta"]["corbie/decision"]["use_reasoning"], false, "{format}");
         let thinking = |model: &str| {
-            let body = upstream.asked(model)[0]["body"].clone();
+            let body = upstream.requests_for(model)[0]["body"].clone();
             match format {
                 "openai" => body["reasoning_effort"].clone(),
                 "anthropic" => body["thinking"]["type"].clone(),
@@ -164,30 +164,30 @@ async fn p11_a_category_that_reasons_tells_each_provider_in_its_own_words() {
         }
     }
     // An unknown model gets no reasoning parameter, as it may reject it.
-    let app = app_with_categories(house(&upstream));
-    upstream.forget();
+    let app = app_with_categories(provider_settings(&upstream));
+    upstream.clear_requests();
     complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap();
-    assert_eq!(upstream.asked("billing-model")[0]["body"].get("reasoning_effort"), None);
+    assert_eq!(upstream.requests_for("billing-model")[0]["body"].get("reasoning_effort"), None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p11_a_prompt_that_nobody_is_sure_of_gets_the_fallback_category() {
-    let upstream = Upstream::start();
-    let app = app_with_categories(house(&upstream));
+    let upstream = FakeUpstream::start();
+    let app = app_with_categories(provider_settings(&upstream));
     let unsure = "pay on arrival";
     let explained = call(&app, "explain_route", json!({ "prompt": unsure })).await;
     assert!(explained["confidence"].as_f64().unwrap() < 0.6, "{explained}");
     assert_eq!((&explained["used_fallback"], &explained["category"]), (&json!(true), &json!("general")), "{explained}");
     complete(&app, json!({ "prompt": unsure })).await.unwrap();
-    let [sent] = &upstream.asked("general-model")[..] else { panic!("one request") };
+    let [sent] = &upstream.requests_for("general-model")[..] else { panic!("one request") };
     assert_eq!(sent["body"]["messages"][0]["content"], "You are friendly.");
     assert_eq!(last_decision(&app).await["classified"]["used_fallback"], true);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
-    let upstream = Upstream::start();
-    let mut settings = house(&upstream);
+    let upstream = FakeUpstream::start();
+    let mut settings = provider_settings(&upstream);
     settings["router"] = json!({ "fallbacks": { "billing": ["clerk-model"] } });
     settings["providers"]["house"]["models"] = json!({ "billing-model": { "price": { "input": 2, "output": 8 } } });
     let app = app_with_categories(settings);
@@ -216,17 +216,17 @@ async fn p19_explain_route_tells_what_would_be_done_and_asks_nobody() {
 /// No list shows that the model is missing, but the provider reports it when called.
 #[tokio::test(flavor = "multi_thread")]
 async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let taxonomy = TAXONOMY.replace("model: billing-model", "model: house/status-404");
-    let app = app_with_taxonomy(house(&upstream), &taxonomy);
+    let app = app_with_taxonomy(provider_settings(&upstream), &taxonomy);
     for _ in 0..3 {
         let found = answered_by(&app, json!({ "prompt": "INV-7 is wrong" })).await;
         assert_eq!(found, ("house".to_owned(), "default-model".to_owned()));
     }
-    assert_eq!(upstream.asked("status-404").len(), 1);
+    assert_eq!(upstream.requests_for("status-404").len(), 1);
     assert_eq!(last_decision(&app).await["unavailable_models"], json!(["house/status-404"]));
 
-    let mut without_default = house(&upstream);
+    let mut without_default = provider_settings(&upstream);
     without_default["defaults"] = json!({});
     let app = app_with_taxonomy(without_default, &taxonomy);
     let error = complete(&app, json!({ "prompt": "INV-7 is wrong" })).await.unwrap_err().to_object(Era::Legacy);
@@ -239,7 +239,7 @@ async fn x41_a_model_that_its_provider_does_not_have_is_not_asked_for_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn p10_p19_the_tool_gives_whole_answers_and_tool_calls_of_every_wire_format() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     for format in FORMATS {
         let app = app(json!({ "providers": { "main": upstream.provider(format) } }));
         let whole = call(&app, "chat_completion", json!({ "prompt": "Hello", "model": "main/echo-small" }));
@@ -266,7 +266,7 @@ async fn p10_p19_the_tool_gives_whole_answers_and_tool_calls_of_every_wire_forma
 
 #[test]
 fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let settings = json!({
         "providers": { "detect_ports": [], "house": { "base_url": upstream.base("openai"), "api_key": "k" } },
         "classification": { "taxonomy": "taxonomy.yaml", "watch": false },
@@ -278,9 +278,10 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         .variable("DEFAULT_MODEL", "echo-small")
         .start();
     // Fetches the model list of the provider.
-    server.ask(&message(1, "models/list", json!({})));
+    server.send_and_receive(&message(1, "models/list", json!({})));
     for id in 2..4 {
-        let answer = server.ask(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));
+        let answer =
+            server.send_and_receive(&message(id, "completion/complete", json!({ "prompt": "INV-7 is wrong" })));
         let decision = &answer["result"]["_meta"]["corbie/decision"];
         assert_eq!(
             (&answer["result"]["model"], &decision["reason"]),
@@ -290,22 +291,25 @@ fn x41_p04_f02_advice_that_nobody_serves_gets_the_default_model_with_one_warning
         assert_eq!(decision["unavailable_models"], json!(["billing-model"]), "{answer}");
     }
     // A model named by the caller is requested anyway: a list may be incomplete.
-    let named =
-        server.ask(&message(4, "completion/complete", json!({ "prompt": "Hello", "model": "house/status-404" })));
+    let named = server.send_and_receive(&message(
+        4,
+        "completion/complete",
+        json!({ "prompt": "Hello", "model": "house/status-404" }),
+    ));
     assert_eq!(named["error"]["code"], -32003, "{named}");
     server.close_stdin();
-    let ended = server.end();
-    let warnings = ended.err.lines().filter(|line| line.contains("nobody serves a model that was advised"));
+    let ended = server.wait();
+    let warnings = ended.stderr.lines().filter(|line| line.contains("nobody serves a model that was advised"));
     let warnings: Vec<_> = warnings.collect();
-    assert_eq!(warnings.len(), 1, "{}", ended.err);
+    assert_eq!(warnings.len(), 1, "{}", ended.stderr);
     assert!(warnings[0].contains("WARN") && warnings[0].contains("billing-model"), "{warnings:?}");
     // The system prompt of the category is still sent.
-    assert_eq!(upstream.asked("echo-small")[0]["body"]["messages"][0]["content"], "You know all about bills.");
+    assert_eq!(upstream.requests_for("echo-small")[0]["body"]["messages"][0]["content"], "You know all about bills.");
 }
 
 #[test]
 fn p08_p19_the_answer_the_decisions_and_the_metrics_tell_the_same() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let mut house = upstream.provider("openai-compatible");
     house["models"] = json!({ "echo-small": { "price": { "input": 1000, "output": 3000 } } });
     let settings = json!({ "providers": { "detect_ports": [], "house": house }, "defaults": { "provider": "house" } });

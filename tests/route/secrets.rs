@@ -4,9 +4,9 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::http::Client;
-use crate::process::{Running, Setup, call, corbie, free_port, request};
-use crate::upstream::{FORMATS, Upstream};
+use crate::http::HttpClient;
+use crate::process::{TestCommand, TestProcess, call, corbie, free_port, request};
+use crate::upstream::{FORMATS, FakeUpstream};
 
 /// Part of every secret but one.
 const MARK: &str = "sk-marker";
@@ -14,7 +14,7 @@ const MARK: &str = "sk-marker";
 const WORD: &str = "correct_horse_battery_staple";
 
 /// A secret for each place: variables, settings, headers, passwords.
-fn with_secrets(arguments: &str, upstream: &Upstream, closed: u16) -> Setup {
+fn with_secrets(arguments: &str, upstream: &FakeUpstream, closed: u16) -> TestCommand {
     let base = |format: &str| upstream.base(format);
     let with_password = base("openai").replace("http://", "http://user:sk-marker-password@");
     let settings = json!({
@@ -89,7 +89,7 @@ fn models() -> Vec<String> {
 }
 
 /// Everything readable from a running server.
-fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
+fn server_outputs(server: &mut TestProcess, client: &HttpClient) -> Vec<String> {
     let mut read = Vec::new();
     for (tool, arguments) in [
         ("list_models", json!({})),
@@ -100,7 +100,7 @@ fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
         ("list_registered_tools", json!({})),
         ("chat_completion", json!({ "prompt": "Hello", "model": "openai/leak" })),
     ] {
-        read.push(server.ask(&call(tool, tool, arguments)).to_string());
+        read.push(server.send_and_receive(&call(tool, tool, arguments)).to_string());
     }
     for (method, params) in [
         ("models/list", json!({})),
@@ -108,7 +108,7 @@ fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
         ("resources/read", json!({ "uri": "corbie://decisions" })),
         ("resources/read", json!({ "uri": "corbie://decisions/1" })),
     ] {
-        read.push(server.ask(&request(method, method, params)).to_string());
+        read.push(server.send_and_receive(&request(method, method, params)).to_string());
     }
     read.extend(["/metrics", "/health", "/ready"].map(|path| client.get(path).body));
     read
@@ -116,31 +116,31 @@ fn look_around(server: &mut Running, client: &Client) -> Vec<String> {
 
 #[test]
 fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() {
-    let (upstream, closed) = (Upstream::start(), free_port());
+    let (upstream, closed) = (FakeUpstream::start(), free_port());
     let mut server = with_secrets("serve --stdio --port 0 --log-level debug", &upstream, closed).start();
     let client = server.client();
     let mut read = Vec::new();
     let mut sent = String::new();
     for model in models() {
         let params = json!({ "prompt": "Hello", "model": model });
-        read.push(server.ask(&request(1, "completion/complete", params.clone())).to_string());
+        read.push(server.send_and_receive(&request(1, "completion/complete", params.clone())).to_string());
         read.push(client.post("/mcp/completion/complete", &params).body);
         // The upstream keeps the last hundred requests.
         sent += &Value::from(upstream.requests()).to_string();
     }
-    read.extend(look_around(&mut server, &client));
-    server.signal_to_end();
-    let ended = server.end();
-    read.extend([ended.out, ended.err.clone()]);
+    read.extend(server_outputs(&mut server, &client));
+    server.terminate();
+    let ended = server.wait();
+    read.extend([ended.stdout, ended.stderr.clone()]);
     for arguments in ["config show", "config show --json", "config validate"] {
         let ended = with_secrets(arguments, &upstream, closed).run("");
         assert_eq!(ended.code, Some(0), "{arguments}: {ended:?}");
-        read.extend([ended.out, ended.err]);
+        read.extend([ended.stdout, ended.stderr]);
     }
     for arguments in ["doctor", "doctor --json"] {
         let ended = with_secrets(arguments, &upstream, closed).run("");
-        assert!(ended.out.contains("does not answer"), "some of them are asked in vain: {ended:?}");
-        read.extend([ended.out, ended.err]);
+        assert!(ended.stdout.contains("does not answer"), "some of them are asked in vain: {ended:?}");
+        read.extend([ended.stdout, ended.stderr]);
     }
 
     // Guards against a vacuous test: each secret that is sent upstream arrived there, and the log has debug output.
@@ -150,7 +150,7 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
     }
     let encoded = |secret: &str| STANDARD.encode(format!("user:{MARK}-{secret}"));
     assert!(sent.contains(&encoded("password")));
-    assert!(ended.err.contains("DEBUG") && ended.err.contains("no answer"), "{}", ended.err);
+    assert!(ended.stderr.contains("DEBUG") && ended.stderr.contains("no answer"), "{}", ended.stderr);
 
     for text in &read {
         assert!(!text.contains(MARK) && !text.contains(WORD), "{text}");
@@ -166,7 +166,7 @@ fn v12_s01_s02_no_key_header_or_password_is_in_any_output_whatever_goes_wrong() 
 /// Prompts are private: neither the most verbose log nor a decision record contains them.
 #[test]
 fn s01_no_prompt_and_no_answer_is_logged_or_kept() {
-    let upstream = Upstream::start();
+    let upstream = FakeUpstream::start();
     let settings = json!({
         "providers": { "detect_ports": [], "house": upstream.provider("openai-compatible") },
         "defaults": { "provider": "house", "model": "echo-small" },
@@ -176,21 +176,22 @@ fn s01_no_prompt_and_no_answer_is_logged_or_kept() {
     let client = server.client();
     for model in [json!("house/echo-small"), json!("house/status-500"), json!("house/leak"), Value::Null] {
         let params = json!({ "prompt": "my diary of violets", "model": model });
-        server.ask(&request(1, "completion/complete", params.clone()));
-        server.ask(&call(
+        server.send_and_receive(&request(1, "completion/complete", params.clone()));
+        server.send_and_receive(&call(
             2,
             "chat_completion",
             json!({ "prompt": "my diary of violets", "model": "house/echo-small" }),
         ));
         client.post("/mcp/completion/complete", &params);
     }
-    let decisions = server.ask(&request(3, "resources/read", json!({ "uri": "corbie://decisions" }))).to_string();
+    let decisions =
+        server.send_and_receive(&request(3, "resources/read", json!({ "uri": "corbie://decisions" }))).to_string();
     let metrics = client.get("/metrics").body;
-    server.signal_to_end();
-    let ended = server.end();
+    server.terminate();
+    let ended = server.wait();
     assert!(upstream.requests().iter().any(|sent| sent.to_string().contains("violets")));
-    assert!(ended.err.contains("routed") && decisions.contains("house/echo-small"));
-    for text in [decisions, metrics, ended.err] {
+    assert!(ended.stderr.contains("routed") && decisions.contains("house/echo-small"));
+    for text in [decisions, metrics, ended.stderr] {
         assert!(!text.contains("violets"), "{text}");
     }
 }
@@ -212,7 +213,7 @@ fn v12_s01_a_mistake_in_the_settings_does_not_repeat_a_key() {
     ] {
         for arguments in ["config show", "config validate", "stdio"] {
             let ended = corbie(arguments).file("corbie.json", &settings.to_string()).run("");
-            for text in [&ended.out, &ended.err] {
+            for text in [&ended.stdout, &ended.stderr] {
                 assert!(!text.contains(MARK), "{settings}: {text}");
             }
         }

@@ -8,7 +8,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::http::Client;
+use crate::http::HttpClient;
 use crate::process;
 
 /// The wire formats, by the names of their providers.
@@ -17,20 +17,20 @@ pub(crate) const FORMATS: [&str; 3] = ["openai", "anthropic", "google"];
 pub(crate) const KEY: &str = "test-key";
 
 /// The example `upstream` on its own port.
-pub(crate) struct Upstream {
+pub(crate) struct FakeUpstream {
     child: Child,
     pub(crate) port: u16,
 }
 
-impl Upstream {
-    pub(crate) fn start() -> Upstream {
-        let program = process::examples::ready("corbie", "upstream");
+impl FakeUpstream {
+    pub(crate) fn start() -> FakeUpstream {
+        let program = process::example_binaries::build_example("corbie", "upstream");
         let mut child =
             Command::new(program).stdin(Stdio::null()).stdout(Stdio::piped()).spawn().expect("the example starts");
         let mut line = String::new();
         BufReader::new(child.stdout.take().expect("stdout is piped")).read_line(&mut line).expect("a first line");
         let port = line.trim().rsplit(':').next().and_then(|port| port.parse().ok());
-        Upstream { child, port: port.unwrap_or_else(|| panic!("no port in {line:?}")) }
+        FakeUpstream { child, port: port.unwrap_or_else(|| panic!("no port in {line:?}")) }
     }
 
     /// Settings of a provider of this wire format at the upstream.
@@ -59,7 +59,7 @@ impl Upstream {
     }
 
     /// The completion requests for a model.
-    pub(crate) fn asked(&self, model: &str) -> Vec<Value> {
+    pub(crate) fn requests_for(&self, model: &str) -> Vec<Value> {
         let is_for = |request: &Value| {
             let path = request["path"].as_str().unwrap();
             request["body"]["model"] == model || path.contains(&format!("/models/{model}:"))
@@ -67,16 +67,16 @@ impl Upstream {
         self.requests().into_iter().filter(is_for).collect()
     }
 
-    pub(crate) fn forget(&self) {
+    pub(crate) fn clear_requests(&self) {
         assert_eq!(self.client().call("DELETE", "/_requests", &[], "").status, 204);
     }
 
-    fn client(&self) -> Client {
-        Client::v4(self.port)
+    fn client(&self) -> HttpClient {
+        HttpClient::v4(self.port)
     }
 }
 
-impl Drop for Upstream {
+impl Drop for FakeUpstream {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -85,47 +85,50 @@ impl Drop for Upstream {
 
 /// A request as read by a hand-written peer: raw head and body.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct RecordedRequest {
     pub(crate) head: String,
     pub(crate) body: String,
 }
 
 /// A peer that passes each request to a function of the test; it ends with the test.
-pub(crate) struct Peer {
+pub(crate) struct ScriptedServer {
     pub(crate) port: u16,
-    seen: Arc<Mutex<Vec<Request>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Peer {
-    pub(crate) fn start(answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Peer {
-        Peer::on(TcpListener::bind("127.0.0.1:0").unwrap(), answer)
+impl ScriptedServer {
+    pub(crate) fn start(answer: impl Fn(&RecordedRequest, &mut TcpStream) + Send + Sync + 'static) -> ScriptedServer {
+        ScriptedServer::start_on(TcpListener::bind("127.0.0.1:0").unwrap(), answer)
     }
 
-    pub(crate) fn on(listener: TcpListener, answer: impl Fn(&Request, &mut TcpStream) + Send + Sync + 'static) -> Peer {
+    pub(crate) fn start_on(
+        listener: TcpListener,
+        answer: impl Fn(&RecordedRequest, &mut TcpStream) + Send + Sync + 'static,
+    ) -> ScriptedServer {
         let port = listener.local_addr().unwrap().port();
-        let seen: Arc<Mutex<Vec<Request>>> = Arc::default();
+        let seen: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
         let (kept, answer) = (seen.clone(), Arc::new(answer));
         thread::spawn(move || {
             for mut connection in listener.incoming().map_while(Result::ok) {
                 let (kept, answer) = (kept.clone(), answer.clone());
                 thread::spawn(move || {
-                    while let Some(request) = read(&mut connection) {
+                    while let Some(request) = read_request(&mut connection) {
                         kept.lock().unwrap().push(request.clone());
                         answer(&request, &mut connection);
                     }
                 });
             }
         });
-        Peer { port, seen }
+        ScriptedServer { port, requests: seen }
     }
 
     /// A peer that responds to everything with this JSON.
-    pub(crate) fn answering(body: impl Fn(&Request) -> Value + Send + Sync + 'static) -> Peer {
-        Peer::start(move |request, connection| write_json(connection, &body(request)))
+    pub(crate) fn answering(body: impl Fn(&RecordedRequest) -> Value + Send + Sync + 'static) -> ScriptedServer {
+        ScriptedServer::start(move |request, connection| write_json(connection, &body(request)))
     }
 
-    pub(crate) fn seen(&self) -> Vec<Request> {
-        self.seen.lock().unwrap().clone()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 }
 
@@ -142,7 +145,7 @@ pub(crate) fn listing(models: &[&str]) -> Value {
 }
 
 /// Reads one request; `None` at the end of the connection or on invalid HTTP.
-fn read(connection: &mut TcpStream) -> Option<Request> {
+fn read_request(connection: &mut TcpStream) -> Option<RecordedRequest> {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -158,5 +161,5 @@ fn read(connection: &mut TcpStream) -> Option<Request> {
     });
     let mut body = vec![0; length.unwrap_or(0)];
     connection.read_exact(&mut body).ok()?;
-    Some(Request { head, body: String::from_utf8_lossy(&body).into_owned() })
+    Some(RecordedRequest { head, body: String::from_utf8_lossy(&body).into_owned() })
 }

@@ -3,22 +3,22 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use corbie::knowledge::document::{Document, Status};
+use corbie::knowledge::document::{DocumentRecord, Status};
 use corbie::knowledge::store::sqlite::Store;
-use corbie::knowledge::store::{Error, Options, Wanted};
+use corbie::knowledge::store::{Error, Options, PageRange};
 use rusqlite::Connection;
 
-use crate::chance::Chance;
-use crate::fixture::{base, document, folder, open, put};
+use crate::fixture::{default_base, document, open_sqlite, put, temp_folder};
+use crate::rng::SeededRng;
 
-const ALL: Wanted = Wanted { from: 1, pages: u32::MAX, bytes: usize::MAX };
+const ALL: PageRange = PageRange { from: 1, pages: u32::MAX, max_bytes: usize::MAX };
 
 fn database(folder: &Path) -> PathBuf {
     folder.join("knowledge.db")
 }
 
 async fn filled(folder: &Path, documents: usize) {
-    let store = open(folder);
+    let store = open_sqlite(folder);
     for number in 0..documents {
         put(&store, document(&format!("{number}.pdf"), 10)).await;
     }
@@ -48,18 +48,18 @@ fn values(path: &Path) -> Vec<Vec<u8>> {
 /// Whether a store is found to be damaged.
 async fn is_noticed(folder: &Path) -> bool {
     match Store::open(folder, Options::default()) {
-        Ok(store) => !store.check().await.unwrap().is_sound(),
+        Ok(store) => !store.check().await.unwrap().is_consistent(),
         Err(error) => error.kind() == "storage_corrupt",
     }
 }
 
 #[tokio::test]
 async fn sixty_random_bit_flips_in_the_file_are_all_detected() {
-    let folder = folder();
+    let folder = temp_folder();
     filled(folder.path(), 12).await;
     let path = database(folder.path());
     let (values, sound) = (values(&path), fs::read(&path).unwrap());
-    let mut chance = Chance::new(30);
+    let mut chance = SeededRng::new(30);
     let mut missed = Vec::new();
     for _ in 0..60 {
         let value = &values[chance.below(values.len())];
@@ -84,7 +84,7 @@ async fn sixty_random_bit_flips_in_the_file_are_all_detected() {
 
 #[tokio::test]
 async fn sixty_random_bit_flips_in_rows_are_all_detected() {
-    let folder = folder();
+    let folder = temp_folder();
     filled(folder.path(), 12).await;
     let path = database(folder.path());
     let sound = fs::read(&path).unwrap();
@@ -106,7 +106,7 @@ async fn sixty_random_bit_flips_in_rows_are_all_detected() {
         ("bases", "name", "TEXT"),
         ("bases", "created", "INTEGER"),
     ];
-    let mut chance = Chance::new(60);
+    let mut chance = SeededRng::new(60);
     let mut missed = Vec::new();
     for _ in 0..60 {
         fs::write(&path, &sound).unwrap();
@@ -141,28 +141,28 @@ fn damage(folder: &Path, sql: &str) {
 
 #[tokio::test]
 async fn a_damaged_page_is_not_read_and_the_error_names_the_document() {
-    let folder = folder();
+    let folder = temp_folder();
     let (damaged, sound) = (document("damaged.pdf", 3), document("sound.pdf", 3));
-    let store = open(folder.path());
+    let store = open_sqlite(folder.path());
     put(&store, damaged.clone()).await;
     put(&store, sound.clone()).await;
     damage(folder.path(), "UPDATE pages SET text = 'bll' || substr(text, 4) WHERE document = 1 AND number = 2");
-    let error = store.text(&base(), damaged.id, ALL).await.unwrap_err();
+    let error = store.text(&default_base(), damaged.id, ALL).await.unwrap_err();
     assert_eq!(error.kind(), "document_damaged");
     let said = error.to_string();
     for words in ["damaged.pdf", &damaged.id.to_string(), "corbie knowledge repair", "add the file again"] {
         assert!(said.contains(words), "{words}: {said}");
     }
-    assert!(store.text_and_chunks(&base(), damaged.id, ALL).await.is_err());
-    let first = Wanted { from: 1, pages: 1, bytes: usize::MAX };
-    assert!(store.text(&base(), damaged.id, first).await.unwrap().is_some(), "an intact page can be read");
-    assert!(store.text(&base(), sound.id, ALL).await.unwrap().is_some());
+    assert!(store.text_and_chunks(&default_base(), damaged.id, ALL).await.is_err());
+    let first = PageRange { from: 1, pages: 1, max_bytes: usize::MAX };
+    assert!(store.text(&default_base(), damaged.id, first).await.unwrap().is_some(), "an intact page can be read");
+    assert!(store.text(&default_base(), sound.id, ALL).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn a_damaged_chunk_is_left_out_of_results_and_the_others_are_found() {
-    let folder = folder();
-    let store = open(folder.path());
+    let folder = temp_folder();
+    let store = open_sqlite(folder.path());
     let keys: Vec<u64> = put(&store, document("engine.pdf", 3)).await.chunks.collect();
     damage(folder.path(), "UPDATE chunks SET text = replace(text, 'Chunk', 'Chunc') WHERE ordinal = 1");
     let found = store.chunks(&keys).await.unwrap();
@@ -178,7 +178,7 @@ async fn a_damaged_chunk_is_left_out_of_results_and_the_others_are_found() {
 
 #[tokio::test]
 async fn a_repair_keeps_what_is_intact_and_names_documents_that_lost_something() {
-    let folder = folder();
+    let folder = temp_folder();
     filled(folder.path(), 6).await;
     damage(
         folder.path(),
@@ -188,32 +188,32 @@ async fn a_repair_keeps_what_is_intact_and_names_documents_that_lost_something()
          UPDATE documents SET title = 'Om' WHERE key = 4;
          UPDATE documents SET status = 'complete' WHERE key = 5;",
     );
-    let history = open(folder.path()).history().to_owned();
+    let history = open_sqlite(folder.path()).history().to_owned();
     let repaired = Store::repair(folder.path()).unwrap();
     let names = |documents: &[corbie::knowledge::store::sqlite::LostDocument]| -> Vec<String> {
         documents.iter().map(|document| document.filename.clone()).collect()
     };
-    assert_eq!(names(&repaired.loss.incomplete), ["0.pdf", "1.pdf", "2.pdf", "3.pdf"]);
-    assert_eq!(names(&repaired.loss.lost), ["4.pdf"], "its row cannot be read");
-    assert_eq!((repaired.documents, repaired.set_aside), (5, None));
+    assert_eq!(names(&repaired.damage.incomplete), ["0.pdf", "1.pdf", "2.pdf", "3.pdf"]);
+    assert_eq!(names(&repaired.damage.lost), ["4.pdf"], "its row cannot be read");
+    assert_eq!((repaired.documents, repaired.preserved_as), (5, None));
     let copy = Connection::open(repaired.copy.expect("a copy from before the repair")).unwrap();
     let documents: i64 = copy.query_row("SELECT count(*) FROM documents", [], |row| row.get(0)).unwrap();
     assert_eq!(documents, 6);
-    let store = open(folder.path());
-    assert!(store.check().await.unwrap().is_sound());
+    let store = open_sqlite(folder.path());
+    assert!(store.check().await.unwrap().is_consistent());
     assert_ne!(store.history(), history, "indexes are built again");
     let sha256 = document("5.pdf", 10).sha256;
-    let last: Document = store.document_by_content(&base(), sha256).await.unwrap().unwrap();
+    let last: DocumentRecord = store.document_by_content(&default_base(), sha256).await.unwrap().unwrap();
     assert_eq!((last.status, last.chunk_count), (Status::Completed, 10));
 }
 
 #[tokio::test]
 async fn a_damaged_document_counts_as_partial_so_that_adding_its_file_replaces_it() {
-    let folder = folder();
-    let store = open(folder.path());
+    let folder = temp_folder();
+    let store = open_sqlite(folder.path());
     let new = document("engine.pdf", 3);
     put(&store, new.clone()).await;
-    let status = async || store.document_by_content(&base(), new.sha256).await.unwrap().unwrap().status;
+    let status = async || store.document_by_content(&default_base(), new.sha256).await.unwrap().unwrap().status;
     assert_eq!(status().await, Status::Completed);
     damage(folder.path(), "UPDATE vectors SET codes = zeroblob(length(codes)) WHERE chunk = 2");
     assert_eq!(status().await, Status::Partial);
@@ -221,7 +221,7 @@ async fn a_damaged_document_counts_as_partial_so_that_adding_its_file_replaces_i
 
 #[tokio::test]
 async fn rows_of_an_older_version_get_checksums_in_the_background_and_are_checked_from_then_on() {
-    let folder = folder();
+    let folder = temp_folder();
     filled(folder.path(), 30).await;
     damage(
         folder.path(),
@@ -229,27 +229,27 @@ async fn rows_of_an_older_version_get_checksums_in_the_background_and_are_checke
          ALTER TABLE chunks DROP COLUMN checksum; ALTER TABLE vectors DROP COLUMN checksum;
          ALTER TABLE bases DROP COLUMN checksum; DROP TABLE unchecked; PRAGMA user_version = 6;",
     );
-    let store = open(folder.path());
+    let store = open_sqlite(folder.path());
     let unchecked = || -> i64 {
         let sql = "SELECT (SELECT count(*) FROM documents WHERE checksum IS NULL) + (SELECT count(*) FROM pages WHERE checksum IS NULL)
              + (SELECT count(*) FROM chunks WHERE checksum IS NULL) + (SELECT count(*) FROM vectors WHERE checksum IS NULL)";
         Connection::open(database(folder.path())).unwrap().query_row(sql, [], |row| row.get(0)).unwrap()
     };
     assert_eq!(unchecked(), 30 + 3 * 300, "opening reads no content");
-    assert!(store.check().await.unwrap().is_sound());
+    assert!(store.check().await.unwrap().is_consistent());
     let new = put(&store, document("new.pdf", 2)).await;
-    assert!(store.check().await.unwrap().is_sound());
+    assert!(store.check().await.unwrap().is_consistent());
     while !store.record_checksums().await.unwrap() {}
     assert_eq!(unchecked(), 0);
-    assert!(store.check().await.unwrap().is_sound());
+    assert!(store.check().await.unwrap().is_consistent());
     damage(folder.path(), "UPDATE pages SET text = text || '!' WHERE document = 1 AND number = 1");
-    assert!(!store.check().await.unwrap().is_sound());
+    assert!(!store.check().await.unwrap().is_consistent());
     assert_eq!(new.chunks.count(), 2);
 }
 
 #[tokio::test]
 async fn an_empty_or_missing_database_beside_an_index_is_not_replaced_by_a_new_one() {
-    let folder = folder();
+    let folder = temp_folder();
     filled(folder.path(), 2).await;
     let index = folder.path().join("index");
     let options = || Options { index: Some(index.clone()), ..Options::default() };

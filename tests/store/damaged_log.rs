@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use corbie::knowledge::store::sqlite::Store;
 use corbie::knowledge::store::{Error, Options};
 
-use crate::fixture::{document, folder, open, put};
+use crate::fixture::{document, open_sqlite, put, temp_folder};
 
 /// Bytes of the header of the log, of the header of a frame, and of a page.
 const HEADER: usize = 32;
@@ -14,13 +14,13 @@ const FRAME: usize = 24 + 8192;
 
 /// A folder with the files of a process that was killed: three documents in the database and three in its log.
 async fn killed(to: &Path) -> PathBuf {
-    let from = folder();
-    let store = open(from.path());
+    let from = temp_folder();
+    let store = open_sqlite(from.path());
     for number in 0..3 {
         put(&store, document(&format!("{number}.pdf"), 2)).await;
     }
     drop(store);
-    let store = open(from.path());
+    let store = open_sqlite(from.path());
     for number in 3..6 {
         put(&store, document(&format!("{number}.pdf"), 2)).await;
     }
@@ -43,17 +43,17 @@ fn frames(log: &Path) -> usize {
 }
 
 async fn problems(folder: &Path) -> Vec<String> {
-    open(folder).check().await.unwrap().problems
+    open_sqlite(folder).check().await.unwrap().problems
 }
 
 #[tokio::test]
 async fn damage_of_the_log_is_reported_by_every_check_until_a_repair_names_the_lost_documents() {
-    let folder = folder();
+    let folder = temp_folder();
     let log = killed(folder.path()).await;
     let whole = fs::read(&log).unwrap();
     assert_eq!(problems(folder.path()).await, Vec::<String>::new(), "an intact log is merged");
 
-    let folder = crate::fixture::folder();
+    let folder = crate::fixture::temp_folder();
     let log = killed(folder.path()).await;
     assert!(frames(&log) > 3 && !whole.is_empty());
     flip(&log, 0);
@@ -63,7 +63,7 @@ async fn damage_of_the_log_is_reported_by_every_check_until_a_repair_names_the_l
         assert!(found[0].contains("write-ahead log") && found[0].contains("knowledge.db-wal.damaged-1"), "{found:?}");
     }
     let repaired = Store::repair(folder.path()).unwrap();
-    let lost: Vec<&str> = repaired.loss.lost.iter().map(|document| document.filename.as_str()).collect();
+    let lost: Vec<&str> = repaired.damage.lost.iter().map(|document| document.filename.as_str()).collect();
     assert_eq!((lost, repaired.documents), (vec!["3.pdf", "4.pdf", "5.pdf"], 3));
     let [log] = &repaired.logs[..] else { panic!("{repaired:?}") };
     assert!(log.copy.ends_with("knowledge.db-wal.reported-1") && log.copy.exists() && log.lost >= 3, "{log:?}");
@@ -73,7 +73,7 @@ async fn damage_of_the_log_is_reported_by_every_check_until_a_repair_names_the_l
 
 #[tokio::test]
 async fn a_flip_in_the_last_commit_of_the_log_is_damage_and_not_an_interrupted_write() {
-    let folder = folder();
+    let folder = temp_folder();
     let log = killed(folder.path()).await;
     flip(&log, frames(&log) - 1);
     let found = problems(folder.path()).await;
@@ -82,29 +82,29 @@ async fn a_flip_in_the_last_commit_of_the_log_is_damage_and_not_an_interrupted_w
 
 #[tokio::test]
 async fn an_empty_database_beside_a_log_with_documents_is_damage() {
-    let folder = folder();
+    let folder = temp_folder();
     killed(folder.path()).await;
     fs::write(folder.path().join("knowledge.db"), []).unwrap();
     let error = Store::open(folder.path(), Options::default()).unwrap_err();
     assert!(matches!(&error, Error::Corrupt(why) if why.contains("write-ahead log")), "{error}");
     let repaired = Store::repair(folder.path()).unwrap();
     assert!(repaired.unreadable && repaired.documents == 0, "{repaired:?}");
-    assert!(repaired.loss.lost.iter().any(|document| document.filename == "5.pdf"), "{repaired:?}");
-    put(&open(folder.path()), document("new.pdf", 1)).await;
+    assert!(repaired.damage.lost.iter().any(|document| document.filename == "5.pdf"), "{repaired:?}");
+    put(&open_sqlite(folder.path()), document("new.pdf", 1)).await;
 }
 
 #[tokio::test]
 async fn the_database_of_another_store_beside_an_index_is_refused_until_it_was_restored() {
-    let (first, second) = (folder(), folder());
+    let (first, second) = (temp_folder(), temp_folder());
     let index = first.path().join("index");
     let with_index = || Options { index: Some(index.clone()), ..Options::default() };
-    let store = open(first.path());
+    let store = open_sqlite(first.path());
     put(&store, document("first.pdf", 1)).await;
     store.bind_index(&index).await.unwrap();
     drop(store);
     drop(Store::open(first.path(), with_index()).unwrap());
 
-    let other = open(second.path());
+    let other = open_sqlite(second.path());
     let backup = second.path().join("backup.db");
     other.backup(&backup).await.unwrap();
     drop(other);

@@ -4,33 +4,33 @@ use std::path::Path;
 use std::time::Duration;
 
 use corbie::knowledge::document::{
-    BaseName, DocumentId, NewChunk, NewDocument, Origin, Page, Put, Status, Stretch, Written,
+    BaseName, CharSpan, DocumentId, DocumentPage, NewChunk, NewDocument, Origin, PutOutcome, Status, WrittenDocument,
 };
 use corbie::knowledge::store::{Options, Store, sqlite};
-use corbie::knowledge::task::{NewTask, Task, TaskId, TaskKind, Work};
+use corbie::knowledge::task::{NewTask, TaskId, TaskKind, TaskLink, TaskRecord};
 use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 
 use crate::database::Database;
 
 /// Test timeout; far longer than any operation needs.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TEST_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Location of a store for the duration of a test.
-pub(crate) enum Home {
+pub(crate) enum StoreLocation {
     Folder(TempDir),
     Database(Database),
 }
 
 /// A location for the backend under test.
-pub(crate) fn home() -> Home {
-    match Database::if_wanted() {
-        Some(database) => Home::Database(database),
-        None => Home::Folder(folder()),
+pub(crate) fn store_location() -> StoreLocation {
+    match Database::if_configured() {
+        Some(database) => StoreLocation::Database(database),
+        None => StoreLocation::Folder(temp_folder()),
     }
 }
 
-impl Home {
+impl StoreLocation {
     /// Opens the store as a separate process would.
     pub(crate) async fn open(&self) -> Store {
         self.open_with(Options::default()).await
@@ -38,34 +38,34 @@ impl Home {
 
     pub(crate) async fn open_with(&self, options: Options) -> Store {
         match self {
-            Home::Folder(folder) => sqlite::Store::open(folder.path(), options).unwrap().into(),
-            Home::Database(database) => Store::connect(&database.url(), options).await.unwrap(),
+            StoreLocation::Folder(folder) => sqlite::Store::open(folder.path(), options).unwrap().into(),
+            StoreLocation::Database(database) => Store::connect(&database.url(), options).await.unwrap(),
         }
     }
 
     /// Path or URL, for another process.
     pub(crate) fn address(&self) -> String {
         match self {
-            Home::Folder(folder) => folder.path().to_str().unwrap().to_owned(),
-            Home::Database(database) => database.url(),
+            StoreLocation::Folder(folder) => folder.path().to_str().unwrap().to_owned(),
+            StoreLocation::Database(database) => database.url(),
         }
     }
 }
 
-pub(crate) fn folder() -> TempDir {
+pub(crate) fn temp_folder() -> TempDir {
     tempfile::tempdir().unwrap()
 }
 
 /// Opens an embedded store.
-pub(crate) fn open(folder: &Path) -> sqlite::Store {
+pub(crate) fn open_sqlite(folder: &Path) -> sqlite::Store {
     sqlite::Store::open(folder, Options::default()).unwrap()
 }
 
-pub(crate) fn base() -> BaseName {
+pub(crate) fn default_base() -> BaseName {
     BaseName::default()
 }
 
-pub(crate) fn named(name: &str) -> BaseName {
+pub(crate) fn base_named(name: &str) -> BaseName {
     name.parse().unwrap()
 }
 
@@ -82,7 +82,7 @@ pub(crate) fn document(filename: &str, chunks: usize) -> NewDocument {
     NewDocument {
         replaces: None,
         id: DocumentId::random(),
-        base: base(),
+        base: default_base(),
         filename: filename.to_owned(),
         path: Some(format!("/home/ada/{filename}")),
         origin: Origin::Added,
@@ -100,16 +100,16 @@ pub(crate) fn document(filename: &str, chunks: usize) -> NewDocument {
     }
 }
 
-fn page(number: u32) -> Page {
-    Page { number, label: Some(format!("p. {number}")), text: format!("All that stands on page {number}.") }
+fn page(number: u32) -> DocumentPage {
+    DocumentPage { number, label: Some(format!("p. {number}")), text: format!("All that stands on page {number}.") }
 }
 
 fn chunk(filename: &str, number: u32) -> NewChunk {
     NewChunk {
         text: format!("Chunk {number} of {filename}. ").repeat(40),
         pages: (number, number),
-        stretches: vec![Stretch { page: number, start: 4, end: 20 }],
-        path: vec!["Notes".to_owned(), format!("Part {number}")],
+        spans: vec![CharSpan { page: number, start: 4, end: 20 }],
+        headings: vec!["Notes".to_owned(), format!("Part {number}")],
         tokens: 240,
         vectors: vec![vector(number, 0), vector(number, 1)],
     }
@@ -125,10 +125,10 @@ pub(crate) fn vector(seed: u32, window: u32) -> Vec<f32> {
 }
 
 /// Puts a document; panics on a conflict.
-pub(crate) async fn put(store: &(impl Clone + Into<Store>), new: NewDocument) -> Written {
+pub(crate) async fn put(store: &(impl Clone + Into<Store>), new: NewDocument) -> WrittenDocument {
     let store: Store = store.clone().into();
-    match store.put_document(new, Work::Alone).await.unwrap() {
-        Put::Written(written) => written,
+    match store.put_document(new, TaskLink::Standalone).await.unwrap() {
+        PutOutcome::Written(written) => written,
         other => panic!("{other:?}"),
     }
 }
@@ -136,7 +136,7 @@ pub(crate) async fn put(store: &(impl Clone + Into<Store>), new: NewDocument) ->
 pub(crate) fn task(filename: &str) -> NewTask {
     NewTask {
         id: TaskId::random(),
-        base: base(),
+        base: default_base(),
         owner: "ada".to_owned(),
         kind: TaskKind::Add,
         request: json!({"file_path": format!("/home/ada/{filename}")}),
@@ -148,9 +148,11 @@ pub(crate) fn task(filename: &str) -> NewTask {
 }
 
 /// Adopts the tasks of ended processes. The detection delay depends on the backend.
-pub(crate) async fn adopted(store: &Store) -> Vec<Task> {
-    eventually("tasks to adopt", async || Some(store.orphaned_tasks().await.unwrap()).filter(|tasks| !tasks.is_empty()))
-        .await
+pub(crate) async fn adopt_orphans(store: &Store) -> Vec<TaskRecord> {
+    eventually("tasks to adopt", async || {
+        Some(store.adopt_orphaned_tasks().await.unwrap()).filter(|tasks| !tasks.is_empty())
+    })
+    .await
 }
 
 /// Polls until there is a value.
@@ -163,5 +165,5 @@ pub(crate) async fn eventually<T>(what: &str, mut ask: impl AsyncFnMut() -> Opti
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, asking).await.unwrap_or_else(|_| panic!("still waiting for {what}"))
+    tokio::time::timeout(TEST_TIMEOUT, asking).await.unwrap_or_else(|_| panic!("still waiting for {what}"))
 }

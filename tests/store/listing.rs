@@ -1,52 +1,58 @@
 //! Listing of documents and of pending ones.
 
 use corbie::knowledge::document::{NewDocument, Status};
-use corbie::knowledge::store::{Listing, Only, Order, ProcessingStatus, Sort, Store};
-use corbie::knowledge::task::{TaskEnd, Work};
+use corbie::knowledge::store::{DocumentFilter, DocumentListQuery, ProcessingStatus, SortDirection, SortKey, Store};
+use corbie::knowledge::task::{TaskEnd, TaskLink};
 use serde_json::json;
 
-use crate::fixture::{base, document, home, metadata, put, task};
+use crate::fixture::{default_base, document, metadata, put, store_location, task};
 
-async fn names(store: &Store, listing: Listing) -> Vec<String> {
-    let listed = store.documents(&base(), listing).await.unwrap();
+async fn names(store: &Store, listing: DocumentListQuery) -> Vec<String> {
+    let listed = store.documents(&default_base(), listing).await.unwrap();
     listed.documents.into_iter().map(|document| document.filename).collect()
 }
 
 #[tokio::test]
 async fn k81_lists_are_sorted_by_date_name_or_size() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     for (name, chunks) in [("b.pdf", 2), ("C.pdf", 3), ("a.pdf", 1)] {
         put(&store, document(name, chunks)).await;
     }
-    let by = |sort, order| Listing { sort, order, ..Listing::default() };
-    assert_eq!(names(&store, Listing::default()).await, ["a.pdf", "C.pdf", "b.pdf"]);
-    assert_eq!(names(&store, by(Sort::DateAdded, Order::Ascending)).await, ["b.pdf", "C.pdf", "a.pdf"]);
-    assert_eq!(names(&store, by(Sort::Filename, Order::Ascending)).await, ["a.pdf", "b.pdf", "C.pdf"]);
-    assert_eq!(names(&store, by(Sort::Size, Order::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"]);
+    let by = |sort, order| DocumentListQuery { sort, order, ..DocumentListQuery::default() };
+    assert_eq!(names(&store, DocumentListQuery::default()).await, ["a.pdf", "C.pdf", "b.pdf"]);
+    assert_eq!(names(&store, by(SortKey::DateAdded, SortDirection::Ascending)).await, ["b.pdf", "C.pdf", "a.pdf"]);
+    assert_eq!(names(&store, by(SortKey::Filename, SortDirection::Ascending)).await, ["a.pdf", "b.pdf", "C.pdf"]);
+    assert_eq!(names(&store, by(SortKey::Size, SortDirection::Descending)).await, ["C.pdf", "b.pdf", "a.pdf"]);
 }
 
 #[tokio::test]
 async fn k82_a_part_of_a_list_tells_how_many_there_are() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     for number in 0..7 {
         put(&store, document(&format!("{number}.pdf"), 1)).await;
     }
     let mut seen = Vec::new();
     for offset in [0, 3, 6] {
-        let listed = store.documents(&base(), Listing { limit: 3, offset, ..Listing::default() }).await.unwrap();
+        let listed = store
+            .documents(&default_base(), DocumentListQuery { limit: 3, offset, ..DocumentListQuery::default() })
+            .await
+            .unwrap();
         assert_eq!(listed.total, 7);
         seen.extend(listed.documents.into_iter().map(|document| document.filename));
     }
     assert_eq!(seen, ["6.pdf", "5.pdf", "4.pdf", "3.pdf", "2.pdf", "1.pdf", "0.pdf"]);
-    let beyond = store.documents(&base(), Listing { offset: u64::MAX, ..Listing::default() }).await.unwrap();
+    let beyond = store
+        .documents(&default_base(), DocumentListQuery { offset: u64::MAX, ..DocumentListQuery::default() })
+        .await
+        .unwrap();
     assert_eq!((beyond.documents.len(), beyond.total), (0, 7));
 }
 
 #[tokio::test]
 async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     for (name, title) in [
         ("100%.pdf", None),
@@ -67,7 +73,7 @@ async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
     put(&store, numbered).await;
     store.add_task(&task("days to come.pdf")).await.unwrap();
 
-    let only = |named: &str| Only { named: Some(named.to_owned()), ..Only::default() };
+    let only = |named: &str| DocumentFilter { name_contains: Some(named.to_owned()), ..DocumentFilter::default() };
     for (only, expected) in [
         (only("100"), ["100 days.pdf", "100%.pdf"].as_slice()),
         (only("%"), &["100%.pdf"]),
@@ -80,26 +86,29 @@ async fn k82_a_list_is_narrowed_by_name_title_format_and_status() {
         (only("'S \\ \""), &["it's \\ \"odd\".pdf"]),
         (only("days"), &["days to come.pdf", "100 days.pdf"]),
         (only("nobody"), &[]),
-        (Only { format: Some("html".into()), ..Only::default() }, &["said.html"]),
-        (Only { format: Some("pdf".into()), ..only("days") }, &["days to come.pdf", "100 days.pdf"]),
-        (Only { format: Some("html".into()), ..only("days") }, &[]),
-        (Only { status: Some(ProcessingStatus::Partial), ..Only::default() }, &["said.html"]),
-        (Only { status: Some(ProcessingStatus::Pending), ..Only::default() }, &["days to come.pdf"]),
-        (Only { status: Some(ProcessingStatus::Completed), ..only("days") }, &["100 days.pdf"]),
-        (Only { status: Some(ProcessingStatus::Failed), ..Only::default() }, &[]),
+        (DocumentFilter { format: Some("html".into()), ..DocumentFilter::default() }, &["said.html"]),
+        (DocumentFilter { format: Some("pdf".into()), ..only("days") }, &["days to come.pdf", "100 days.pdf"]),
+        (DocumentFilter { format: Some("html".into()), ..only("days") }, &[]),
+        (DocumentFilter { status: Some(ProcessingStatus::Partial), ..DocumentFilter::default() }, &["said.html"]),
+        (
+            DocumentFilter { status: Some(ProcessingStatus::Pending), ..DocumentFilter::default() },
+            &["days to come.pdf"],
+        ),
+        (DocumentFilter { status: Some(ProcessingStatus::Completed), ..only("days") }, &["100 days.pdf"]),
+        (DocumentFilter { status: Some(ProcessingStatus::Failed), ..DocumentFilter::default() }, &[]),
     ] {
-        let listing = Listing { only: only.clone(), ..Listing::default() };
-        let listed = store.documents(&base(), listing.clone()).await.unwrap();
+        let listing = DocumentListQuery { filter: only.clone(), ..DocumentListQuery::default() };
+        let listed = store.documents(&default_base(), listing.clone()).await.unwrap();
         let names: Vec<_> = listed.documents.iter().map(|document| document.filename.as_str()).collect();
         assert_eq!((names.as_slice(), listed.total), (expected, expected.len() as u64), "{only:?}");
-        let first = store.documents(&base(), Listing { limit: 1, ..listing }).await.unwrap();
+        let first = store.documents(&default_base(), DocumentListQuery { limit: 1, ..listing }).await.unwrap();
         assert_eq!(first.total, listed.total, "of all pages: {only:?}");
     }
 }
 
 #[tokio::test]
 async fn k84_tasks_are_listed_until_their_document_is() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let [waits, runs, fails, ends, cancelled] = ["1", "2", "3", "4", "5"].map(|name| task(&format!("{name}.pdf")));
     for task in [&waits, &runs, &fails, &ends, &cancelled] {
@@ -111,9 +120,10 @@ async fn k84_tasks_are_listed_until_their_document_is() {
     let mut new = document("4.pdf", 1);
     new.id = ends.document.unwrap();
     let end = TaskEnd::completed(ends.id, json!({}));
-    store.put_document(new, Work::Ends(end)).await.unwrap();
-    let by_name = Listing { sort: Sort::Filename, order: Order::Ascending, ..Listing::default() };
-    let listed = store.documents(&base(), by_name).await.unwrap();
+    store.put_document(new, TaskLink::Ends(end)).await.unwrap();
+    let by_name =
+        DocumentListQuery { sort: SortKey::Filename, order: SortDirection::Ascending, ..DocumentListQuery::default() };
+    let listed = store.documents(&default_base(), by_name).await.unwrap();
     let seen: Vec<_> = listed.documents.iter().map(|d| (d.filename.as_str(), d.status, d.task)).collect();
     let expected = [
         ("1.pdf", ProcessingStatus::Pending, Some(waits.id)),
@@ -125,6 +135,10 @@ async fn k84_tasks_are_listed_until_their_document_is() {
     assert_eq!(listed.documents[2].warning.as_deref(), Some("cannot be read"));
     assert_eq!(listed.documents[0].size_bytes, 1234);
 
-    store.clear(&base()).await.unwrap();
-    assert_eq!(store.documents(&base(), Listing::default()).await.unwrap().total, 0, "nothing reappears after a clear");
+    store.clear(&default_base()).await.unwrap();
+    assert_eq!(
+        store.documents(&default_base(), DocumentListQuery::default()).await.unwrap().total,
+        0,
+        "nothing reappears after a clear"
+    );
 }

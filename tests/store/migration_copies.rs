@@ -7,7 +7,7 @@ use corbie::knowledge::store::sqlite::{Store, VERSION};
 use corbie::knowledge::store::{MigrationCopy, Options};
 use rusqlite::Connection;
 
-use crate::fixture::{base, document, folder, open, put};
+use crate::fixture::{default_base, document, open_sqlite, put, temp_folder};
 
 /// Turns a store into one of schema 6.
 fn downgrade(folder: &Path) {
@@ -36,8 +36,8 @@ fn documents(path: &Path) -> (i64, i64) {
 
 #[tokio::test]
 async fn a_copy_is_kept_before_a_migration_also_of_what_is_in_the_write_ahead_log() {
-    let folder = folder();
-    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    let folder = temp_folder();
+    put(&open_sqlite(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
     // An open connection keeps the log from being written back.
     let other = Connection::open(folder.path().join("knowledge.db")).unwrap();
@@ -50,8 +50,8 @@ async fn a_copy_is_kept_before_a_migration_also_of_what_is_in_the_write_ahead_lo
         )
         .unwrap();
     assert!(fs::metadata(folder.path().join("knowledge.db-wal")).unwrap().len() > 0);
-    let store = open(folder.path());
-    assert_eq!(store.totals(&base()).await.unwrap().documents, 2);
+    let store = open_sqlite(folder.path());
+    assert_eq!(store.totals(&default_base()).await.unwrap().documents, 2);
     assert_eq!(copies(folder.path()), ["knowledge.db.schema-6"]);
     let copy = folder.path().join("knowledge.db.schema-6");
     assert_eq!(documents(&copy), (2, 6));
@@ -62,25 +62,25 @@ async fn a_copy_is_kept_before_a_migration_also_of_what_is_in_the_write_ahead_lo
     }
     drop((store, other));
     // It is a backup like any other, and opening a current file makes no copy.
-    drop(open(folder.path()));
+    drop(open_sqlite(folder.path()));
     fs::rename(&copy, folder.path().join("kept.db")).unwrap();
-    drop(open(folder.path()));
+    drop(open_sqlite(folder.path()));
     assert_eq!(copies(folder.path()), [""; 0]);
     Store::restore(folder.path(), &folder.path().join("kept.db")).unwrap();
-    assert_eq!(open(folder.path()).totals(&base()).await.unwrap().documents, 2);
+    assert_eq!(open_sqlite(folder.path()).totals(&default_base()).await.unwrap().documents, 2);
 }
 
 #[tokio::test]
 async fn many_processes_that_open_at_once_make_one_copy_and_old_copies_are_removed() {
-    let folder = folder();
-    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    let folder = temp_folder();
+    put(&open_sqlite(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
     for schema in 3..6 {
         fs::write(folder.path().join(format!("knowledge.db.schema-{schema}")), "old").unwrap();
     }
     fs::write(folder.path().join("knowledge.db.schema-6.new"), "of a process that was killed").unwrap();
     let stores: Vec<Store> = std::thread::scope(|scope| {
-        let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| open(folder.path()))).collect();
+        let opening: Vec<_> = (0..6).map(|_| scope.spawn(|| open_sqlite(folder.path()))).collect();
         opening.into_iter().map(|thread| thread.join().unwrap()).collect()
     });
     assert_eq!(stores.len(), 6);
@@ -91,8 +91,8 @@ async fn many_processes_that_open_at_once_make_one_copy_and_old_copies_are_remov
 /// A database that was restored from an old backup into a folder with copies of later migrations.
 #[tokio::test]
 async fn the_copy_of_this_migration_is_kept_beside_copies_with_higher_schema_versions() {
-    let folder = folder();
-    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    let folder = temp_folder();
+    put(&open_sqlite(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
     let connection = Connection::open(folder.path().join("knowledge.db")).unwrap();
     connection
@@ -105,15 +105,15 @@ async fn the_copy_of_this_migration_is_kept_beside_copies_with_higher_schema_ver
     for schema in [3, 5, 6] {
         fs::write(folder.path().join(format!("knowledge.db.schema-{schema}")), "old").unwrap();
     }
-    drop(open(folder.path()));
+    drop(open_sqlite(folder.path()));
     assert_eq!(copies(folder.path()), ["knowledge.db.schema-4", "knowledge.db.schema-6"]);
     assert_eq!(documents(&folder.path().join("knowledge.db.schema-4")), (1, 4));
 }
 
 #[tokio::test]
 async fn a_copy_that_cannot_be_made_is_an_error_where_it_is_required() {
-    let folder = folder();
-    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    let folder = temp_folder();
+    put(&open_sqlite(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
     // A non-empty folder has the name of the copy.
     fs::create_dir_all(folder.path().join("knowledge.db.schema-6/in-the-way")).unwrap();
@@ -122,14 +122,14 @@ async fn a_copy_that_cannot_be_made_is_an_error_where_it_is_required() {
     assert_eq!(error.kind(), "storage_not_copied");
     assert!(error.to_string().contains("knowledge.migration_copy"), "{error}");
     assert_eq!(documents(&folder.path().join("knowledge.db")), (1, 6), "nothing was changed");
-    assert_eq!(with(MigrationCopy::Auto).unwrap().totals(&base()).await.unwrap().documents, 1);
+    assert_eq!(with(MigrationCopy::Auto).unwrap().totals(&default_base()).await.unwrap().documents, 1);
     assert_eq!(documents(&folder.path().join("knowledge.db")), (1, VERSION));
 }
 
 #[tokio::test]
 async fn no_copy_is_made_where_none_is_wanted() {
-    let folder = folder();
-    put(&open(folder.path()), document("engine.pdf", 2)).await;
+    let folder = temp_folder();
+    put(&open_sqlite(folder.path()), document("engine.pdf", 2)).await;
     downgrade(folder.path());
     drop(Store::open(folder.path(), Options { migration_copy: MigrationCopy::Off, ..Options::default() }).unwrap());
     assert_eq!(copies(folder.path()), [""; 0]);

@@ -2,26 +2,26 @@
 //! different document, which reveals the database that served the search.
 
 use corbie::knowledge::store::Options;
-use corbie::knowledge::store::postgres::{Address, Model, Sought, Store};
+use corbie::knowledge::store::postgres::{Address, ModelRow, SearchQuery, Store};
 
 use crate::database::Database;
-use crate::fixture::{base, document, eventually, put};
+use crate::fixture::{default_base, document, eventually, put};
 
 /// Heartbeat age of an up-to-date replica. In the future, so that it stays recent during the test although no
 /// replication takes place.
-const CLOSE: &str = "-1 hour";
+const NO_LAG: &str = "-1 hour";
 
-struct Pair {
+struct PrimaryAndReplica {
     primary: Store,
-    model: Model,
+    model: ModelRow,
     replica: Database,
     _database: Database,
 }
 
-impl Pair {
+impl PrimaryAndReplica {
     /// A primary and a database configured as its replica; `None` on the embedded store.
-    async fn new() -> Option<Pair> {
-        let (here, replica) = (Database::if_wanted()?, Database::if_wanted()?);
+    async fn new() -> Option<PrimaryAndReplica> {
+        let (here, replica) = (Database::if_configured()?, Database::if_configured()?);
         let addresses = [&here, &replica].map(|database| Address::parse(&database.url()).unwrap());
         let other = Store::connect(&addresses[1], &[], Options::default()).await.unwrap();
         put(&other, document("replica.pdf", 1)).await;
@@ -31,63 +31,63 @@ impl Pair {
         let primary = Store::connect(&addresses[0], &addresses[1..], Options::default()).await.unwrap();
         put(&primary, document("primary.pdf", 1)).await;
         let model = primary.prepare_model("minilm", 384).await.unwrap();
-        Some(Pair { primary, model, replica, _database: here })
+        Some(PrimaryAndReplica { primary, model, replica, _database: here })
     }
 
     /// Makes the replica look like a copy with this lag.
-    fn follow(&self, behind: &str) {
+    fn set_replica_lag(&self, behind: &str) {
         let (history, me) = (self.primary.history(), self.primary.instance());
-        self.replica.ask(&format!("UPDATE corbie.meta SET value = '{history}' WHERE name = 'history'"));
-        self.replica.ask(&format!(
+        self.replica.query(&format!("UPDATE corbie.meta SET value = '{history}' WHERE name = 'history'"));
+        self.replica.query(&format!(
             "INSERT INTO corbie.instances (name, host, beat) VALUES ('{me}', 'here', now() - interval '{behind}') \
              ON CONFLICT (name) DO UPDATE SET beat = excluded.beat"
         ));
     }
 
     /// Name of the found document, which identifies the database.
-    async fn asked(&self) -> String {
-        let sought = Sought { text: "chunk", vector: None, filter: None, top: 3 };
-        let found = self.primary.find(&base(), self.model, sought).await.unwrap();
+    async fn searched_database(&self) -> String {
+        let sought = SearchQuery { text: "chunk", vector: None, filter: None, top_k: 3 };
+        let found = self.primary.search(&default_base(), self.model, sought).await.unwrap();
         let names: Vec<&str> = found.iter().map(|(chunk, _)| chunk.filename.as_str()).collect();
         names.join(" ")
     }
 
-    async fn until_asked(&self, wanted: &str) {
-        eventually(wanted, async || (self.asked().await == wanted).then_some(())).await;
+    async fn wait_until_searched(&self, wanted: &str) {
+        eventually(wanted, async || (self.searched_database().await == wanted).then_some(())).await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_is_searched_while_it_follows_this_database_closely() {
-    let Some(pair) = Pair::new().await else { return };
-    assert_eq!(pair.asked().await, "primary.pdf", "another database is no replica");
-    pair.follow(CLOSE);
-    pair.until_asked("replica.pdf").await;
-    pair.follow("5 minutes");
-    pair.until_asked("primary.pdf").await;
-    pair.follow(CLOSE);
-    pair.until_asked("replica.pdf").await;
+    let Some(pair) = PrimaryAndReplica::new().await else { return };
+    assert_eq!(pair.searched_database().await, "primary.pdf", "another database is no replica");
+    pair.set_replica_lag(NO_LAG);
+    pair.wait_until_searched("replica.pdf").await;
+    pair.set_replica_lag("5 minutes");
+    pair.wait_until_searched("primary.pdf").await;
+    pair.set_replica_lag(NO_LAG);
+    pair.wait_until_searched("replica.pdf").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_that_fails_on_a_replica_is_made_on_the_primary() {
-    let Some(pair) = Pair::new().await else { return };
-    pair.follow(CLOSE);
-    pair.until_asked("replica.pdf").await;
+    let Some(pair) = PrimaryAndReplica::new().await else { return };
+    pair.set_replica_lag(NO_LAG);
+    pair.wait_until_searched("replica.pdf").await;
     // The replica finds the words, but its chunks cannot be read.
-    pair.replica.ask("ALTER TABLE corbie.chunks RENAME TO gone");
-    assert_eq!(pair.asked().await, "primary.pdf");
-    pair.replica.ask("ALTER TABLE corbie.gone RENAME TO chunks");
-    pair.until_asked("replica.pdf").await;
+    pair.replica.query("ALTER TABLE corbie.chunks RENAME TO gone");
+    assert_eq!(pair.searched_database().await, "primary.pdf");
+    pair.replica.query("ALTER TABLE corbie.gone RENAME TO chunks");
+    pair.wait_until_searched("replica.pdf").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_base_is_empty_only_if_the_primary_says_so() {
-    let Some(pair) = Pair::new().await else { return };
-    pair.follow(CLOSE);
-    pair.until_asked("replica.pdf").await;
-    pair.replica.ask("DELETE FROM corbie.sums");
-    assert!(!pair.primary.is_empty(&base()).await.unwrap());
+    let Some(pair) = PrimaryAndReplica::new().await else { return };
+    pair.set_replica_lag(NO_LAG);
+    pair.wait_until_searched("replica.pdf").await;
+    pair.replica.query("DELETE FROM corbie.sums");
+    assert!(!pair.primary.is_empty(&default_base()).await.unwrap());
     let other = "another".parse().unwrap();
     assert!(pair.primary.is_empty(&other).await.unwrap());
 }

@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use corbie::knowledge::document::{NewDocument, Put};
+use corbie::knowledge::document::{NewDocument, PutOutcome};
 use corbie::knowledge::store::{Error, Options};
-use corbie::knowledge::task::{Outcome, Progress, TaskEnd, TaskId, TaskKind, TaskState, Work};
+use corbie::knowledge::task::{TaskEnd, TaskId, TaskKind, TaskLink, TaskOutcome, TaskProgress, TaskState};
 use serde_json::json;
 
-use crate::fixture::{adopted, base, document, home, named, put, task};
+use crate::fixture::{adopt_orphans, base_named, default_base, document, put, store_location, task};
 
 #[tokio::test]
 async fn a_task_is_kept_as_it_was_asked_for() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let new = task("engine.pdf");
     store.add_task(&new).await.unwrap();
@@ -25,14 +25,14 @@ async fn a_task_is_kept_as_it_was_asked_for() {
 
 #[tokio::test]
 async fn k114_a_task_goes_from_queued_to_running_to_its_end() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let new = task("engine.pdf");
     store.add_task(&new).await.unwrap();
     assert!(store.start_task(new.id).await.unwrap());
     assert!(!store.start_task(new.id).await.unwrap(), "once");
-    let progress = Progress { step: "Processing page 5 of 10".to_owned(), done: 5, total: 10, share: 450 };
-    assert!(store.note_progress(new.id, progress.clone()).await.unwrap());
+    let progress = TaskProgress { step: "Processing page 5 of 10".to_owned(), done: 5, total: 10, permille: 450 };
+    assert!(store.record_progress(new.id, progress.clone()).await.unwrap());
     let running = store.task(new.id).await.unwrap().unwrap();
     assert_eq!((running.state, running.attempts), (TaskState::Running(progress), 1));
     assert!(running.started.is_some());
@@ -42,12 +42,12 @@ async fn k114_a_task_goes_from_queued_to_running_to_its_end() {
     assert!(ended.ended >= ended.started);
     assert!(!store.end_task(TaskEnd::failed(new.id, "late", "too late")).await.unwrap());
     assert!(!store.cancel_task(new.id).await.unwrap());
-    assert!(!store.note_progress(new.id, Progress::default()).await.unwrap());
+    assert!(!store.record_progress(new.id, TaskProgress::default()).await.unwrap());
 }
 
 #[tokio::test]
 async fn a_request_is_forgotten_with_its_end_but_for_where_an_upload_lies() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let wish = |origin: &str| json!({"add": {"file_path": "/up/engine.pdf", "origin": origin, "metadata": {"a": "b"}}});
     for (origin, left) in [("added", json!({})), ("uploaded", json!({"upload": "/up/engine.pdf"}))] {
@@ -59,7 +59,7 @@ async fn a_request_is_forgotten_with_its_end_but_for_where_an_upload_lies() {
         store.end_task(TaskEnd::failed(tasks[0].id, "no", "no")).await.unwrap();
         store.cancel_task(tasks[1].id).await.unwrap();
         assert_eq!(store.task(tasks[2].id).await.unwrap().unwrap().request, wish(origin), "it is still needed");
-        store.clear(&base()).await.unwrap();
+        store.clear(&default_base()).await.unwrap();
         for task in &tasks {
             assert_eq!(store.task(task.id).await.unwrap().unwrap().request, left);
         }
@@ -68,14 +68,15 @@ async fn a_request_is_forgotten_with_its_end_but_for_where_an_upload_lies() {
 
 #[tokio::test]
 async fn a_task_that_stores_documents_is_not_to_blame_for_the_ends_of_its_processes() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let new = task("folder");
     store.add_task(&new).await.unwrap();
     let attempts = async || store.task(new.id).await.unwrap().unwrap().attempts;
     store.start_task(new.id).await.unwrap();
     assert_eq!(attempts().await, 1);
-    let Put::Written(first) = store.put_document(document("1.pdf", 1), Work::PartOf(new.id)).await.unwrap() else {
+    let PutOutcome::Written(first) = store.put_document(document("1.pdf", 1), TaskLink::PartOf(new.id)).await.unwrap()
+    else {
         panic!("nothing is in its way")
     };
     assert_eq!(attempts().await, 0);
@@ -83,93 +84,95 @@ async fn a_task_that_stores_documents_is_not_to_blame_for_the_ends_of_its_proces
 
     // Another process resumes the task and finds the existing documents: that is no progress.
     let store = home.open().await;
-    assert_eq!(adopted(&store).await.len(), 1);
+    assert_eq!(adopt_orphans(&store).await.len(), 1);
     store.start_task(new.id).await.unwrap();
-    let described =
-        store.describe_document(&base(), first.id, Default::default(), None, Work::PartOf(new.id)).await.unwrap();
+    let described = store
+        .update_metadata(&default_base(), first.id, Default::default(), None, TaskLink::PartOf(new.id))
+        .await
+        .unwrap();
     assert!(described.is_some());
     assert_eq!(store.task(new.id).await.unwrap().unwrap().attempts, 1);
     let again = NewDocument { replaces: Some(first.id), ..document("1.pdf", 2) };
-    store.put_document(again, Work::PartOf(new.id)).await.unwrap();
+    store.put_document(again, TaskLink::PartOf(new.id)).await.unwrap();
     let changed = put(&store, document("2.pdf", 1)).await;
     let again = NewDocument { replaces: Some(changed.id), ..document("2.pdf", 2) };
-    store.put_document(again, Work::PartOf(new.id)).await.unwrap();
-    assert_eq!(store.imported(new.id).await.unwrap(), [(first.id, false), (changed.id, true)].into());
+    store.put_document(again, TaskLink::PartOf(new.id)).await.unwrap();
+    assert_eq!(store.import_checkpoint(new.id).await.unwrap(), [(first.id, false), (changed.id, true)].into());
     store.end_task(TaskEnd::completed(new.id, json!({}))).await.unwrap();
-    assert_eq!(store.imported(new.id).await.unwrap(), [].into());
+    assert_eq!(store.import_checkpoint(new.id).await.unwrap(), [].into());
 }
 
 #[tokio::test]
 async fn a_document_and_the_end_of_its_task_are_one() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let new = task("engine.pdf");
     store.add_task(&new).await.unwrap();
     store.start_task(new.id).await.unwrap();
-    let end = TaskEnd { task: new.id, outcome: Outcome::Completed(json!({"filename": "engine.pdf"})) };
-    let put = store.put_document(document("engine.pdf", 2), Work::Ends(end)).await.unwrap();
-    assert!(matches!(put, Put::Written(_)));
+    let end = TaskEnd { task: new.id, outcome: TaskOutcome::Completed(json!({"filename": "engine.pdf"})) };
+    let put = store.put_document(document("engine.pdf", 2), TaskLink::Ends(end)).await.unwrap();
+    assert!(matches!(put, PutOutcome::Written(_)));
     let ended = store.task(new.id).await.unwrap().unwrap();
     assert_eq!(ended.state, TaskState::Completed(json!({"filename": "engine.pdf"})));
 }
 
 #[tokio::test]
 async fn k117_a_cancelled_task_writes_nothing() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let new = task("engine.pdf");
     store.add_task(&new).await.unwrap();
     store.start_task(new.id).await.unwrap();
-    store.put_document(document("part.pdf", 1), Work::PartOf(new.id)).await.unwrap();
+    store.put_document(document("part.pdf", 1), TaskLink::PartOf(new.id)).await.unwrap();
     assert!(store.cancel_task(new.id).await.unwrap());
-    for work in [Work::PartOf(new.id), Work::Ends(TaskEnd::completed(new.id, json!({})))] {
+    for work in [TaskLink::PartOf(new.id), TaskLink::Ends(TaskEnd::completed(new.id, json!({})))] {
         let error = store.put_document(document("engine.pdf", 2), work.clone()).await.unwrap_err();
         assert!(matches!(error, Error::Cancelled), "{error}");
-        let id = store.document_by_path(&base(), "/home/ada/part.pdf").await.unwrap().unwrap().id;
-        assert!(store.describe_document(&base(), id, Default::default(), None, work).await.is_err());
+        let id = store.document_by_path(&default_base(), "/home/ada/part.pdf").await.unwrap().unwrap().id;
+        assert!(store.update_metadata(&default_base(), id, Default::default(), None, work).await.is_err());
     }
     assert_eq!(store.task(new.id).await.unwrap().unwrap().state, TaskState::Cancelled);
-    assert_eq!(store.totals(&base()).await.unwrap().documents, 1);
+    assert_eq!(store.totals(&default_base()).await.unwrap().documents, 1);
 }
 
 #[tokio::test]
 async fn k93_a_clear_cancels_the_tasks_of_its_base() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let (waits, runs) = (task("engine.pdf"), task("loom.pdf"));
     let mut other = task("tea.pdf");
-    other.base = named("kitchen");
+    other.base = base_named("kitchen");
     for task in [&waits, &runs, &other] {
         store.add_task(task).await.unwrap();
     }
     store.start_task(runs.id).await.unwrap();
-    let mut cancelled = store.clear(&base()).await.unwrap().cancelled_tasks;
+    let mut cancelled = store.clear(&default_base()).await.unwrap().cancelled_tasks;
     cancelled.sort_unstable();
     let mut expected = [waits.id, runs.id];
     expected.sort_unstable();
     assert_eq!(cancelled, expected);
     let end = TaskEnd::completed(runs.id, json!({}));
-    assert!(store.put_document(document("loom.pdf", 1), Work::Ends(end)).await.is_err());
-    assert_eq!(store.totals(&base()).await.unwrap().documents, 0);
+    assert!(store.put_document(document("loom.pdf", 1), TaskLink::Ends(end)).await.is_err());
+    assert_eq!(store.totals(&default_base()).await.unwrap().documents, 0);
     assert_eq!(store.task(other.id).await.unwrap().unwrap().state, TaskState::Queued);
 }
 
 #[tokio::test]
 async fn there_is_an_end_to_how_many_tasks_wait() {
-    let home = home();
+    let home = store_location();
     let store = home.open_with(Options { max_tasks: 2, ..Options::default() }).await;
     let first = task("1.pdf");
     store.add_task(&first).await.unwrap();
     store.add_task(&task("2.pdf")).await.unwrap();
     let error = store.add_task(&task("3.pdf")).await.unwrap_err();
-    assert!(matches!(error, Error::TooManyTasks { bound: 2 }) && error.retryable());
+    assert!(matches!(error, Error::TooManyTasks { bound: 2 }) && error.is_retryable());
     store.cancel_task(first.id).await.unwrap();
     store.add_task(&task("3.pdf")).await.unwrap();
 }
 
 #[tokio::test]
 async fn k114_finished_tasks_stay_for_an_hour_at_least() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let (ended, waits) = (task("1.pdf"), task("2.pdf"));
     store.add_task(&ended).await.unwrap();
@@ -186,8 +189,8 @@ async fn k114_finished_tasks_stay_for_an_hour_at_least() {
 
 #[tokio::test]
 async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
-    let home = home();
-    let store = home.open_with(Options { max_finished: 2, ..Options::default() }).await;
+    let home = store_location();
+    let store = home.open_with(Options { max_finished_tasks: 2, ..Options::default() }).await;
     let tasks = ["1.pdf", "2.pdf", "3.pdf", "4.pdf"].map(task);
     for task in &tasks {
         store.add_task(task).await.unwrap();
@@ -197,7 +200,7 @@ async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
         store.end_task(TaskEnd::failed(task.id, "no", "no")).await.unwrap();
         let at = store.task(task.id).await.unwrap().unwrap().ended.unwrap();
         // Tasks that end within the same millisecond have no defined order.
-        while rows_now() <= at {
+        while unix_ms() <= at {
             tokio::task::yield_now().await;
         }
     }
@@ -212,20 +215,20 @@ async fn there_is_an_end_to_how_many_finished_tasks_are_kept() {
 }
 
 /// Milliseconds since the epoch, as stored.
-fn rows_now() -> i64 {
+fn unix_ms() -> i64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
     i64::try_from(since.as_millis()).unwrap()
 }
 
 #[tokio::test]
 async fn the_latest_tasks_come_first() {
-    let home = home();
+    let home = store_location();
     let store = home.open().await;
     let tasks = ["1", "2", "3"].map(task);
     for task in &tasks {
         store.add_task(task).await.unwrap();
     }
-    let found = store.tasks(Some(&base()), 2).await.unwrap();
+    let found = store.tasks(Some(&default_base()), 2).await.unwrap();
     assert_eq!(found.iter().map(|task| task.id).collect::<Vec<_>>(), [tasks[2].id, tasks[1].id]);
-    assert_eq!(store.tasks(Some(&named("kitchen")), 2).await.unwrap(), []);
+    assert_eq!(store.tasks(Some(&base_named("kitchen")), 2).await.unwrap(), []);
 }

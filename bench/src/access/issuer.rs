@@ -8,7 +8,7 @@ use anyhow::Result;
 use serde_json::json;
 
 use super::signer::Signer;
-use crate::stdio::PATIENCE;
+use crate::stdio::RESPONSE_TIMEOUT;
 
 /// Runs until this program ends.
 #[derive(Debug)]
@@ -20,11 +20,11 @@ impl Issuer {
     pub(super) fn start(signers: &[Signer]) -> Result<Issuer> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         let url = format!("http://{}", listener.local_addr()?);
-        let keys = json!({ "keys": signers.iter().map(Signer::published).collect::<Vec<_>>() }).to_string();
+        let keys = json!({ "keys": signers.iter().map(Signer::jwk).collect::<Vec<_>>() }).to_string();
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 // Clients may disconnect early.
-                let _ = answer(connection, &keys);
+                let _ = respond(connection, &keys);
             }
         });
         Ok(Issuer { url })
@@ -39,8 +39,8 @@ impl Issuer {
     }
 }
 
-fn answer(connection: TcpStream, keys: &str) -> std::io::Result<()> {
-    connection.set_read_timeout(Some(PATIENCE))?;
+fn respond(connection: TcpStream, keys: &str) -> std::io::Result<()> {
+    connection.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
     let mut reader = BufReader::new(connection);
     let mut line = String::new();
     // The head ends with an empty line.

@@ -9,10 +9,10 @@ use nix::time::ClockId;
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-use crate::http_reply;
-use crate::process::{Process, pause};
-use crate::request::{MODERN_VERSION, shown};
-use crate::stdio::PATIENCE;
+use crate::http_response;
+use crate::process::{Process, sleep};
+use crate::request::{MODERN_VERSION, preview};
+use crate::stdio::RESPONSE_TIMEOUT;
 
 /// Connections to one server, with one call at a time on each.
 #[derive(Debug)]
@@ -27,7 +27,7 @@ pub(super) struct Load {
 
 /// Credentials of the callers.
 #[derive(Debug)]
-pub(super) enum Tokens<'a> {
+pub(super) enum TokenSource<'a> {
     None,
     Same(&'a str),
     Each(std::slice::Iter<'a, String>),
@@ -37,11 +37,11 @@ pub(super) enum Tokens<'a> {
 const TOOL: &str = "get_tool_schema";
 /// After a turn the audit file is still being written, which is part of the cost. Longer than the batching interval of
 /// entries.
-const SETTLE: Duration = Duration::from_millis(40);
+const AUDIT_FLUSH_DELAY: Duration = Duration::from_millis(40);
 
 impl Load {
     /// Connects and makes a first call that must succeed.
-    pub(super) fn open(port: u16, count: usize, tokens: &mut Tokens<'_>) -> Result<Load> {
+    pub(super) fn open(port: u16, count: usize, tokens: &mut TokenSource<'_>) -> Result<Load> {
         let body = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
             "params": {
@@ -62,7 +62,7 @@ impl Load {
         let connections = (0..count).map(|_| {
             let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
             stream.set_nodelay(true)?;
-            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
             Ok(stream)
         });
         let mut load = Load {
@@ -74,16 +74,21 @@ impl Load {
         };
         load.send(0, tokens)?;
         load.reply_length = load.receive(0)?;
-        let reply = http_reply::parse(&load.reply[..load.reply_length])?;
-        ensure!(reply.status == 200, "the first call was answered with {}: {}", reply.status, shown(&reply.body));
+        let reply = http_response::parse(&load.reply[..load.reply_length])?;
+        ensure!(reply.status == 200, "the first call was answered with {}: {}", reply.status, preview(&reply.body));
         let told: Value = serde_json::from_slice(&reply.body)?;
         let is_right = told["result"]["structuredContent"]["name"] == TOOL;
-        ensure!(is_right, "the first call was answered with {}", shown(&reply.body));
+        ensure!(is_right, "the first call was answered with {}", preview(&reply.body));
         Ok(load)
     }
 
     /// Makes this many calls on every connection and returns the CPU time of the server.
-    pub(super) fn turn(&mut self, process: &Process, tokens: &mut Tokens<'_>, calls: usize) -> Result<Duration> {
+    pub(super) fn run_turn(
+        &mut self,
+        process: &Process,
+        tokens: &mut TokenSource<'_>,
+        calls: usize,
+    ) -> Result<Duration> {
         let before = cpu_time(process)?;
         for _ in 0..calls {
             for connection in 0..self.connections.len() {
@@ -93,18 +98,18 @@ impl Load {
                 let length = self.receive(connection)?;
                 let reply = &self.reply[..length];
                 let is_right = length == self.reply_length && reply.starts_with(b"HTTP/1.1 200");
-                ensure!(is_right, "a reply unlike the first: {}", shown(reply));
+                ensure!(is_right, "a reply unlike the first: {}", preview(reply));
             }
         }
-        pause(SETTLE);
+        sleep(AUDIT_FLUSH_DELAY);
         Ok(cpu_time(process)? - before)
     }
 
-    fn send(&mut self, connection: usize, tokens: &mut Tokens<'_>) -> Result<()> {
+    fn send(&mut self, connection: usize, tokens: &mut TokenSource<'_>) -> Result<()> {
         let token = match tokens {
-            Tokens::None => String::new(),
-            Tokens::Same(token) => format!("authorization: Bearer {token}\r\n"),
-            Tokens::Each(tokens) => {
+            TokenSource::None => String::new(),
+            TokenSource::Same(token) => format!("authorization: Bearer {token}\r\n"),
+            TokenSource::Each(tokens) => {
                 format!("authorization: Bearer {}\r\n", tokens.next().context("there is a token for each call")?)
             }
         };
@@ -119,9 +124,9 @@ impl Load {
         loop {
             let count = self.connections[connection].read(&mut self.reply[filled..])?;
             let so_far = &self.reply[..filled + count];
-            ensure!(count > 0, "the server closed the connection; it had sent {}", shown(so_far));
+            ensure!(count > 0, "the server closed the connection; it had sent {}", preview(so_far));
             filled += count;
-            if http_reply::length(so_far)?.is_some_and(|length| filled >= length) {
+            if http_response::message_length(so_far)?.is_some_and(|length| filled >= length) {
                 return Ok(filled);
             }
         }

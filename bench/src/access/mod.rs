@@ -4,9 +4,9 @@
 //! noise on the machine affects all of them equally. The compared figure is the CPU time of the servers as counted by
 //! the kernel, never wall-clock time.
 
-mod callers;
+mod auth_modes;
+mod instrumentation;
 mod issuer;
-mod library;
 mod load;
 mod signer;
 
@@ -18,15 +18,15 @@ use serde_json::json;
 
 use crate::Args;
 use crate::machine::Machine;
-use crate::process::OneCore;
+use crate::process::PinnedCore;
 use crate::protocol::median;
-use crate::report::{self, Report, Table};
-use callers::{Callers, Contestant, Way};
-use library::Library;
+use crate::report::{self, BenchReport, ResultTable};
+use auth_modes::{AuthContestant, AuthFixture, AuthMode};
+use instrumentation::InstrumentationCost;
 
 /// Concurrency of the callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-struct Scene {
+struct LoadProfile {
     connections: usize,
     /// Server and callers share one core, so that no time is spent on waking another.
     one_core: bool,
@@ -36,9 +36,9 @@ struct Scene {
 
 /// All turns of one variant.
 #[derive(Debug, Serialize)]
-struct Cell {
-    scene: Scene,
-    way: Way,
+struct AuthMeasurement {
+    scene: LoadProfile,
+    way: AuthMode,
     /// CPU time of the server per call, for each turn.
     cpu_us: Vec<f64>,
     /// Difference to the variant without authentication in the same turn.
@@ -47,15 +47,15 @@ struct Cell {
 
 /// A target and its result.
 #[derive(Debug, Serialize)]
-struct Promise {
+struct OverheadResult {
     what: String,
-    kind: Kind,
+    kind: OverheadBudget,
     measured_us: f64,
 }
 
 /// Variants with a separate bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Kind {
+enum OverheadBudget {
     Bearer,
     /// A signed token that was seen before.
     JwtAgain,
@@ -66,8 +66,10 @@ enum Kind {
 
 /// Name among the workloads of `protocol` and in the results.
 pub(crate) const NAME: &str = "access";
-const SCENES: [Scene; 2] =
-    [Scene { connections: 1, one_core: true, calls: 320 }, Scene { connections: 32, one_core: false, calls: 10 }];
+const LOAD_PROFILES: [LoadProfile; 2] = [
+    LoadProfile { connections: 1, one_core: true, calls: 320 },
+    LoadProfile { connections: 32, one_core: false, calls: 10 },
+];
 /// Turns per requested round.
 const TURNS: u32 = 12;
 /// Warm-up turns.
@@ -85,47 +87,47 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
     let effort = args.effort();
     let turns = effort.rounds * TURNS;
-    let mut machine = Machine::look();
-    let most = SCENES.iter().map(|scene| scene.connections * scene.calls).max().unwrap_or_default();
+    let mut machine = Machine::detect();
+    let most = LOAD_PROFILES.iter().map(|scene| scene.connections * scene.calls).max().unwrap_or_default();
     // One for each call, and one for the first call.
-    let callers = Callers::prepare(most * (turns + WARM_UP) as usize + 1)?;
+    let callers = AuthFixture::prepare(most * (turns + WARM_UP) as usize + 1)?;
     let mut cells = Vec::new();
-    for (done, scene) in SCENES.into_iter().enumerate() {
-        eprintln!("access {}/{} {}", done + 1, SCENES.len() + 1, scene.name());
+    for (done, scene) in LOAD_PROFILES.into_iter().enumerate() {
+        eprintln!("access {}/{} {}", done + 1, LOAD_PROFILES.len() + 1, scene.name());
         cells.extend(measure(scene, &callers, turns)?);
     }
-    eprintln!("access {0}/{0} calls within the library", SCENES.len() + 1);
-    let library = library::measure(turns)?;
-    machine.look_again();
+    eprintln!("access {0}/{0} calls within the library", LOAD_PROFILES.len() + 1);
+    let library = instrumentation::measure_instrumentation(turns)?;
+    machine.update_load();
 
-    let promises = promises(&cells, library.as_ref());
-    let outcome = outcome(&promises);
+    let promises = overhead_results(&cells, library.as_ref());
+    let outcome = summary(&promises);
     report::publish(
-        &Report {
+        &BenchReport {
             name: NAME,
             machine,
             about: format!("medians of {turns} turns. {HOW}"),
-            tables: vec![table(&cells), library::table(library.as_ref()), promised(&promises)],
+            tables: vec![table(&cells), instrumentation::table(library.as_ref()), results_table(&promises)],
             json: json!({ "cells": cells, "library": library, "promises": promises }),
-            last_line: outcome,
+            summary: outcome,
         },
         args.keep,
     )?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(scene: Scene, callers: &Callers, turns: u32) -> Result<Vec<Cell>> {
-    let _one_core = if scene.one_core { Some(OneCore::keep()?) } else { None };
+fn measure(scene: LoadProfile, callers: &AuthFixture, turns: u32) -> Result<Vec<AuthMeasurement>> {
+    let _one_core = if scene.one_core { Some(PinnedCore::pin()?) } else { None };
     let mut contestants =
-        Way::ALL.map(|way| callers.start(way, scene.connections)).into_iter().collect::<Result<Vec<_>>>()?;
+        AuthMode::ALL.map(|way| callers.start(way, scene.connections)).into_iter().collect::<Result<Vec<_>>>()?;
     let mut all: Vec<Vec<f64>> = contestants.iter().map(|_| Vec::new()).collect();
     for number in 0..turns + WARM_UP {
         let count = contestants.len();
         for turn in 0..count {
             // Each turn starts with a different server.
             let place = (turn + number as usize) % count;
-            let Contestant { way, process, load, tokens } = &mut contestants[place];
-            let took = load.turn(process, tokens, scene.calls).with_context(|| way.name())?;
+            let AuthContestant { mode: way, process, load, tokens } = &mut contestants[place];
+            let took = load.run_turn(process, tokens, scene.calls).with_context(|| way.name())?;
             if number >= WARM_UP {
                 all[place].push(took.as_secs_f64() * 1e6 / (scene.calls * scene.connections) as f64);
             }
@@ -134,12 +136,12 @@ fn measure(scene: Scene, callers: &Callers, turns: u32) -> Result<Vec<Cell>> {
     let base = all[0].clone();
     let cells = contestants.iter().zip(all).map(|(contestant, cpu_us)| {
         let added_us = cpu_us.iter().zip(&base).map(|(own, base)| own - base).collect();
-        Cell { scene, way: contestant.way, cpu_us, added_us }
+        AuthMeasurement { scene, way: contestant.mode, cpu_us, added_us }
     });
     Ok(cells.collect())
 }
 
-impl Scene {
+impl LoadProfile {
     fn name(self) -> String {
         match (self.connections, self.one_core) {
             (1, true) => "one connection on one core".to_owned(),
@@ -149,62 +151,64 @@ impl Scene {
     }
 }
 
-impl Cell {
+impl AuthMeasurement {
     fn added(&self) -> f64 {
         median(self.added_us.iter().copied())
     }
 }
 
-impl Kind {
-    fn most_us(self) -> f64 {
+impl OverheadBudget {
+    fn max_us(self) -> f64 {
         match self {
-            Kind::Bearer => 5.0,
-            Kind::JwtAgain | Kind::JwtAnew => 30.0,
-            Kind::Seeing => 3.0,
+            OverheadBudget::Bearer => 5.0,
+            OverheadBudget::JwtAgain | OverheadBudget::JwtAnew => 30.0,
+            OverheadBudget::Seeing => 3.0,
         }
     }
 
     fn name(self) -> &'static str {
         match self {
-            Kind::Bearer => "a bearer token",
-            Kind::JwtAgain => "a JWT that came before",
-            Kind::JwtAnew => "a JWT that never came before",
-            Kind::Seeing => "counting or recording",
+            OverheadBudget::Bearer => "a bearer token",
+            OverheadBudget::JwtAgain => "a JWT that came before",
+            OverheadBudget::JwtAnew => "a JWT that never came before",
+            OverheadBudget::Seeing => "counting or recording",
         }
     }
 }
 
-fn promises(cells: &[Cell], library: Option<&Library>) -> Vec<Promise> {
+fn overhead_results(cells: &[AuthMeasurement], library: Option<&InstrumentationCost>) -> Vec<OverheadResult> {
     let of_cells = cells.iter().filter_map(|cell| {
         let what = format!("{}, {}", cell.scene.name(), cell.way.name());
-        Some(Promise { what, kind: cell.way.promised()?, measured_us: cell.added() })
+        Some(OverheadResult { what, kind: cell.way.budget()?, measured_us: cell.added() })
     });
     let of_library = library.map(|library| {
         let what = "a call within the library, metrics and audit in memory".to_owned();
-        Promise { what, kind: Kind::Seeing, measured_us: library.added_us() }
+        OverheadResult { what, kind: OverheadBudget::Seeing, measured_us: library.added_us() }
     });
     of_cells.chain(of_library).collect()
 }
 
 /// The worst result of each kind, in one line.
-fn outcome(promises: &[Promise]) -> String {
-    let kinds = [Kind::Bearer, Kind::JwtAgain, Kind::JwtAnew, Kind::Seeing].into_iter().filter_map(|kind| {
-        let measured = promises.iter().filter(|promise| promise.kind == kind).map(|promise| promise.measured_us);
-        let worst = measured.max_by(f64::total_cmp)?;
-        Some(format!("{} adds {worst:.1} of {} µs", kind.name(), kind.most_us()))
-    });
-    let kept = promises.iter().filter(|promise| promise.is_kept()).count();
+fn summary(promises: &[OverheadResult]) -> String {
+    let kinds = [OverheadBudget::Bearer, OverheadBudget::JwtAgain, OverheadBudget::JwtAnew, OverheadBudget::Seeing]
+        .into_iter()
+        .filter_map(|kind| {
+            let measured = promises.iter().filter(|promise| promise.kind == kind).map(|promise| promise.measured_us);
+            let worst = measured.max_by(f64::total_cmp)?;
+            Some(format!("{} adds {worst:.1} of {} µs", kind.name(), kind.max_us()))
+        });
+    let kept = promises.iter().filter(|promise| promise.is_met()).count();
     format!("{kept} of {} promises kept; at worst {}", promises.len(), kinds.collect::<Vec<_>>().join(", "))
 }
 
-impl Promise {
-    fn is_kept(&self) -> bool {
-        self.measured_us <= self.kind.most_us()
+impl OverheadResult {
+    fn is_met(&self) -> bool {
+        self.measured_us <= self.kind.max_us()
     }
 }
 
-fn table(cells: &[Cell]) -> Table {
-    let mut table = Table::new("Calls", &["callers", "who", "server CPU µs", "added µs", "middle half µs"]);
+fn table(cells: &[AuthMeasurement]) -> ResultTable {
+    let mut table = ResultTable::new("Calls", &["callers", "who", "server CPU µs", "added µs", "middle half µs"]);
     let mut before = None;
     for cell in cells {
         // The scene name appears once, above its rows.
@@ -212,22 +216,22 @@ fn table(cells: &[Cell]) -> Table {
         before = Some(cell.scene);
         let (low, high) = quartiles(&cell.added_us);
         let (added, middle) = match cell.way {
-            Way::Nobody => Default::default(),
+            AuthMode::Nobody => Default::default(),
             _ => (format!("{:.2}", cell.added()), format!("{low:.2} to {high:.2}")),
         };
-        let cpu = report::short(median(cell.cpu_us.iter().copied()));
+        let cpu = report::three_digits(median(cell.cpu_us.iter().copied()));
         table.rows.push(vec![scene, cell.way.name().into(), cpu, added, middle]);
     }
     table
 }
 
-fn promised(promises: &[Promise]) -> Table {
-    let mut table = Table::new("Promises", &["what", "adds µs", "at most µs", ""]);
+fn results_table(promises: &[OverheadResult]) -> ResultTable {
+    let mut table = ResultTable::new("Promises", &["what", "adds µs", "at most µs", ""]);
     table.rows = promises
         .iter()
         .map(|promise| {
-            let verdict = if promise.is_kept() { "PASS" } else { "FAIL" };
-            let (measured, most) = (format!("{:.2}", promise.measured_us), format!("{:.0}", promise.kind.most_us()));
+            let verdict = if promise.is_met() { "PASS" } else { "FAIL" };
+            let (measured, most) = (format!("{:.2}", promise.measured_us), format!("{:.0}", promise.kind.max_us()));
             vec![promise.what.clone(), measured, most, verdict.into()]
         })
         .collect();
@@ -246,8 +250,8 @@ fn quartiles(values: &[f64]) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    fn promise(kind: Kind, measured_us: f64) -> Promise {
-        Promise { what: "what".into(), kind, measured_us }
+    fn promise(kind: OverheadBudget, measured_us: f64) -> OverheadResult {
+        OverheadResult { what: "what".into(), kind, measured_us }
     }
 
     #[test]
@@ -258,9 +262,13 @@ mod tests {
 
     #[test]
     fn the_worst_of_each_kind_is_told() {
-        let promises = [promise(Kind::Bearer, 1.0), promise(Kind::Bearer, 5.1), promise(Kind::JwtAnew, 29.9)];
+        let promises = [
+            promise(OverheadBudget::Bearer, 1.0),
+            promise(OverheadBudget::Bearer, 5.1),
+            promise(OverheadBudget::JwtAnew, 29.9),
+        ];
         let told = "2 of 3 promises kept; at worst a bearer token adds 5.1 of 5 µs, \
                     a JWT that never came before adds 29.9 of 30 µs";
-        assert_eq!(outcome(&promises), told);
+        assert_eq!(summary(&promises), told);
     }
 }

@@ -11,7 +11,7 @@ use ring::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair, RS
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::callers::RESOURCE;
+use super::auth_modes::RESOURCE;
 use crate::machine;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -24,18 +24,18 @@ pub(super) enum Algorithm {
 #[derive(Debug)]
 pub(super) struct Signer {
     random: SystemRandom,
-    pair: Pair,
+    key: SigningKey,
 }
 
 #[derive(Debug)]
-enum Pair {
+enum SigningKey {
     Rsa(Box<RsaKeyPair>),
-    Curve(EcdsaKeyPair),
+    Ecdsa(EcdsaKeyPair),
 }
 
-const RSA: &str = include_str!("rsa-bench-key.pem");
+const RSA_KEY_PEM: &str = include_str!("rsa-bench-key.pem");
 /// Longer than any run.
-const LIFETIME: u64 = 24 * 3600;
+const TOKEN_LIFETIME_SECONDS: u64 = 24 * 3600;
 
 /// Signs this many unique tokens of one caller.
 pub(super) fn tokens(signer: &Signer, issuer: &str, count: usize) -> Result<Vec<String>> {
@@ -44,14 +44,14 @@ pub(super) fn tokens(signer: &Signer, issuer: &str, count: usize) -> Result<Vec<
         // Realistic size.
         let claims = json!({
             "iss": issuer, "aud": RESOURCE, "sub": "248289761001", "client_id": "measuring-client",
-            "scope": "openid profile email read", "iat": now - 5, "exp": now + LIFETIME,
+            "scope": "openid profile email read", "iat": now - 5, "exp": now + TOKEN_LIFETIME_SECONDS,
             "jti": format!("{number:08}-58ae-4f1e-9d7c-0c6f6a3b2e11"), "auth_time": now - 60, "acr": "1",
             "preferred_username": "measuring", "email": "measuring@example.org", "email_verified": true,
         });
         signer.token(&claims)
     };
     // RSA takes half a millisecond per token.
-    let share = count.div_ceil(machine::cores()).max(1);
+    let share = count.div_ceil(machine::core_count()).max(1);
     let numbers: Vec<usize> = (0..count).collect();
     thread::scope(|scope| {
         let shares: Vec<_> = numbers
@@ -78,30 +78,30 @@ impl Signer {
         let random = SystemRandom::new();
         let pair = match algorithm {
             Algorithm::RS256 => {
-                let base64: String = RSA.lines().skip_while(|line| !line.starts_with("-----")).collect();
+                let base64: String = RSA_KEY_PEM.lines().skip_while(|line| !line.starts_with("-----")).collect();
                 let inner = base64.split("-----").nth(2).context("a key has a beginning and an end")?;
                 let pair = RsaKeyPair::from_pkcs8(&STANDARD.decode(inner)?);
-                Pair::Rsa(Box::new(pair.map_err(|error| anyhow!("the key for measurements: {error}"))?))
+                SigningKey::Rsa(Box::new(pair.map_err(|error| anyhow!("the key for measurements: {error}"))?))
             }
             Algorithm::ES256 => {
                 let curve = &ECDSA_P256_SHA256_FIXED_SIGNING;
                 let document = EcdsaKeyPair::generate_pkcs8(curve, &random).map_err(|_| anyhow!("no key was made"))?;
                 let pair = EcdsaKeyPair::from_pkcs8(curve, document.as_ref(), &random);
-                Pair::Curve(pair.map_err(|error| anyhow!("a new key: {error}"))?)
+                SigningKey::Ecdsa(pair.map_err(|error| anyhow!("a new key: {error}"))?)
             }
         };
-        Ok(Signer { random, pair })
+        Ok(Signer { random, key: pair })
     }
 
     /// The key as a JWK.
-    pub(super) fn published(&self) -> Value {
+    pub(super) fn jwk(&self) -> Value {
         let name = self.name();
-        match &self.pair {
-            Pair::Rsa(pair) => {
+        match &self.key {
+            SigningKey::Rsa(pair) => {
                 let public = ring::rsa::PublicKeyComponents::<Vec<u8>>::from(pair.public());
                 json!({ "kty": "RSA", "kid": name, "use": "sig", "n": encode(&public.n), "e": encode(&public.e) })
             }
-            Pair::Curve(pair) => {
+            SigningKey::Ecdsa(pair) => {
                 // The first byte marks an uncompressed point.
                 let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
                 json!({ "kty": "EC", "kid": name, "use": "sig", "crv": "P-256", "x": encode(x), "y": encode(y) })
@@ -110,20 +110,20 @@ impl Signer {
     }
 
     fn name(&self) -> &'static str {
-        match self.pair {
-            Pair::Rsa(_) => "RS256",
-            Pair::Curve(_) => "ES256",
+        match self.key {
+            SigningKey::Rsa(_) => "RS256",
+            SigningKey::Ecdsa(_) => "ES256",
         }
     }
 
     fn token(&self, claims: &Value) -> Result<String> {
         let head = json!({ "alg": self.name(), "typ": "at+jwt", "kid": self.name() }).to_string();
         let message = format!("{}.{}", encode(head.as_bytes()), encode(claims.to_string().as_bytes()));
-        let signature = match &self.pair {
-            Pair::Curve(pair) => {
+        let signature = match &self.key {
+            SigningKey::Ecdsa(pair) => {
                 pair.sign(&self.random, message.as_bytes()).map(|signature| signature.as_ref().to_vec())
             }
-            Pair::Rsa(pair) => {
+            SigningKey::Rsa(pair) => {
                 let mut signature = vec![0; pair.public().modulus_len()];
                 let signed = pair.sign(&RSA_PKCS1_SHA256, &self.random, message.as_bytes(), &mut signature);
                 signed.map(|()| signature)
@@ -150,7 +150,7 @@ mod tests {
             assert!(tokens.len() == 3 && tokens[0] != tokens[1] && tokens[1] != tokens[2]);
             let head = URL_SAFE_NO_PAD.decode(tokens[0].split('.').next().expect("a head")).expect("base64");
             let head: Value = serde_json::from_slice(&head).expect("JSON");
-            assert_eq!(head["kid"], signer.published()["kid"]);
+            assert_eq!(head["kid"], signer.jwk()["kid"]);
         }
     }
 }

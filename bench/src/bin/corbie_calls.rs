@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Batches of calls; the result is the median of their means.
-const STRETCHES: usize = 15;
-const CALLS: usize = 2000;
+const SAMPLES: usize = 15;
+const CALLS_PER_SAMPLE: usize = 2000;
 /// Warm-up calls: they fill the audit log, which then evicts one entry for each new one.
-const WARM_UP: usize = 12_000;
+const WARM_UP_CALLS: usize = 12_000;
 
 /// Say the text back.
 #[mcp_tool]
@@ -36,15 +36,15 @@ fn main() -> Result<()> {
 
 /// Microseconds per call.
 async fn measure(server: &Server, params: &Value) -> Result<f64> {
-    call(server, params, WARM_UP).await?;
-    let mut means = Vec::with_capacity(STRETCHES);
-    for _ in 0..STRETCHES {
+    call(server, params, WARM_UP_CALLS).await?;
+    let mut means = Vec::with_capacity(SAMPLES);
+    for _ in 0..SAMPLES {
         let started = thread_seconds();
-        call(server, params, CALLS).await?;
-        means.push((thread_seconds() - started) * 1e6 / CALLS as f64);
+        call(server, params, CALLS_PER_SAMPLE).await?;
+        means.push((thread_seconds() - started) * 1e6 / CALLS_PER_SAMPLE as f64);
     }
     means.sort_by(f64::total_cmp);
-    means.get(STRETCHES / 2).copied().context("there are stretches")
+    means.get(SAMPLES / 2).copied().context("there are stretches")
 }
 
 async fn call(server: &Server, params: &Value, count: usize) -> Result<()> {

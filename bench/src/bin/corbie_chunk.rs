@@ -11,7 +11,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{Result, bail};
-use corbie_extract::chunk::{self, Settings, Text};
+use corbie_extract::chunk::{self, DocumentText, Settings};
 use corbie_extract::{Block, Page};
 use corbie_infer::Embedder;
 use rustix::time::{ClockId, clock_gettime};
@@ -27,8 +27,8 @@ const TOKENIZER: &[u8] = include_bytes!("../../../crates/infer/models/all-MiniLM
 const TEXTS: &str = include_str!("../../../crates/infer/tests/data/texts.json");
 
 /// Enough for corbie, and an amount that a splitter with repeated tokenization processes in a few seconds.
-const BYTES: usize = 2_000_000;
-const BYTES_FOR_PEER: usize = 500_000;
+const CORBIE_BYTES: usize = 2_000_000;
+const PEER_BYTES: usize = 500_000;
 
 fn main() -> Result<()> {
     let mut words = std::env::args().skip(1);
@@ -45,20 +45,20 @@ fn main() -> Result<()> {
 fn speed(texts: &[String]) -> Result<Value> {
     let embedder = Embedder::builtin(1)?;
     let settings = Settings::default();
-    let pages = pages(texts, BYTES);
-    let megabytes = |pages: &[Page]| Text::of(pages).as_str().len() as f64 / 1e6;
+    let pages = pages(texts, CORBIE_BYTES);
+    let megabytes = |pages: &[Page]| DocumentText::of(pages).as_str().len() as f64 / 1e6;
 
     let (started, clock) = (cpu_seconds(), Instant::now());
-    let text = Text::of(&pages);
+    let text = DocumentText::of(&pages);
     let tokens = embedder.offsets(text.as_str())?;
     let tokenized = cpu_seconds();
     let chunks = chunk::pack(&text, &tokens, settings);
     let (packed, elapsed) = (cpu_seconds(), clock.elapsed().as_secs_f64());
 
-    let few = self::pages(texts, BYTES_FOR_PEER);
-    let few_text = Text::of(&few);
+    let few = self::pages(texts, PEER_BYTES);
+    let few_text = DocumentText::of(&few);
     let tokenizer = Tokenizer::from_bytes(TOKENIZER).map_err(|error| anyhow::anyhow!("{error}"))?;
-    let config = ChunkConfig::new(settings.size).with_sizer(Counting(tokenizer)).with_overlap(settings.overlap)?;
+    let config = ChunkConfig::new(settings.size).with_sizer(TokenCounter(tokenizer)).with_overlap(settings.overlap)?;
     let peer_started = cpu_seconds();
     let peer_chunks = TextSplitter::new(config).chunks(few_text.as_str()).count();
     let peer = cpu_seconds() - peer_started;
@@ -78,9 +78,9 @@ fn speed(texts: &[String]) -> Result<Value> {
 }
 
 /// Queries only the token count, which is faster than text-splitter's own integration.
-struct Counting(Tokenizer);
+struct TokenCounter(Tokenizer);
 
-impl ChunkSizer for Counting {
+impl ChunkSizer for TokenCounter {
     fn size(&self, chunk: &str) -> usize {
         self.0.encode_fast(chunk, false).map_or(0, |encoding| encoding.len())
     }

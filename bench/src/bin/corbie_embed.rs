@@ -15,15 +15,15 @@ use serde_json::{Value, json};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-const TOKENS: [usize; 4] = [15, 16, 128, 256];
-const TEXTS_OF_A_LENGTH: usize = 64;
+const TOKEN_COUNTS: [usize; 4] = [15, 16, 128, 256];
+const TEXTS_PER_LENGTH: usize = 64;
 
 fn main() -> Result<()> {
     let has = |option: &str| std::env::args().any(|word| word == option);
     let embedder = if has("--portable") { Embedder::builtin_portable(1)? } else { Embedder::builtin(1)? };
     let mut out = std::io::stdout().lock();
     if has("--texts") {
-        let sets: serde_json::Map<_, _> = TOKENS
+        let sets: serde_json::Map<_, _> = TOKEN_COUNTS
             .iter()
             .map(|tokens| Ok((tokens.to_string(), texts(&embedder, *tokens)?.into())))
             .collect::<Result<_>>()?;
@@ -66,15 +66,15 @@ fn texts(embedder: &Embedder, tokens: usize) -> Result<Vec<String>> {
     let words: Vec<&str> =
         source.iter().flat_map(|text| text.split_ascii_whitespace()).filter(|word| word.is_ascii()).collect();
     let count =
-        |words: &[&str]| -> Result<usize> { Ok(embedder.read(&words.join(" "), Purpose::Passage, 0)?.ids.len()) };
+        |words: &[&str]| -> Result<usize> { Ok(embedder.tokenize(&words.join(" "), Purpose::Passage, 0)?.ids.len()) };
     let mut texts = Vec::new();
-    for start in 0..TEXTS_OF_A_LENGTH {
+    for start in 0..TEXTS_PER_LENGTH {
         let mut chosen: Vec<&str> = Vec::new();
         for word in words.iter().cycle().skip(start * 37) {
             chosen.push(word);
             let now = count(&chosen)?;
             // A multi-token word that would exceed the limit is replaced by single-token words.
-            if now > tokens || (now == tokens && embedder.read(&chosen.join(" "), Purpose::Passage, 0)?.truncated) {
+            if now > tokens || (now == tokens && embedder.tokenize(&chosen.join(" "), Purpose::Passage, 0)?.truncated) {
                 *chosen.last_mut().context("a word was pushed")? = "the";
             }
             if count(&chosen)? >= tokens {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
-use corbie_mcp::{Module, Registered, RegistrationError, Server, Tool, ToolCall};
+use corbie_mcp::{Module, RegistrationError, RegistrationOutcome, Server, Tool, ToolCall};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 
@@ -31,7 +31,10 @@ fn registry() -> Result<Vec<(&'static str, [f64; 2])>> {
     let servers = servers.collect::<Result<Vec<_>, _>>()?;
     let registered = times(REPEATS, |number| {
         let server = &servers[number / TOOLS];
-        ensure!(server.register(tool(&format!("tool_{}", number % TOOLS))?)? == Registered::Added, "the tool is new");
+        ensure!(
+            server.register(tool(&format!("tool_{}", number % TOOLS))?)? == RegistrationOutcome::Added,
+            "the tool is new"
+        );
         Ok(())
     })?;
     let registry = servers[0].registry();

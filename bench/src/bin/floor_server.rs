@@ -13,29 +13,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 #[derive(Deserialize)]
-struct Request<'a> {
+struct JsonRpcRequest<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow, default)]
-    params: Params<'a>,
+    params: CallParams<'a>,
 }
 
 #[derive(Deserialize, Default)]
-struct Params<'a> {
+struct CallParams<'a> {
     #[serde(borrow)]
     name: Option<Cow<'a, str>>,
     #[serde(borrow)]
-    arguments: Option<Arguments<'a>>,
+    arguments: Option<CallArguments<'a>>,
 }
 
 #[derive(Deserialize)]
-struct Arguments<'a> {
+struct CallArguments<'a> {
     #[serde(borrow)]
     text: Option<Cow<'a, str>>,
 }
 
 #[derive(Serialize)]
-struct Reply<'a> {
+struct JsonRpcResponse<'a> {
     jsonrpc: &'static str,
     id: &'a RawValue,
     result: CallResult<'a>,
@@ -45,12 +45,12 @@ struct Reply<'a> {
 #[serde(rename_all = "camelCase")]
 struct CallResult<'a> {
     result_type: &'static str,
-    content: [Content<'a>; 1],
+    content: [TextContent<'a>; 1],
     is_error: bool,
 }
 
 #[derive(Serialize)]
-struct Content<'a> {
+struct TextContent<'a> {
     r#type: &'static str,
     text: &'a str,
 }
@@ -94,7 +94,7 @@ async fn call(body: Bytes) -> impl IntoResponse {
 
 /// Writes the reply and a newline; no output for a notification.
 fn answer(message: &[u8], output: &mut impl Write) -> io::Result<()> {
-    let request: Request<'_> = serde_json::from_slice(message)?;
+    let request: JsonRpcRequest<'_> = serde_json::from_slice(message)?;
     let Some(id) = request.id else { return Ok(()) };
     let ten_kb;
     let text = match (request.params.name.as_deref(), &request.params.arguments) {
@@ -102,11 +102,11 @@ fn answer(message: &[u8], output: &mut impl Write) -> io::Result<()> {
             ten_kb = "x".repeat(10_000);
             &ten_kb
         }
-        (_, Some(Arguments { text: Some(text) })) => &**text,
+        (_, Some(CallArguments { text: Some(text) })) => &**text,
         _ => "",
     };
-    let content = [Content { r#type: "text", text }];
+    let content = [TextContent { r#type: "text", text }];
     let result = CallResult { result_type: "complete", content, is_error: false };
-    serde_json::to_writer(&mut *output, &Reply { jsonrpc: "2.0", id, result })?;
+    serde_json::to_writer(&mut *output, &JsonRpcResponse { jsonrpc: "2.0", id, result })?;
     output.write_all(b"\n")
 }

@@ -18,12 +18,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::time::Sleep;
 
-#[path = "../gateway/answer.rs"]
-mod answer;
+#[path = "../gateway/canned_response.rs"]
+mod canned_response;
 
 /// The parts of a request that determine the response.
 #[derive(Deserialize)]
-struct Asked {
+struct ChatRequest {
     #[serde(default)]
     model: String,
     #[serde(default)]
@@ -31,25 +31,25 @@ struct Asked {
 }
 
 /// All responses, as bytes.
-struct Answers {
+struct CannedResponses {
     models: Bytes,
-    openai: Answer,
-    anthropic: Answer,
+    openai: CannedResponse,
+    anthropic: CannedResponse,
 }
 
-struct Answer {
-    whole: Bytes,
+struct CannedResponse {
+    full: Bytes,
     events: Vec<Bytes>,
 }
 
 /// The body of a response.
-enum Said {
-    Whole(Bytes),
-    Events { left: VecDeque<Bytes>, gap: Gap },
+enum ResponseBody {
+    Full(Bytes),
+    Events { left: VecDeque<Bytes>, gap: EventPacing },
 }
 
 /// Gap between two events.
-enum Gap {
+enum EventPacing {
     /// Only the end of a write: the connection flushes when the body is pending.
     Flush {
         done: bool,
@@ -58,60 +58,63 @@ enum Gap {
 }
 
 /// A model whose name contains this word pauses before each event but the first.
-const SPACED: &str = "spaced";
-const PAUSE: Duration = Duration::from_millis(1);
+const PACED_MODEL_MARK: &str = "spaced";
+const EVENT_INTERVAL: Duration = Duration::from_millis(1);
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> std::io::Result<()> {
     let port = std::env::args().skip_while(|word| word != "--port").nth(1).expect("usage: upstream_server --port N");
     let listener = tokio::net::TcpListener::bind(format!("127.0.0.1:{port}")).await?;
-    let answers = Arc::new(Answers::new());
+    let answers = Arc::new(CannedResponses::new());
     loop {
         let (stream, _) = listener.accept().await?;
         stream.set_nodelay(true)?;
         let answers = answers.clone();
-        let service = hyper::service::service_fn(move |request| reply(request, answers.clone()));
+        let service = hyper::service::service_fn(move |request| respond(request, answers.clone()));
         let connection = hyper::server::conn::http1::Builder::new().serve_connection(TokioIo::new(stream), service);
         // Ends when the client disconnects.
         tokio::spawn(connection);
     }
 }
 
-async fn reply(request: Request<Incoming>, answers: Arc<Answers>) -> Result<Response<Said>, Infallible> {
+async fn respond(
+    request: Request<Incoming>,
+    answers: Arc<CannedResponses>,
+) -> Result<Response<ResponseBody>, Infallible> {
     let (head, body) = request.into_parts();
     let answer = match (&head.method, head.uri.path()) {
-        (&Method::GET, "/v1/models") => return Ok(json_reply(StatusCode::OK, answers.models.clone())),
-        (&Method::GET, "/health") => return Ok(json_reply(StatusCode::OK, Bytes::from_static(b"{}"))),
+        (&Method::GET, "/v1/models") => return Ok(json_response(StatusCode::OK, answers.models.clone())),
+        (&Method::GET, "/health") => return Ok(json_response(StatusCode::OK, Bytes::from_static(b"{}"))),
         (&Method::POST, "/v1/chat/completions") => &answers.openai,
         (&Method::POST, "/v1/messages") => &answers.anthropic,
-        _ => return Ok(json_reply(StatusCode::NOT_FOUND, Bytes::from_static(b"{}"))),
+        _ => return Ok(json_response(StatusCode::NOT_FOUND, Bytes::from_static(b"{}"))),
     };
     let body = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
-    let Ok(asked) = serde_json::from_slice::<Asked>(&body) else {
-        return Ok(json_reply(StatusCode::BAD_REQUEST, Bytes::from_static(b"{}")));
+    let Ok(asked) = serde_json::from_slice::<ChatRequest>(&body) else {
+        return Ok(json_response(StatusCode::BAD_REQUEST, Bytes::from_static(b"{}")));
     };
     if !asked.stream {
-        return Ok(json_reply(StatusCode::OK, answer.whole.clone()));
+        return Ok(json_response(StatusCode::OK, answer.full.clone()));
     }
-    let gap = match asked.model.contains(SPACED) {
-        true => Gap::Pause(Box::pin(tokio::time::sleep(Duration::ZERO))),
-        false => Gap::Flush { done: true },
+    let gap = match asked.model.contains(PACED_MODEL_MARK) {
+        true => EventPacing::Pause(Box::pin(tokio::time::sleep(Duration::ZERO))),
+        false => EventPacing::Flush { done: true },
     };
-    let mut response = Response::new(Said::Events { left: answer.events.iter().cloned().collect(), gap });
+    let mut response = Response::new(ResponseBody::Events { left: answer.events.iter().cloned().collect(), gap });
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream; charset=utf-8"));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     Ok(response)
 }
 
-fn json_reply(status: StatusCode, body: Bytes) -> Response<Said> {
-    let mut response = Response::new(Said::Whole(body));
+fn json_response(status: StatusCode, body: Bytes) -> Response<ResponseBody> {
+    let mut response = Response::new(ResponseBody::Full(body));
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-impl Body for Said {
+impl Body for ResponseBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -120,9 +123,9 @@ impl Body for Said {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let data = match &mut *self {
-            Said::Whole(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
-            Said::Events { left, gap } => {
-                if !left.is_empty() && !gap.is_over(context) {
+            ResponseBody::Full(bytes) => Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty()),
+            ResponseBody::Events { left, gap } => {
+                if !left.is_empty() && !gap.is_elapsed(context) {
                     return Poll::Pending;
                 }
                 left.pop_front()
@@ -132,32 +135,32 @@ impl Body for Said {
     }
 
     fn is_end_stream(&self) -> bool {
-        matches!(self, Said::Whole(bytes) if bytes.is_empty())
+        matches!(self, ResponseBody::Full(bytes) if bytes.is_empty())
     }
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            Said::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Said::Events { .. } => SizeHint::default(),
+            ResponseBody::Full(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            ResponseBody::Events { .. } => SizeHint::default(),
         }
     }
 }
 
-impl Gap {
+impl EventPacing {
     /// Prepares for the next event.
-    fn is_over(&mut self, context: &mut Context<'_>) -> bool {
+    fn is_elapsed(&mut self, context: &mut Context<'_>) -> bool {
         match self {
-            Gap::Flush { done } => {
+            EventPacing::Flush { done } => {
                 *done = !*done;
                 if *done {
                     context.waker().wake_by_ref();
                 }
                 !*done
             }
-            Gap::Pause(sleep) => {
+            EventPacing::Pause(sleep) => {
                 let is_over = sleep.as_mut().poll(context).is_ready();
                 if is_over {
-                    sleep.as_mut().reset(tokio::time::Instant::now() + PAUSE);
+                    sleep.as_mut().reset(tokio::time::Instant::now() + EVENT_INTERVAL);
                 }
                 is_over
             }
@@ -165,11 +168,11 @@ impl Gap {
     }
 }
 
-impl Answers {
-    fn new() -> Answers {
+impl CannedResponses {
+    fn new() -> CannedResponses {
         let models = ["gpt-test", "gpt-test-spaced"];
         let models = models.map(|id| json!({ "id": id, "object": "model", "created": 1_760_000_000, "owned_by": "b" }));
-        Answers {
+        CannedResponses {
             models: json!({ "object": "list", "data": models }).to_string().into(),
             openai: openai(),
             anthropic: anthropic(),
@@ -177,7 +180,7 @@ impl Answers {
     }
 }
 
-fn openai() -> Answer {
+fn openai() -> CannedResponse {
     let usage = json!({
         "prompt_tokens": 214, "completion_tokens": 61, "total_tokens": 275,
         "prompt_tokens_details": { "cached_tokens": 0 }, "completion_tokens_details": { "reasoning_tokens": 0 },
@@ -189,7 +192,7 @@ fn openai() -> Answer {
         "model": "gpt-test",
         "choices": [{
             "index": 0,
-            "message": { "role": "assistant", "content": answer::text(), "refusal": null },
+            "message": { "role": "assistant", "content": canned_response::full_text(), "refusal": null },
             "logprobs": null,
             "finish_reason": "stop",
         }],
@@ -210,17 +213,19 @@ fn openai() -> Answer {
     let choice = |delta: Value, reason: Value| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]);
     let mut events = vec![chunk(choice(json!({ "role": "assistant", "content": "" }), Value::Null), &Value::Null)];
     events.extend(
-        answer::PIECES.iter().map(|piece| chunk(choice(json!({ "content": piece }), Value::Null), &Value::Null)),
+        canned_response::PIECES
+            .iter()
+            .map(|piece| chunk(choice(json!({ "content": piece }), Value::Null), &Value::Null)),
     );
     events.push(chunk(choice(json!({}), "stop".into()), &Value::Null));
     events.push(chunk(json!([]), &usage));
-    assert_eq!(events.len(), answer::EVENTS, "as promised");
+    assert_eq!(events.len(), canned_response::EVENT_COUNT, "as promised");
     let mut events: Vec<Bytes> = events.iter().map(|event| format!("data: {event}\n\n").into()).collect();
     events.push(Bytes::from_static(b"data: [DONE]\n\n"));
-    Answer { whole: whole.to_string().into(), events }
+    CannedResponse { full: whole.to_string().into(), events }
 }
 
-fn anthropic() -> Answer {
+fn anthropic() -> CannedResponse {
     let message = |content: Value, reason: Value, tokens: u32| {
         json!({
             "id": "msg_bench000000000000000001",
@@ -233,12 +238,12 @@ fn anthropic() -> Answer {
             "usage": { "input_tokens": 214, "output_tokens": tokens },
         })
     };
-    let whole = message(json!([{ "type": "text", "text": answer::text() }]), "end_turn".into(), 61);
+    let whole = message(json!([{ "type": "text", "text": canned_response::full_text() }]), "end_turn".into(), 61);
     let mut events = vec![
         json!({ "type": "message_start", "message": message(json!([]), Value::Null, 1) }),
         json!({ "type": "content_block_start", "index": 0, "content_block": { "type": "text", "text": "" } }),
     ];
-    events.extend(answer::PIECES.iter().map(
+    events.extend(canned_response::PIECES.iter().map(
         |piece| json!({ "type": "content_block_delta", "index": 0, "delta": { "type": "text_delta", "text": piece } }),
     ));
     events.push(json!({ "type": "content_block_stop", "index": 0 }));
@@ -252,5 +257,5 @@ fn anthropic() -> Answer {
         let kind = event["type"].as_str().unwrap_or_default();
         format!("event: {kind}\ndata: {event}\n\n").into()
     };
-    Answer { whole: whole.to_string().into(), events: events.iter().map(framed).collect() }
+    CannedResponse { full: whole.to_string().into(), events: events.iter().map(framed).collect() }
 }

@@ -10,14 +10,14 @@ use serde_json::json;
 
 use crate::Args;
 use crate::machine::Machine;
-use crate::process::OneCore;
+use crate::process::PinnedCore;
 use crate::protocol::median;
-use crate::report::{self, Report, Table, short};
-use crate::verdict::{self, at_least};
+use crate::report::{self, BenchReport, ResultTable, three_digits};
+use crate::targets::{self, at_least};
 
 /// Megabytes per second of CPU time.
 #[derive(Debug, Serialize, Deserialize)]
-struct Speed {
+struct ChunkingSpeed {
     corbie: f64,
     corbie_packing_alone: f64,
     text_splitter: f64,
@@ -25,7 +25,7 @@ struct Speed {
 
 /// Retrieval results for chunks of one size. Shares are means over the queries.
 #[derive(Debug, Serialize, Deserialize)]
-struct Found {
+struct ChunkSearchScore {
     set: String,
     size: u32,
     way: String,
@@ -43,26 +43,26 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(args.servers.is_empty() && args.workloads.is_empty(), "`chunk` has its own contestants");
     ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
     let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 5 });
-    let mut machine = Machine::look();
-    let one_core = OneCore::keep()?;
-    let folder = args.data.as_ref().map(|folder| crate::started_in().join(folder).display().to_string());
+    let mut machine = Machine::detect();
+    let one_core = PinnedCore::pin()?;
+    let folder = args.data.as_ref().map(|folder| crate::caller_folder().join(folder).display().to_string());
     let words: Vec<&str> = ["speed"].into_iter().chain(folder.as_deref()).collect();
-    let speeds: Vec<Speed> = (0..rounds).map(|_| ask(&words)).collect::<Result<_>>()?;
+    let speeds: Vec<ChunkingSpeed> = (0..rounds).map(|_| run_json(&words)).collect::<Result<_>>()?;
     drop(one_core);
-    let found: Vec<Found> = match &folder {
-        Some(folder) => ask(&["quality", folder])?,
+    let found: Vec<ChunkSearchScore> = match &folder {
+        Some(folder) => run_json(&["quality", folder])?,
         None => Vec::new(),
     };
-    machine.look_again();
+    machine.update_load();
 
-    let figure = |figure: fn(&Speed) -> f64| median(speeds.iter().map(figure));
+    let figure = |figure: fn(&ChunkingSpeed) -> f64| median(speeds.iter().map(figure));
     let (corbie, peer) = (figure(|speed| speed.corbie), figure(|speed| speed.text_splitter));
-    let mut speed = Table::new("Speed", &["who", "MB/s"]);
-    speed.rows.push(vec!["corbie, tokens included".into(), short(corbie)]);
-    speed.rows.push(vec!["corbie, packing alone".into(), short(figure(|speed| speed.corbie_packing_alone))]);
-    speed.rows.push(vec!["text-splitter".into(), short(peer)]);
+    let mut speed = ResultTable::new("Speed", &["who", "MB/s"]);
+    speed.rows.push(vec!["corbie, tokens included".into(), three_digits(corbie)]);
+    speed.rows.push(vec!["corbie, packing alone".into(), three_digits(figure(|speed| speed.corbie_packing_alone))]);
+    speed.rows.push(vec!["text-splitter".into(), three_digits(peer)]);
     let verdicts = [at_least("chunks of 500 tokens", corbie, "MB/s", 1.0, 1.5)];
-    let report = Report {
+    let report = BenchReport {
         name: "chunk",
         machine,
         about: format!(
@@ -71,22 +71,22 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
              overlap, documents ranked by their nearest chunk; a passage is found where a chunk holds half of it",
             if folder.is_some() { "" } else { ", over few texts again and again" }
         ),
-        tables: vec![speed, quality(&found), verdict::table(&verdicts)],
+        tables: vec![speed, quality(&found), targets::table(&verdicts)],
         json: json!({ "speeds": speeds, "found": found, "verdicts": verdicts }),
-        last_line: format!("chunk {corbie:.1} MB/s, {:.1}x text-splitter", corbie / peer),
+        summary: format!("chunk {corbie:.1} MB/s, {:.1}x text-splitter", corbie / peer),
     };
     report::publish(&report, args.keep)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn ask<T: serde::de::DeserializeOwned>(words: &[&str]) -> Result<T> {
+fn run_json<T: serde::de::DeserializeOwned>(words: &[&str]) -> Result<T> {
     let output = Command::new(PROGRAM).args(words).output().context(PROGRAM)?;
     ensure!(output.status.success(), "{PROGRAM} failed: {}", String::from_utf8_lossy(&output.stderr).trim());
     serde_json::from_slice(&output.stdout).with_context(|| format!("what {PROGRAM} printed"))
 }
 
-fn quality(found: &[Found]) -> Table {
-    let mut table = Table::new(
+fn quality(found: &[ChunkSearchScore]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Search",
         &[
             "set",

@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use corbie_extract::chunk::{self, Chunk, Settings, Text};
+use corbie_extract::chunk::{self, Chunk, DocumentText, Settings};
 use corbie_extract::{Block, Page};
 use corbie_infer::{Embedder, Purpose};
 use serde_json::{Value, json};
@@ -19,15 +19,15 @@ use serde_json::{Value, json};
 const SETS: [(&str, usize); 2] = [("xquad-en", 5), ("vaswani", 20)];
 
 /// The first size is the context of the model, less the two special tokens.
-const SIZES: [usize; 2] = [254, 500];
-const WINDOW: usize = 254;
+const CHUNK_SIZES: [usize; 2] = [254, 500];
+const WINDOW_TOKENS: usize = 254;
 
 /// Token budget of a reader, independent of the chunk size.
-const TOKENS_READ: usize = 2500;
+const READING_BUDGET_TOKENS: usize = 2500;
 
 /// Comparison of a chunk that exceeds the context of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Way {
+enum WindowPooling {
     /// Mean of its windows' vectors, weighted by tokens.
     Mean,
     /// The nearest window.
@@ -37,12 +37,12 @@ enum Way {
 }
 
 /// A long document: its chunks, and the ranges of the passages in it.
-struct Long {
+struct LongDocument {
     passages: Vec<(String, Range<usize>)>,
-    chunks: Vec<Vectors>,
+    chunks: Vec<ChunkVectors>,
 }
 
-struct Vectors {
+struct ChunkVectors {
     chunk: Chunk,
     /// The vector of each window with its token count.
     windows: Vec<(Vec<f32>, f32)>,
@@ -50,7 +50,7 @@ struct Vectors {
 }
 
 #[derive(Default)]
-struct Score {
+struct RetrievalMetrics {
     ndcg: f64,
     recall: f64,
     passages_in_ten: f64,
@@ -67,12 +67,18 @@ pub(crate) fn measure(folder: &Path) -> Result<Value> {
         queries.retain(|(id, _)| relevant.contains_key(id));
         let texts: Vec<&str> = queries.iter().map(|(_, text)| text.as_str()).collect();
         let asked = embedder.embed_many(&texts, Purpose::Query)?;
-        for size in SIZES {
-            let longs: Vec<Long> =
-                corpus.chunks(together).map(|passages| long(&embedder, passages, size)).collect::<Result<_>>()?;
-            let ways: &[Way] = if size > WINDOW { &[Way::Mean, Way::Best, Way::First] } else { &[Way::Mean] };
+        for size in CHUNK_SIZES {
+            let longs: Vec<LongDocument> = corpus
+                .chunks(together)
+                .map(|passages| build_document(&embedder, passages, size))
+                .collect::<Result<_>>()?;
+            let ways: &[WindowPooling] = if size > WINDOW_TOKENS {
+                &[WindowPooling::Mean, WindowPooling::Best, WindowPooling::First]
+            } else {
+                &[WindowPooling::Mean]
+            };
             for &way in ways {
-                let mut total = Score::default();
+                let mut total = RetrievalMetrics::default();
                 for ((id, _), query) in queries.iter().zip(&asked) {
                     total.add(&score(&longs, way, &query.vector, &relevant[id]));
                 }
@@ -103,10 +109,10 @@ pub(crate) fn passages(folder: &Path) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-fn long(embedder: &Embedder, passages: &[(String, String)], size: usize) -> Result<Long> {
+fn build_document(embedder: &Embedder, passages: &[(String, String)], size: usize) -> Result<LongDocument> {
     let blocks = passages.iter().map(|(_, text)| Block::paragraph(text.as_str())).collect();
     let pages = [Page { number: 1, blocks, ..Page::default() }];
-    let text = Text::of(&pages);
+    let text = DocumentText::of(&pages);
     let settings = Settings { size, overlap: size / 10 };
     let chunks = chunk::pack(&text, &embedder.offsets(text.as_str())?, settings);
     let mut at = 0;
@@ -116,15 +122,15 @@ fn long(embedder: &Embedder, passages: &[(String, String)], size: usize) -> Resu
         (id.clone(), place)
     });
     let passages = places.collect();
-    let chunks = chunks.into_iter().map(|chunk| vectors(embedder, chunk)).collect::<Result<_>>()?;
-    Ok(Long { passages, chunks })
+    let chunks = chunks.into_iter().map(|chunk| embed_chunk(embedder, chunk)).collect::<Result<_>>()?;
+    Ok(LongDocument { passages, chunks })
 }
 
-fn vectors(embedder: &Embedder, chunk: Chunk) -> Result<Vectors> {
+fn embed_chunk(embedder: &Embedder, chunk: Chunk) -> Result<ChunkVectors> {
     let pages = [Page { number: 1, blocks: vec![Block::paragraph(chunk.text.as_str())], ..Page::default() }];
-    let text = Text::of(&pages);
+    let text = DocumentText::of(&pages);
     let tokens = embedder.offsets(text.as_str())?;
-    let windows = chunk::pack(&text, &tokens, Settings { size: WINDOW, overlap: 0 });
+    let windows = chunk::pack(&text, &tokens, Settings { size: WINDOW_TOKENS, overlap: 0 });
     let texts: Vec<&str> = windows.iter().map(|window| window.text.as_str()).collect();
     let embedded = embedder.embed_many(&texts, Purpose::Passage)?;
     let weights = windows.iter().map(|window| window.tokens as f32);
@@ -135,18 +141,18 @@ fn vectors(embedder: &Embedder, chunk: Chunk) -> Result<Vectors> {
     }
     let length = dot(&mean, &mean).sqrt();
     mean.iter_mut().for_each(|value| *value /= length);
-    Ok(Vectors { chunk, windows, mean })
+    Ok(ChunkVectors { chunk, windows, mean })
 }
 
-fn score(longs: &[Long], way: Way, query: &[f32], relevant: &HashSet<String>) -> Score {
-    let mut ranked: Vec<(f32, &Long, &Chunk)> = Vec::new();
+fn score(longs: &[LongDocument], way: WindowPooling, query: &[f32], relevant: &HashSet<String>) -> RetrievalMetrics {
+    let mut ranked: Vec<(f32, &LongDocument, &Chunk)> = Vec::new();
     for long in longs {
-        ranked.extend(long.chunks.iter().map(|vectors| (vectors.likeness(way, query), long, &vectors.chunk)));
+        ranked.extend(long.chunks.iter().map(|vectors| (vectors.similarity(way, query), long, &vectors.chunk)));
     }
     ranked.sort_by(|one, other| other.0.total_cmp(&one.0));
-    let is_relevant = |long: &Long| long.passages.iter().any(|(id, _)| relevant.contains(id));
+    let is_relevant = |long: &LongDocument| long.passages.iter().any(|(id, _)| relevant.contains(id));
     // The score of a document is that of its best chunk.
-    let mut seen: Vec<&Long> = Vec::new();
+    let mut seen: Vec<&LongDocument> = Vec::new();
     for (_, long, _) in &ranked {
         if seen.len() < 10 && !seen.iter().any(|other| std::ptr::eq(*other, *long)) {
             seen.push(long);
@@ -159,19 +165,22 @@ fn score(longs: &[Long], way: Way, query: &[f32], relevant: &HashSet<String>) ->
     let mut read = 0;
     let within = ranked.iter().take_while(|(_, _, chunk)| {
         read += chunk.tokens;
-        read <= TOKENS_READ
+        read <= READING_BUDGET_TOKENS
     });
-    let passages_read = share(within, relevant);
-    Score {
+    let passages_read = passage_recall(within, relevant);
+    RetrievalMetrics {
         ndcg: found().map(|(rank, _)| gain(rank)).sum::<f64>() / ideal,
         recall: found().count() as f64 / wanted as f64,
-        passages_in_ten: share(ranked.iter().take(10), relevant),
+        passages_in_ten: passage_recall(ranked.iter().take(10), relevant),
         passages_read,
     }
 }
 
 /// The share of relevant passages of which a chunk contains at least half.
-fn share<'a>(chunks: impl Iterator<Item = &'a (f32, &'a Long, &'a Chunk)>, relevant: &HashSet<String>) -> f64 {
+fn passage_recall<'a>(
+    chunks: impl Iterator<Item = &'a (f32, &'a LongDocument, &'a Chunk)>,
+    relevant: &HashSet<String>,
+) -> f64 {
     let mut found = HashSet::new();
     for (_, long, chunk) in chunks {
         for (id, place) in long.passages.iter().filter(|(id, _)| relevant.contains(id)) {
@@ -185,29 +194,29 @@ fn share<'a>(chunks: impl Iterator<Item = &'a (f32, &'a Long, &'a Chunk)>, relev
     found.len() as f64 / relevant.len() as f64
 }
 
-impl Vectors {
-    fn likeness(&self, way: Way, query: &[f32]) -> f32 {
+impl ChunkVectors {
+    fn similarity(&self, way: WindowPooling, query: &[f32]) -> f32 {
         match way {
-            Way::Mean => dot(&self.mean, query),
-            Way::Best => self.windows.iter().map(|(vector, _)| dot(vector, query)).fold(f32::MIN, f32::max),
-            Way::First => dot(&self.windows[0].0, query),
+            WindowPooling::Mean => dot(&self.mean, query),
+            WindowPooling::Best => self.windows.iter().map(|(vector, _)| dot(vector, query)).fold(f32::MIN, f32::max),
+            WindowPooling::First => dot(&self.windows[0].0, query),
         }
     }
 }
 
-impl Way {
+impl WindowPooling {
     fn name(self, size: usize) -> &'static str {
         match self {
-            Way::Mean if size <= WINDOW => "one window",
-            Way::Mean => "mean of windows",
-            Way::Best => "nearest window",
-            Way::First => "first window",
+            WindowPooling::Mean if size <= WINDOW_TOKENS => "one window",
+            WindowPooling::Mean => "mean of windows",
+            WindowPooling::Best => "nearest window",
+            WindowPooling::First => "first window",
         }
     }
 }
 
-impl Score {
-    fn add(&mut self, other: &Score) {
+impl RetrievalMetrics {
+    fn add(&mut self, other: &RetrievalMetrics) {
         self.ndcg += other.ndcg;
         self.recall += other.recall;
         self.passages_in_ten += other.passages_in_ten;

@@ -10,38 +10,42 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::quality::parse;
-use super::texts::{self, By, Settled};
-use super::{FOLDER, PYTHON, SERVER, corbie};
+use super::texts::{self, ClassifiedText, DecidedBy};
+use super::{FOLDER, PYTHON, SERVER, corbie_command};
 use crate::Effort;
 use crate::protocol::median;
-use crate::report::{Table, short};
+use crate::report::{ResultTable, three_digits};
 
 /// Median latency of one text in microseconds, one value per round.
 #[derive(Debug, Serialize)]
 pub(super) struct Latency {
-    pub(super) by: By,
+    pub(super) by: DecidedBy,
     texts: usize,
     corbie: Vec<f64>,
     python: Vec<f64>,
 }
 
 /// Repetitions of each text in a round.
-const REPEATED: usize = 200;
+const REPEATS: usize = 200;
 
-pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Latency>> {
-    [By::Words, By::Rules].into_iter().map(|by| one(by, &texts::of(settled, by)?, effort)).collect()
+pub(super) fn measure(settled: &[ClassifiedText], effort: Effort) -> Result<Vec<Latency>> {
+    [DecidedBy::Words, DecidedBy::Rules]
+        .into_iter()
+        .map(|by| measure_one(by, &texts::decided_by(settled, by)?, effort))
+        .collect()
 }
 
-fn one(by: By, texts: &[&Settled], effort: Effort) -> Result<Latency> {
+fn measure_one(by: DecidedBy, texts: &[&ClassifiedText], effort: Effort) -> Result<Latency> {
     eprintln!(" in process, {}", by.name());
-    let repeated: Vec<&Settled> = (0..REPEATED).flat_map(|_| texts).copied().collect();
+    let repeated: Vec<&ClassifiedText> = (0..REPEATS).flat_map(|_| texts).copied().collect();
     let (labelled, plain) = (Path::new(FOLDER).join("in-process.jsonl"), Path::new(FOLDER).join("in-process.json"));
-    let line = |text: &&Settled| format!("{}\n", json!({ "text": text.text, "label": text.category }));
+    let line = |text: &&ClassifiedText| format!("{}\n", json!({ "text": text.text, "label": text.category }));
     fs::write(&labelled, repeated.iter().map(line).collect::<String>())?;
     fs::write(&plain, json!(repeated.iter().map(|text| text.text).collect::<Vec<_>>()).to_string())?;
     let mut latency = Latency { by, texts: texts.len(), corbie: Vec::new(), python: Vec::new() };
     for _ in 0..effort.rounds {
-        let report: Value = parse("corbie eval", &corbie()?.arg("eval").arg(&labelled).arg("--json").output()?)?;
+        let report: Value =
+            parse("corbie eval", &corbie_command()?.arg("eval").arg(&labelled).arg("--json").output()?)?;
         let p50 = report["latency_micros"]["p50"].as_f64();
         latency.corbie.push(p50.context("`corbie eval` tells no `latency_micros.p50`")?);
         let python = Command::new(PYTHON).args([SERVER, "--time"]).arg(&plain).output();
@@ -62,8 +66,8 @@ impl Latency {
     }
 }
 
-pub(super) fn table(latencies: &[Latency]) -> Table {
-    let mut table = Table::new(
+pub(super) fn table(latencies: &[Latency]) -> ResultTable {
+    let mut table = ResultTable::new(
         "In process, without the transformer",
         &["texts", "of them", "corbie p50 µs", "Python p50 µs", "corbie is"],
     );
@@ -71,8 +75,8 @@ pub(super) fn table(latencies: &[Latency]) -> Table {
         table.rows.push(vec![
             latency.by.name().into(),
             latency.texts.to_string(),
-            short(latency.corbie()),
-            short(median(latency.python.iter().copied())),
+            three_digits(latency.corbie()),
+            three_digits(median(latency.python.iter().copied())),
             format!("{:.1}x", latency.ratio()),
         ]);
     }

@@ -16,13 +16,13 @@ use serde_json::json;
 
 use crate::Args;
 use crate::machine::Machine;
-use crate::report::{self, Report};
-use crate::verdict::{self, Verdict, at_least, at_most};
+use crate::report::{self, BenchReport};
+use crate::targets::{self, TargetResult, at_least, at_most};
 use crate::workload::Era;
 use latency::Latency;
-use quality::{Contestant, Score};
-use speed::Cell;
-use texts::By;
+use quality::{Contestant, QualityScore};
+use speed::SpeedMeasurement;
+use texts::DecidedBy;
 
 const PROGRAM: &str = ".tools/bench/target/release/corbie";
 /// Generated files for the contestants.
@@ -48,23 +48,23 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     ensure!(!(args.keep && args.quick), "a quick run cannot be kept");
     ensure!(!args.keep || args.data.is_some(), "only a whole run can be kept; give it `--data FOLDER`");
     let effort = args.effort();
-    let mut machine = Machine::look();
+    let mut machine = Machine::detect();
     std::fs::create_dir_all(FOLDER)?;
     let scores = match &args.data {
-        Some(folder) => quality::measure(&crate::started_in().join(folder))?,
+        Some(folder) => quality::measure(&crate::caller_folder().join(folder))?,
         None => {
             eprintln!("{}", quality::WITHOUT_DATA);
             Vec::new()
         }
     };
-    let settled = texts::settle()?;
+    let settled = texts::classify_all()?;
     let latencies = latency::measure(&settled, effort)?;
     let cells = speed::measure(&settled, effort)?;
-    machine.look_again();
+    machine.update_load();
 
     let how_good = if scores.is_empty() { "" } else { HOW_GOOD };
-    let verdicts = judge(&scores, &latencies, &cells);
-    let report = Report {
+    let verdicts = evaluate_targets(&scores, &latencies, &cells);
+    let report = BenchReport {
         name: "classify",
         machine,
         about: format!("{} (four times that for Python). {how_good}{HOW_FAST}", effort.describe()),
@@ -72,17 +72,17 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
             quality::table(&scores),
             latency::table(&latencies),
             speed::table(&cells),
-            verdict::table(&verdicts),
+            targets::table(&verdicts),
         ],
         json: json!({ "scores": scores, "latencies": latencies, "cells": cells, "verdicts": verdicts }),
-        last_line: outcome(&scores, &latencies, &cells),
+        summary: summary(&scores, &latencies, &cells),
     };
     report::publish(&report, args.keep)?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// The program with default configuration: no settings of this machine or user.
-fn corbie() -> Result<Command> {
+fn corbie_command() -> Result<Command> {
     let settings = Path::new(FOLDER).join("corbie.yaml");
     std::fs::write(&settings, "{}\n").with_context(|| settings.display().to_string())?;
     let mut command = Command::new(PROGRAM);
@@ -94,9 +94,9 @@ fn corbie() -> Result<Command> {
     Ok(command)
 }
 
-fn judge(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> Vec<Verdict> {
+fn evaluate_targets(scores: &[QualityScore], latencies: &[Latency], cells: &[SpeedMeasurement]) -> Vec<TargetResult> {
     let mut verdicts = Vec::new();
-    let score = |set| quality::of(scores, set, Contestant::Corbie);
+    let score = |set| quality::find_metrics(scores, set, Contestant::Corbie);
     if let Some(score) = score("CLINC150") {
         verdicts.push(at_least("CLINC150: accuracy", 100.0 * score.accuracy, "%", 95.3, 96.5));
         verdicts.push(at_most("CLINC150: calibration error", 100.0 * score.calibration_error, "%", 2.0, 1.0));
@@ -111,14 +111,14 @@ fn judge(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> Vec<Verdict
     }
     let slowest = latencies.iter().map(Latency::corbie).fold(f64::NAN, f64::max);
     verdicts.push(at_most("in process, without the transformer: p50", slowest, "µs", 40.0, 25.0));
-    if let Some(cell) = speed::of(cells, speed::Workload::Words, Era::Rest) {
+    if let Some(cell) = speed::find_corbie(cells, speed::TextWorkload::Words, Era::Rest) {
         let rate = cell.median(|figures| figures.calls_per_second);
         verdicts.push(at_least("HTTP, words suffice", rate, "calls/s", 20_000.0, 40_000.0));
     }
-    if let Some(cell) = speed::of(cells, speed::Workload::Model, Era::Rest) {
+    if let Some(cell) = speed::find_corbie(cells, speed::TextWorkload::Model, Era::Rest) {
         let rate = cell.median(|figures| figures.calls_per_second);
         let verdict = at_least("HTTP, every text needs the transformer", rate, "calls/s", 700.0, 700.0);
-        verdicts.push(Verdict { goal: "-".into(), goal_met: true, ..verdict });
+        verdicts.push(TargetResult { goal: "-".into(), goal_met: true, ..verdict });
         let resident = cell.median(|figures| figures.loaded_mb);
         verdicts.push(at_most("RSS with the model loaded and used", resident, "MB", 170.0, 110.0));
     }
@@ -126,20 +126,20 @@ fn judge(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> Vec<Verdict
 }
 
 /// One-line summary: corbie compared with the peers.
-fn outcome(scores: &[Score], latencies: &[Latency], cells: &[Cell]) -> String {
+fn summary(scores: &[QualityScore], latencies: &[Latency], cells: &[SpeedMeasurement]) -> String {
     let mut parts = Vec::new();
-    for set in quality::SETS {
-        let accuracy = |who| quality::of(scores, set.name, who).map(|score| 100.0 * score.accuracy);
+    for set in quality::DATASETS {
+        let accuracy = |who| quality::find_metrics(scores, set.name, who).map(|score| 100.0 * score.accuracy);
         if let (Some(corbie), Some(nearest), Some(tfidf)) =
             (accuracy(Contestant::Corbie), accuracy(Contestant::Nearest), accuracy(Contestant::Tfidf))
         {
             parts.push(format!("{} {corbie:.1} % (nearest 20 {nearest:.1}, TF-IDF + SVM {tfidf:.1})", set.name));
         }
     }
-    for latency in latencies.iter().filter(|latency| latency.by == By::Words) {
+    for latency in latencies.iter().filter(|latency| latency.by == DecidedBy::Words) {
         parts.push(format!("in process {:.1} µs, {:.1}x Python", latency.corbie(), latency.ratio()));
     }
-    for (what, workload) in [("words", speed::Workload::Words), ("transformer", speed::Workload::Model)] {
+    for (what, workload) in [("words", speed::TextWorkload::Words), ("transformer", speed::TextWorkload::Model)] {
         if let Some(ratio) = speed::ratio(cells, workload, Era::Rest) {
             parts.push(format!("HTTP, {what}: {ratio:.1}x Python"));
         }

@@ -9,8 +9,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::corbie;
-use crate::report::{Table, short};
+use super::corbie_command;
+use crate::report::{ResultTable, three_digits};
 
 // The same errors as in `corbie eval --typos`.
 #[path = "../../../src/evaluate/typos.rs"]
@@ -31,28 +31,28 @@ const CONTESTANTS: [Contestant; 3] = [Contestant::Corbie, Contestant::Nearest, C
 
 /// Training and test texts.
 #[derive(Debug)]
-pub(super) struct Set {
+pub(super) struct LabelledDataset {
     pub(super) name: &'static str,
-    folder: &'static str,
+    folder_name: &'static str,
     has_out_of_scope: bool,
 }
 
-pub(super) const SETS: [Set; 2] = [
-    Set { name: "CLINC150", folder: "clinc150", has_out_of_scope: true },
-    Set { name: "MMLU-Pro", folder: "mmlu-pro", has_out_of_scope: false },
+pub(super) const DATASETS: [LabelledDataset; 2] = [
+    LabelledDataset { name: "CLINC150", folder_name: "clinc150", has_out_of_scope: true },
+    LabelledDataset { name: "MMLU-Pro", folder_name: "mmlu-pro", has_out_of_scope: false },
 ];
 
 /// Results of one contestant on one set. Shares are between 0 and 1.
 #[derive(Debug, Serialize)]
-pub(super) struct Score {
+pub(super) struct QualityScore {
     set: &'static str,
     contestant: Contestant,
     #[serde(flatten)]
-    told: Told,
+    told: QualityMetrics,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Told {
+pub(super) struct QualityMetrics {
     pub(super) accuracy: f64,
     pub(super) calibration_error: f64,
     /// At a rejection rate of 5 % for texts in scope.
@@ -66,7 +66,7 @@ pub(super) struct Told {
 
 /// The files of one set.
 #[derive(Debug, Serialize)]
-struct Files {
+struct DatasetFiles {
     train: PathBuf,
     test: PathBuf,
     mistyped: PathBuf,
@@ -77,7 +77,7 @@ struct Files {
 }
 
 /// A temporary folder: the provided texts stay out of the project.
-struct Scratch(PathBuf);
+struct TempFolder(PathBuf);
 
 pub(super) const WITHOUT_DATA: &str = "no quality without texts: `--data FOLDER` with \
     clinc150/{train,test,oos_test}.jsonl and mmlu-pro/{train,test}.jsonl in it, a `{\"text\", \"label\"}` on each line";
@@ -85,34 +85,38 @@ pub(super) const WITHOUT_DATA: &str = "no quality without texts: `--data FOLDER`
 /// With sentence-transformers and scikit-learn.
 const PYTHON: &str = ".tools/bench/embed-venv/bin/python";
 const SCRIPT: &str = "bench/peers/classify.py";
-const MISTYPED_SHARE: f64 = 0.1;
+const TYPO_SHARE: f64 = 0.1;
 /// The share of texts in scope that may be rejected.
-const REJECTION: f64 = 0.05;
+const MAX_FALSE_REJECTION: f64 = 0.05;
 
-pub(super) fn measure(data: &Path) -> Result<Vec<Score>> {
-    let scratch = Scratch::new()?;
+pub(super) fn measure(data: &Path) -> Result<Vec<QualityScore>> {
+    let scratch = TempFolder::new()?;
     let mut scores = Vec::new();
-    for set in SETS {
-        let files = Files::of(&set, &data.join(set.folder), &scratch)?;
+    for set in DATASETS {
+        let files = DatasetFiles::prepare(&set, &data.join(set.folder_name), &scratch)?;
         for contestant in CONTESTANTS {
             eprintln!(" {}, {}", set.name, contestant.name());
             let told = match contestant {
-                Contestant::Corbie => ask_corbie(&files)?,
-                Contestant::Nearest => ask_peer("nearest", &files)?,
-                Contestant::Tfidf => ask_peer("tfidf", &files)?,
+                Contestant::Corbie => run_corbie(&files)?,
+                Contestant::Nearest => run_peer("nearest", &files)?,
+                Contestant::Tfidf => run_peer("tfidf", &files)?,
             };
-            scores.push(Score { set: set.name, contestant, told });
+            scores.push(QualityScore { set: set.name, contestant, told });
         }
     }
     Ok(scores)
 }
 
-pub(super) fn of<'a>(scores: &'a [Score], set: &str, contestant: Contestant) -> Option<&'a Told> {
+pub(super) fn find_metrics<'a>(
+    scores: &'a [QualityScore],
+    set: &str,
+    contestant: Contestant,
+) -> Option<&'a QualityMetrics> {
     scores.iter().find(|score| score.set == set && score.contestant == contestant).map(|score| &score.told)
 }
 
-pub(super) fn table(scores: &[Score]) -> Table {
-    let mut table = Table::new(
+pub(super) fn table(scores: &[QualityScore]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Quality",
         &[
             "set",
@@ -129,10 +133,10 @@ pub(super) fn table(scores: &[Score]) -> Table {
         ],
     );
     let percent = |share: f64| format!("{:.1}", 100.0 * share);
-    for Score { set, contestant, told } in scores {
-        let faster = |time: fn(&Told) -> f64| {
-            let corbie = of(scores, set, Contestant::Corbie);
-            corbie.map(|corbie| format!("{}x", short(time(told) / time(corbie)))).unwrap_or_default()
+    for QualityScore { set, contestant, told } in scores {
+        let faster = |time: fn(&QualityMetrics) -> f64| {
+            let corbie = find_metrics(scores, set, Contestant::Corbie);
+            corbie.map(|corbie| format!("{}x", three_digits(time(told) / time(corbie)))).unwrap_or_default()
         };
         table.rows.push(vec![
             (*set).into(),
@@ -141,17 +145,17 @@ pub(super) fn table(scores: &[Score]) -> Table {
             percent(told.calibration_error),
             told.out_of_scope_found.map(percent).unwrap_or_default(),
             percent(told.accuracy_mistyped),
-            short(told.fit_s),
-            short(told.p50_us),
+            three_digits(told.fit_s),
+            three_digits(told.p50_us),
             faster(|told| told.p50_us),
-            short(told.p90_us),
+            three_digits(told.p90_us),
             faster(|told| told.p90_us),
         ]);
     }
     table
 }
 
-fn ask_corbie(files: &Files) -> Result<Told> {
+fn run_corbie(files: &DatasetFiles) -> Result<QualityMetrics> {
     let started = Instant::now();
     evaluate(&files.train, &[&files.one])?;
     let fit_s = started.elapsed().as_secs_f64();
@@ -161,8 +165,9 @@ fn ask_corbie(files: &Files) -> Result<Told> {
         report.pointer(pointer).and_then(Value::as_f64).with_context(|| format!("`corbie eval` tells no `{pointer}`"))
     };
     let rejections = report["scope"]["at_rejection_rate"].as_array().into_iter().flatten();
-    let found = rejections.filter(|entry| entry["allowed"] == REJECTION).find_map(|entry| entry["detected"].as_f64());
-    Ok(Told {
+    let found =
+        rejections.filter(|entry| entry["allowed"] == MAX_FALSE_REJECTION).find_map(|entry| entry["detected"].as_f64());
+    Ok(QualityMetrics {
         accuracy: number(&report, "/accuracy")?,
         calibration_error: number(&report, "/calibration/error")?,
         out_of_scope_found: found,
@@ -174,11 +179,11 @@ fn ask_corbie(files: &Files) -> Result<Told> {
 }
 
 fn evaluate(train: &Path, tests: &[&PathBuf]) -> Result<Value> {
-    let output = corbie()?.arg("eval").args(tests).arg("--train").arg(train).arg("--json").output()?;
+    let output = corbie_command()?.arg("eval").args(tests).arg("--train").arg(train).arg("--json").output()?;
     parse("corbie eval", &output)
 }
 
-fn ask_peer(name: &str, files: &Files) -> Result<Told> {
+fn run_peer(name: &str, files: &DatasetFiles) -> Result<QualityMetrics> {
     let output = Command::new(PYTHON).args([SCRIPT, name, &json!(files).to_string()]).output().context(PYTHON)?;
     parse(SCRIPT, &output)
 }
@@ -199,45 +204,45 @@ impl Contestant {
     }
 }
 
-impl Files {
-    fn of(set: &Set, folder: &Path, scratch: &Scratch) -> Result<Files> {
+impl DatasetFiles {
+    fn prepare(set: &LabelledDataset, folder: &Path, scratch: &TempFolder) -> Result<DatasetFiles> {
         let given = |name: &str| {
             let file = folder.join(name);
             ensure!(file.is_file(), "there is no {}; {WITHOUT_DATA}", file.display());
             Ok(file)
         };
         let (train, test) = (given("train.jsonl")?, given("test.jsonl")?);
-        let own = |what: &str| scratch.0.join(format!("{}-{what}.jsonl", set.folder));
+        let own = |what: &str| scratch.0.join(format!("{}-{what}.jsonl", set.folder_name));
         let (mistyped, one) = (own("mistyped"), own("one"));
         let text = fs::read_to_string(&test)?;
-        fs::write(&mistyped, mistype(&text)?)?;
+        fs::write(&mistyped, add_typos(&text)?)?;
         fs::write(&one, text.lines().next().with_context(|| format!("{} has no texts", test.display()))?)?;
         let out_of_scope = if set.has_out_of_scope { Some(given("oos_test.jsonl")?) } else { None };
-        Ok(Files { train, test, mistyped, one, out_of_scope })
+        Ok(DatasetFiles { train, test, mistyped, one, out_of_scope })
     }
 }
 
-impl Scratch {
-    fn new() -> Result<Scratch> {
+impl TempFolder {
+    fn new() -> Result<TempFolder> {
         let folder = std::env::temp_dir().join(format!("corbie-bench-{}", std::process::id()));
         fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-        Ok(Scratch(folder))
+        Ok(TempFolder(folder))
     }
 }
 
-impl Drop for Scratch {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// The same lines with a tenth of the characters of each text mistyped.
-fn mistype(lines: &str) -> Result<String> {
+fn add_typos(lines: &str) -> Result<String> {
     let mut mistyping = typos::Mistyping::seeded(0);
     let mut written = String::new();
     for line in lines.lines().filter(|line| !line.trim().is_empty()) {
         let mut line: Value = serde_json::from_str(line)?;
-        line["text"] = mistyping.mistype(line["text"].as_str().context("a line has a `text`")?, MISTYPED_SHARE).into();
+        line["text"] = mistyping.mistype(line["text"].as_str().context("a line has a `text`")?, TYPO_SHARE).into();
         written += &format!("{line}\n");
     }
     Ok(written)

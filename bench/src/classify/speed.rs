@@ -5,25 +5,25 @@ use std::process::Command;
 use anyhow::{Context, Result};
 use serde::Serialize;
 
-use super::texts::{self, By, Settled};
-use super::{PYTHON, SERVER, corbie};
+use super::texts::{self, ClassifiedText, DecidedBy};
+use super::{PYTHON, SERVER, corbie_command};
 use crate::Effort;
-use crate::protocol::{Figures, median};
-use crate::report::{Table, short, thousands};
-use crate::request::Call;
+use crate::protocol::{CallStats, median};
+use crate::report::{ResultTable, group_thousands, three_digits};
+use crate::request::PreparedCall;
 use crate::round::{self, HttpLoad};
 use crate::workload::{Era, Tool};
 
 /// A measured server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-enum Server {
+enum SpeedContestant {
     Corbie,
     Python,
 }
 
 /// The method that corbie needs for the texts. Python does the same for all of them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub(super) enum Workload {
+pub(super) enum TextWorkload {
     /// The cheap head is certain.
     Words,
     Rules,
@@ -33,27 +33,29 @@ pub(super) enum Workload {
     Again,
 }
 
-const WORKLOADS: [Workload; 4] = [Workload::Words, Workload::Rules, Workload::Model, Workload::Again];
+const WORKLOADS: [TextWorkload; 4] =
+    [TextWorkload::Words, TextWorkload::Rules, TextWorkload::Model, TextWorkload::Again];
 const STYLES: [Era; 2] = [Era::Rest, Era::Legacy];
 const CONNECTIONS: usize = 32;
 
 /// All rounds of one server with one workload in one style.
 #[derive(Debug, Serialize)]
-pub(super) struct Cell {
-    server: Server,
-    workload: Workload,
+pub(super) struct SpeedMeasurement {
+    server: SpeedContestant,
+    workload: TextWorkload,
     style: Era,
-    rounds: Vec<Figures>,
+    rounds: Vec<CallStats>,
 }
 
-pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Cell>> {
+pub(super) fn measure(settled: &[ClassifiedText], effort: Effort) -> Result<Vec<SpeedMeasurement>> {
     let mut cells = Vec::new();
     for workload in WORKLOADS {
         eprintln!(" over HTTP, {}", workload.name());
         let texts = workload.texts(settled)?;
-        let each = STYLES.into_iter().flat_map(|style| [(Server::Corbie, style), (Server::Python, style)]);
-        let mut turns: Vec<Cell> =
-            each.map(|(server, style)| Cell { server, workload, style, rounds: Vec::new() }).collect();
+        let each =
+            STYLES.into_iter().flat_map(|style| [(SpeedContestant::Corbie, style), (SpeedContestant::Python, style)]);
+        let mut turns: Vec<SpeedMeasurement> =
+            each.map(|(server, style)| SpeedMeasurement { server, workload, style, rounds: Vec::new() }).collect();
         for number in 0..effort.rounds as usize {
             // Each round starts with a different contestant, so that none always follows the same one.
             let count = turns.len();
@@ -67,17 +69,17 @@ pub(super) fn measure(settled: &[Settled], effort: Effort) -> Result<Vec<Cell>> 
 }
 
 /// The corbie cell.
-pub(super) fn of(cells: &[Cell], workload: Workload, style: Era) -> Option<&Cell> {
-    find(cells, Server::Corbie, workload, style)
+pub(super) fn find_corbie(cells: &[SpeedMeasurement], workload: TextWorkload, style: Era) -> Option<&SpeedMeasurement> {
+    find(cells, SpeedContestant::Corbie, workload, style)
 }
 
 /// Throughput of corbie relative to Python.
-pub(super) fn ratio(cells: &[Cell], workload: Workload, style: Era) -> Option<f64> {
-    of(cells, workload, style)?.beside_python(cells, rate)
+pub(super) fn ratio(cells: &[SpeedMeasurement], workload: TextWorkload, style: Era) -> Option<f64> {
+    find_corbie(cells, workload, style)?.ratio_to_python(cells, rate)
 }
 
-pub(super) fn table(cells: &[Cell]) -> Table {
-    let mut table = Table::new(
+pub(super) fn table(cells: &[SpeedMeasurement]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Calls over HTTP, 32 connections",
         &[
             "texts",
@@ -98,16 +100,16 @@ pub(super) fn table(cells: &[Cell]) -> Table {
         let name = if before == Some(cell.workload) { "" } else { cell.workload.name() };
         before = Some(cell.workload);
         let beside_python =
-            |figure| cell.beside_python(cells, figure).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
+            |figure| cell.ratio_to_python(cells, figure).map(|ratio| format!("{ratio:.2}")).unwrap_or_default();
         table.rows.push(vec![
             name.into(),
             if cell.style == Era::Rest { "REST" } else { "JSON-RPC" }.into(),
             cell.server.name().into(),
-            thousands(cell.median(rate)),
+            group_thousands(cell.median(rate)),
             beside_python(rate),
-            short(cell.median(|figures| figures.p50_us)),
-            short(cell.median(|figures| figures.p99_us)),
-            short(cell.median(cpu)),
+            three_digits(cell.median(|figures| figures.p50_us)),
+            three_digits(cell.median(|figures| figures.p99_us)),
+            three_digits(cell.median(cpu)),
             beside_python(cpu),
             format!("{:.1}", cell.median(|figures| figures.loaded_mb)),
         ]);
@@ -115,17 +117,17 @@ pub(super) fn table(cells: &[Cell]) -> Table {
     table
 }
 
-impl Cell {
+impl SpeedMeasurement {
     fn run(&mut self, texts: &[&'static str], effort: Effort) -> Result<()> {
-        let call = |text| Call::new(Tool::Classify { text }, self.style);
-        let calls: Vec<Call> = texts.iter().copied().map(call).collect();
+        let call = |text| PreparedCall::new(Tool::Classify { text }, self.style);
+        let calls: Vec<PreparedCall> = texts.iter().copied().map(call).collect();
         let load =
             HttpLoad { first: calls.first().context("there are texts")?, calls: &calls, connections: CONNECTIONS };
         let log = format!(".tools/bench/logs/classify-{}.log", self.server.name().to_lowercase());
         let (mut command, effort) = match self.server {
-            Server::Corbie => (self.workload.corbie()?, effort),
+            SpeedContestant::Corbie => (self.workload.corbie()?, effort),
             // Needs a longer warm-up, as in `protocol`.
-            Server::Python => (python(), Effort { warm_up: effort.warm_up * 4, ..effort }),
+            SpeedContestant::Python => (python(), Effort { warm_up: effort.warm_up * 4, ..effort }),
         };
         let with_port = move |port: u16| {
             command.args(["--port", &port.to_string()]);
@@ -134,65 +136,65 @@ impl Cell {
         let measured = round::under_load(with_port, &log, &load, effort);
         let measured =
             measured.with_context(|| format!("{}, {} (see {log})", self.server.name(), self.workload.name()))?;
-        self.rounds.push(Figures::of(&measured));
+        self.rounds.push(CallStats::from_round(&measured));
         Ok(())
     }
 
-    pub(super) fn median(&self, figure: fn(&Figures) -> f64) -> f64 {
+    pub(super) fn median(&self, figure: fn(&CallStats) -> f64) -> f64 {
         median(self.rounds.iter().map(figure))
     }
 
     /// The median of the ratios within each round, in which both sides had the same conditions.
-    fn beside_python(&self, cells: &[Cell], figure: fn(&Figures) -> f64) -> Option<f64> {
-        let python = find(cells, Server::Python, self.workload, self.style)?;
+    fn ratio_to_python(&self, cells: &[SpeedMeasurement], figure: fn(&CallStats) -> f64) -> Option<f64> {
+        let python = find(cells, SpeedContestant::Python, self.workload, self.style)?;
         let rounds = self.rounds.iter().zip(&python.rounds);
         Some(median(rounds.map(|(own, python)| figure(own) / figure(python))))
     }
 }
 
-impl Server {
+impl SpeedContestant {
     fn name(self) -> &'static str {
         match self {
-            Server::Corbie => "corbie",
-            Server::Python => "Python",
+            SpeedContestant::Corbie => "corbie",
+            SpeedContestant::Python => "Python",
         }
     }
 }
 
-impl Workload {
+impl TextWorkload {
     fn name(self) -> &'static str {
-        if self == Workload::Again { "the same text again" } else { self.by().name() }
+        if self == TextWorkload::Again { "the same text again" } else { self.decided_by().name() }
     }
 
     /// The method that decides its texts. The cache is most useful for a text that would need the transformer.
-    fn by(self) -> By {
+    fn decided_by(self) -> DecidedBy {
         match self {
-            Workload::Words => By::Words,
-            Workload::Rules => By::Rules,
-            Workload::Model | Workload::Again => By::Model,
+            TextWorkload::Words => DecidedBy::Words,
+            TextWorkload::Rules => DecidedBy::Rules,
+            TextWorkload::Model | TextWorkload::Again => DecidedBy::Model,
         }
     }
 
-    fn texts(self, settled: &[Settled]) -> Result<Vec<&'static str>> {
-        let texts = texts::of(settled, self.by())?.into_iter().map(|settled| settled.text);
-        Ok(if self == Workload::Again { texts.take(1).collect() } else { texts.collect() })
+    fn texts(self, settled: &[ClassifiedText]) -> Result<Vec<&'static str>> {
+        let texts = texts::decided_by(settled, self.decided_by())?.into_iter().map(|settled| settled.text);
+        Ok(if self == TextWorkload::Again { texts.take(1).collect() } else { texts.collect() })
     }
 
     fn corbie(self) -> Result<Command> {
-        let mut command = corbie()?;
+        let mut command = corbie_command()?;
         command.arg("serve");
-        if self != Workload::Again {
+        if self != TextWorkload::Again {
             command.env("CORBIE_CLASSIFICATION__CACHE_ENTRIES", "0");
         }
         Ok(command)
     }
 }
 
-fn rate(figures: &Figures) -> f64 {
+fn rate(figures: &CallStats) -> f64 {
     figures.calls_per_second
 }
 
-fn cpu(figures: &Figures) -> f64 {
+fn cpu(figures: &CallStats) -> f64 {
     figures.server_cpu_us
 }
 
@@ -202,6 +204,11 @@ fn python() -> Command {
     command
 }
 
-fn find(cells: &[Cell], server: Server, workload: Workload, style: Era) -> Option<&Cell> {
+fn find(
+    cells: &[SpeedMeasurement],
+    server: SpeedContestant,
+    workload: TextWorkload,
+    style: Era,
+) -> Option<&SpeedMeasurement> {
     cells.iter().find(|cell| cell.server == server && cell.workload == workload && cell.style == style)
 }

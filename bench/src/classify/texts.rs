@@ -6,12 +6,12 @@ use std::process::Stdio;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use super::corbie;
+use super::corbie_command;
 
 /// The method that decides a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum By {
+pub(super) enum DecidedBy {
     /// The word-based early exit.
     Words,
     Rules,
@@ -23,14 +23,14 @@ pub(super) enum By {
 
 /// A text and corbie's result.
 #[derive(Debug, Clone)]
-pub(super) struct Settled {
+pub(super) struct ClassifiedText {
     pub(super) text: &'static str,
     pub(super) category: String,
-    pub(super) by: By,
+    pub(super) decided_by: DecidedBy,
 }
 
 /// Fewer texts of a kind would not be representative.
-const LEAST: usize = 4;
+const MIN_TEXTS: usize = 4;
 
 /// Short everyday questions of all kinds.
 const TEXTS: &[&str] = &[
@@ -90,26 +90,26 @@ const TEXTS: &[&str] = &[
     "split the bill of 84 euros between five friends",
 ];
 
-impl By {
+impl DecidedBy {
     /// Description of such texts.
     pub(super) fn name(self) -> &'static str {
         match self {
-            By::Words => "words suffice",
-            By::Rules => "rules settle it",
-            By::Model => "need the transformer",
-            By::Embedding => "need the nearest examples",
+            DecidedBy::Words => "words suffice",
+            DecidedBy::Rules => "rules settle it",
+            DecidedBy::Model => "need the transformer",
+            DecidedBy::Embedding => "need the nearest examples",
         }
     }
 }
 
 /// Classifies every text once with corbie.
-pub(super) fn settle() -> Result<Vec<Settled>> {
+pub(super) fn classify_all() -> Result<Vec<ClassifiedText>> {
     #[derive(Deserialize)]
-    struct Said {
+    struct ClassifyOutput {
         category: String,
-        method: By,
+        method: DecidedBy,
     }
-    let mut command = corbie()?;
+    let mut command = corbie_command()?;
     command.args(["classify", "--json"]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().context("cannot start corbie")?;
     // A hundred short lines fit into the pipe buffer, so that no deadlock is possible.
@@ -117,17 +117,20 @@ pub(super) fn settle() -> Result<Vec<Settled>> {
     let output = child.wait_with_output()?;
     ensure!(output.status.success(), "`corbie classify` failed: {}", output.status);
     let lines = std::str::from_utf8(&output.stdout)?.lines();
-    let said: Vec<Said> =
+    let said: Vec<ClassifyOutput> =
         lines.map(serde_json::from_str).collect::<Result<_, _>>().context("`corbie classify` said")?;
     ensure!(said.len() == TEXTS.len(), "{} texts, but {} answers", TEXTS.len(), said.len());
-    let settled =
-        TEXTS.iter().zip(said).map(|(text, Said { category, method })| Settled { text, category, by: method });
+    let settled = TEXTS.iter().zip(said).map(|(text, ClassifyOutput { category, method })| ClassifiedText {
+        text,
+        category,
+        decided_by: method,
+    });
     Ok(settled.collect())
 }
 
 /// The texts decided by this method.
-pub(super) fn of(settled: &[Settled], by: By) -> Result<Vec<&Settled>> {
-    let texts: Vec<_> = settled.iter().filter(|text| text.by == by).collect();
-    ensure!(texts.len() >= LEAST, "the list has only {} texts where {}; add some", texts.len(), by.name());
+pub(super) fn decided_by(settled: &[ClassifiedText], by: DecidedBy) -> Result<Vec<&ClassifiedText>> {
+    let texts: Vec<_> = settled.iter().filter(|text| text.decided_by == by).collect();
+    ensure!(texts.len() >= MIN_TEXTS, "the list has only {} texts where {}; add some", texts.len(), by.name());
     Ok(texts)
 }

@@ -24,7 +24,7 @@ const PYTHON: &str = ".tools/bench/extract-venv/bin/python";
 const SCRIPT: &str = "bench/peers/extract.py";
 
 /// Sets the limits, then executes the program.
-const LIMITED: &str = r#"ulimit -c 0 -v "$1" -t "$2" && shift 2 && exec "$@""#;
+const LIMIT_SCRIPT: &str = r#"ulimit -c 0 -v "$1" -t "$2" && shift 2 && exec "$@""#;
 
 impl Extractor {
     pub(super) fn name(self) -> &'static str {
@@ -37,7 +37,7 @@ impl Extractor {
         }
     }
 
-    pub(super) fn reads(self, format: &str) -> bool {
+    pub(super) fn supports(self, format: &str) -> bool {
         match self {
             Extractor::Corbie => true,
             Extractor::Kreuzberg | Extractor::MarkItDown => !matches!(format, "svg" | "jpg" | "png"),
@@ -47,14 +47,14 @@ impl Extractor {
     }
 
     /// A peer may not be installed.
-    pub(super) fn is_there(self) -> bool {
+    pub(super) fn is_installed(self) -> bool {
         self == Extractor::Corbie || Path::new(PYTHON).exists()
     }
 
     /// One thread if the program can be configured: corbie has one too.
     pub(super) fn command(self, memory_kilobytes: u32, cpu_seconds: u32) -> Command {
         let mut command = Command::new("bash");
-        command.args(["-c", LIMITED, "bash", &memory_kilobytes.to_string(), &cpu_seconds.to_string()]);
+        command.args(["-c", LIMIT_SCRIPT, "bash", &memory_kilobytes.to_string(), &cpu_seconds.to_string()]);
         match self {
             Extractor::Corbie => command.arg(CORBIE),
             peer => command.args([PYTHON, SCRIPT, peer.name()]),

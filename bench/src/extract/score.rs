@@ -19,7 +19,7 @@ pub(crate) fn f1(found: &str, reference: &str) -> Option<F1> {
     let pairs = |words: &[String]| -> Vec<(String, String)> {
         words.windows(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect()
     };
-    Some(F1 { words: shared(&found, &reference), bigrams: shared(&pairs(&found), &pairs(&reference)) })
+    Some(F1 { words: overlap_f1(&found, &reference), bigrams: overlap_f1(&pairs(&found), &pairs(&reference)) })
 }
 
 /// In lower case, of letters and digits.
@@ -30,7 +30,7 @@ fn words(text: &str) -> Vec<String> {
 }
 
 /// Multiset intersection.
-fn shared<T: std::hash::Hash + Eq>(found: &[T], reference: &[T]) -> f64 {
+fn overlap_f1<T: std::hash::Hash + Eq>(found: &[T], reference: &[T]) -> f64 {
     if found.is_empty() && reference.is_empty() {
         return 1.0;
     }

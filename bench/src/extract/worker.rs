@@ -17,7 +17,7 @@ use crate::process::Process;
 /// Outcome of one file.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
-pub(super) enum Outcome {
+pub(super) enum ExtractionOutcome {
     Text {
         /// Only for the score.
         #[serde(skip)]
@@ -42,11 +42,11 @@ pub(super) struct Worker {
     orders: ChildStdin,
     answers: Receiver<String>,
     /// Time limit for one file.
-    wall: Duration,
+    timeout: Duration,
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct WorkerResponse {
     error: Option<String>,
     text: Option<String>,
     pages: Option<u64>,
@@ -54,7 +54,7 @@ struct Answer {
 }
 
 /// For one file.
-const WALL: Duration = Duration::from_secs(60);
+const FILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// For all files of a process.
 const CPU_SECONDS: u32 = 600;
 const MEMORY_KILOBYTES: u32 = 4 * 1024 * 1024;
@@ -66,10 +66,11 @@ impl Worker {
     pub(super) fn start(extractor: Extractor) -> Result<Worker> {
         let log = format!(".tools/bench/logs/extract-{}.log", extractor.name());
         let command = extractor.command(MEMORY_KILOBYTES, CPU_SECONDS);
-        Worker::of(command, &log, WALL).with_context(|| format!("{} did not start; see {log}", extractor.name()))
+        Worker::spawn(command, &log, FILE_TIMEOUT)
+            .with_context(|| format!("{} did not start; see {log}", extractor.name()))
     }
 
-    fn of(command: Command, log: &str, wall: Duration) -> Result<Worker> {
+    fn spawn(command: Command, log: &str, wall: Duration) -> Result<Worker> {
         let (process, orders, results) = Process::with_pipes(command, log)?;
         let (told, answers) = channel();
         // Ends when the output of the process ends.
@@ -80,24 +81,24 @@ impl Worker {
                 }
             }
         });
-        answers.recv_timeout(WALL)?;
-        Ok(Worker { process, orders, answers, wall })
+        answers.recv_timeout(FILE_TIMEOUT)?;
+        Ok(Worker { process, orders, answers, timeout: wall })
     }
 
     /// A worker that did not reply cannot be used again.
-    pub(super) fn read(&mut self, file: &Path, full: bool, times: u32) -> (Outcome, bool) {
+    pub(super) fn extract(&mut self, file: &Path, full: bool, times: u32) -> (ExtractionOutcome, bool) {
         let order = json!({ "path": file, "full": full, "times": times });
         let asked = writeln!(self.orders, "{order}").and_then(|()| self.orders.flush());
         if asked.is_err() {
-            return (Outcome::Crash, false);
+            return (ExtractionOutcome::Crash, false);
         }
-        match self.answers.recv_timeout(self.wall) {
+        match self.answers.recv_timeout(self.timeout) {
             Ok(line) => match serde_json::from_str(&line) {
-                Ok(answer) => (Outcome::of(answer), true),
-                Err(_) => (Outcome::Crash, false),
+                Ok(answer) => (ExtractionOutcome::from_response(answer), true),
+                Err(_) => (ExtractionOutcome::Crash, false),
             },
-            Err(RecvTimeoutError::Timeout) => (Outcome::Timeout, false),
-            Err(RecvTimeoutError::Disconnected) => (Outcome::Crash, false),
+            Err(RecvTimeoutError::Timeout) => (ExtractionOutcome::Timeout, false),
+            Err(RecvTimeoutError::Disconnected) => (ExtractionOutcome::Crash, false),
         }
     }
 
@@ -110,15 +111,15 @@ impl Worker {
     }
 }
 
-impl Outcome {
-    fn of(answer: Answer) -> Outcome {
-        let Answer { error, text, pages, cpu_s } = answer;
+impl ExtractionOutcome {
+    fn from_response(answer: WorkerResponse) -> ExtractionOutcome {
+        let WorkerResponse { error, text, pages, cpu_s } = answer;
         match (error, text) {
-            (Some(kind), _) => Outcome::Error { kind },
+            (Some(kind), _) => ExtractionOutcome::Error { kind },
             (None, Some(text)) if text.chars().any(char::is_alphanumeric) => {
-                Outcome::Text { text, pages, cpu_s: cpu_s.unwrap_or_default() }
+                ExtractionOutcome::Text { text, pages, cpu_s: cpu_s.unwrap_or_default() }
             }
-            _ => Outcome::Empty,
+            _ => ExtractionOutcome::Empty,
         }
     }
 }
@@ -127,22 +128,22 @@ impl Outcome {
 mod tests {
     use super::*;
 
-    fn outcome(script: &str) -> (Outcome, bool) {
+    fn outcome(script: &str) -> (ExtractionOutcome, bool) {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("echo '{{}}'; read -r order; {script}")]);
         let log = std::env::temp_dir().join(format!("bench-worker-{}.log", std::process::id()));
         let log = log.to_str().expect("a folder that can be written");
-        let mut worker = Worker::of(command, log, Duration::from_millis(500)).expect("bash starts");
-        worker.read(Path::new("file"), true, 1)
+        let mut worker = Worker::spawn(command, log, Duration::from_millis(500)).expect("bash starts");
+        worker.extract(Path::new("file"), true, 1)
     }
 
     #[test]
     fn each_end_is_told_apart() {
         let text = outcome(r#"echo '{"text": "a word", "cpu_s": 0.5}'"#);
-        assert!(matches!(text, (Outcome::Text { cpu_s: 0.5, .. }, true)), "{text:?}");
-        assert!(matches!(outcome(r#"echo '{"text": " . "}'"#), (Outcome::Empty, true)));
-        assert!(matches!(outcome(r#"echo '{"error": "corrupted_file"}'"#), (Outcome::Error { .. }, true)));
-        assert!(matches!(outcome("kill -SEGV $$"), (Outcome::Crash, false)));
-        assert!(matches!(outcome("exec sleep 5"), (Outcome::Timeout, false)));
+        assert!(matches!(text, (ExtractionOutcome::Text { cpu_s: 0.5, .. }, true)), "{text:?}");
+        assert!(matches!(outcome(r#"echo '{"text": " . "}'"#), (ExtractionOutcome::Empty, true)));
+        assert!(matches!(outcome(r#"echo '{"error": "corrupted_file"}'"#), (ExtractionOutcome::Error { .. }, true)));
+        assert!(matches!(outcome("kill -SEGV $$"), (ExtractionOutcome::Crash, false)));
+        assert!(matches!(outcome("exec sleep 5"), (ExtractionOutcome::Timeout, false)));
     }
 }

@@ -8,7 +8,7 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use super::peers;
-use super::request::Shape;
+use super::request::ResponseShape;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(super) enum Gateway {
@@ -60,7 +60,7 @@ impl Gateway {
     }
 
     /// Name on the command line; `corbie` selects all three.
-    fn word(self) -> &'static str {
+    fn cli_name(self) -> &'static str {
         match self {
             Gateway::Direct => "direct",
             Gateway::Floor => "floor",
@@ -75,13 +75,13 @@ impl Gateway {
     }
 
     /// The gateways with these names, or all; always includes `direct`.
-    pub(super) fn chosen(names: &[String]) -> Result<Vec<Gateway>> {
+    pub(super) fn select(names: &[String]) -> Result<Vec<Gateway>> {
         let fits = |gateway: Gateway, name: &String| {
-            gateway.word() == name
-                || gateway.word().strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('-'))
+            gateway.cli_name() == name
+                || gateway.cli_name().strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with('-'))
         };
         for name in names {
-            let words = GATEWAYS.map(Gateway::word).join(", ");
+            let words = GATEWAYS.map(Gateway::cli_name).join(", ");
             ensure!(GATEWAYS.iter().any(|&gateway| fits(gateway, name)), "no gateway `{name}`; there are {words}");
         }
         let is_chosen = |gateway: Gateway| {
@@ -96,14 +96,14 @@ impl Gateway {
     }
 
     /// The model in the request.
-    pub(super) fn model(self, shape: Shape) -> &'static str {
+    pub(super) fn model(self, shape: ResponseShape) -> &'static str {
         match (self, shape) {
             (Gateway::CorbieAuto, _) => "auto",
-            (Gateway::CorbieTranslated, Shape::Spaced) => "anthropic/claude-test-spaced",
+            (Gateway::CorbieTranslated, ResponseShape::Paced) => "anthropic/claude-test-spaced",
             (Gateway::CorbieTranslated, _) => "anthropic/claude-test",
-            (Gateway::CorbiePassthrough, Shape::Spaced) => "upstream/gpt-test-spaced",
+            (Gateway::CorbiePassthrough, ResponseShape::Paced) => "upstream/gpt-test-spaced",
             (Gateway::CorbiePassthrough, _) => "upstream/gpt-test",
-            (_, Shape::Spaced) => "gpt-test-spaced",
+            (_, ResponseShape::Paced) => "gpt-test-spaced",
             (_, _) => "gpt-test",
         }
     }
@@ -123,13 +123,13 @@ impl Gateway {
         let command = match self {
             Gateway::Direct => return Ok(None),
             Gateway::Floor => {
-                let mut command = installed(&format!("{PROGRAMS}/proxy_server"))?;
+                let mut command = installed_command(&format!("{PROGRAMS}/proxy_server"))?;
                 command.args(["--port", &port.to_string(), "--to", &format!("127.0.0.1:{upstream}")]);
                 command
             }
             Gateway::CorbiePassthrough => self.corbie(port, &openai_provider(upstream))?,
             Gateway::CorbieTranslated => self.corbie(port, &anthropic_provider(upstream))?,
-            Gateway::CorbieAuto => self.corbie(port, &(openai_provider(upstream) + AUTO))?,
+            Gateway::CorbieAuto => self.corbie(port, &(openai_provider(upstream) + AUTO_SETTINGS))?,
             Gateway::Nginx => peers::nginx(port, upstream)?,
             Gateway::VllmRouter => peers::vllm_router(port, upstream)?,
             Gateway::Portkey => peers::portkey(port)?,
@@ -139,19 +139,19 @@ impl Gateway {
     }
 
     fn corbie(self, port: u16, settings: &str) -> Result<Command> {
-        let mut command = corbie(&written(&format!("{}.yaml", self.word()), settings)?)?;
+        let mut command = corbie_command(&write_settings(&format!("{}.yaml", self.cli_name()), settings)?)?;
         command.args(["serve", "--port", &port.to_string()]);
         Ok(command)
     }
 
     /// Path of its log.
     pub(super) fn log(self) -> String {
-        format!(".tools/bench/logs/gateway-{}.log", self.word())
+        format!(".tools/bench/logs/gateway-{}.log", self.cli_name())
     }
 }
 
 /// The prompt is always the same, so the cache would bypass the classifier.
-const AUTO: &str = "\
+const AUTO_SETTINGS: &str = "\
 classification: {cache_entries: 0}
 router:
   models: {math: upstream/gpt-test, history: upstream/gpt-test-spaced}
@@ -172,19 +172,19 @@ fn anthropic_provider(upstream: u16) -> String {
 }
 
 /// Default configuration: no settings of this machine or user.
-pub(super) fn corbie(settings: &Path) -> Result<Command> {
-    let mut command = installed(&format!("{PROGRAMS}/corbie"))?;
+pub(super) fn corbie_command(settings: &Path) -> Result<Command> {
+    let mut command = installed_command(&format!("{PROGRAMS}/corbie"))?;
     command.env_clear().arg("--config").arg(settings);
     Ok(command)
 }
 
-pub(super) fn installed(program: &str) -> Result<Command> {
+pub(super) fn installed_command(program: &str) -> Result<Command> {
     ensure!(Path::new(program).exists(), "not installed");
     Ok(Command::new(program))
 }
 
 /// Writes a configuration file and returns its absolute path.
-pub(super) fn written(name: &str, text: &str) -> Result<PathBuf> {
+pub(super) fn write_settings(name: &str, text: &str) -> Result<PathBuf> {
     fs::create_dir_all(FOLDER)?;
     let file = std::path::absolute(Path::new(FOLDER).join(name))?;
     fs::write(&file, text).with_context(|| file.display().to_string())?;
@@ -197,11 +197,11 @@ mod tests {
 
     #[test]
     fn corbie_is_all_three_and_direct_is_always_there() {
-        let chosen = Gateway::chosen(&["corbie".into(), "floor".into()]).expect("all of them are known");
+        let chosen = Gateway::select(&["corbie".into(), "floor".into()]).expect("all of them are known");
         assert_eq!(chosen, GATEWAYS[..5]);
-        let chosen = Gateway::chosen(&["corbie-auto".into()]).expect("it is known");
+        let chosen = Gateway::select(&["corbie-auto".into()]).expect("it is known");
         assert_eq!(chosen, [Gateway::Direct, Gateway::CorbieAuto]);
-        assert_eq!(Gateway::chosen(&[]).expect("nothing is asked for"), GATEWAYS);
-        Gateway::chosen(&["corb".into()]).expect_err("nobody is called so");
+        assert_eq!(Gateway::select(&[]).expect("nothing is asked for"), GATEWAYS);
+        Gateway::select(&["corb".into()]).expect_err("nobody is called so");
     }
 }

@@ -9,16 +9,16 @@ use rustix::buffer::spare_capacity;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 
-use super::reply::Expected;
-use crate::http_reply::{self, Ends};
-use crate::request::shown;
+use super::expected_response::ExpectedResponse;
+use crate::http_response::{self, MessageEnd};
+use crate::request::preview;
 
 /// Response timeout of a gateway.
-pub(super) const PATIENCE: Duration = Duration::from_secs(10);
+pub(super) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Responses in a time interval.
 #[derive(Debug)]
-pub(super) struct Sample {
+pub(super) struct LoadSample {
     pub(super) answers: usize,
     pub(super) wall: Duration,
     /// Sorted.
@@ -30,7 +30,7 @@ pub(super) struct Connection {
     stream: TcpStream,
     reply: Vec<u8>,
     filled: usize,
-    ends: Option<Ends>,
+    message_end: Option<MessageEnd>,
     sent: Instant,
 }
 
@@ -38,12 +38,12 @@ impl Connection {
     pub(super) fn open(port: u16) -> Result<Connection> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Connection { stream, reply: vec![0; 64 * 1024], filled: 0, ends: None, sent: Instant::now() })
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        Ok(Connection { stream, reply: vec![0; 64 * 1024], filled: 0, message_end: None, sent: Instant::now() })
     }
 
     /// Sends one request and returns the complete response of any status.
-    pub(super) fn ask(&mut self, request: &[u8]) -> Result<&[u8]> {
+    pub(super) fn request(&mut self, request: &[u8]) -> Result<&[u8]> {
         self.stream.set_nonblocking(false)?;
         self.send(request)?;
         while !self.read()? {}
@@ -56,26 +56,26 @@ impl Connection {
 
     /// A kilobyte always fits into the socket buffer once the last request was answered.
     fn send(&mut self, request: &[u8]) -> Result<()> {
-        (self.filled, self.ends, self.sent) = (0, None, Instant::now());
+        (self.filled, self.message_end, self.sent) = (0, None, Instant::now());
         Ok(self.stream.write_all(request)?)
     }
 
     /// Reads once; true when the response is complete.
     fn read(&mut self) -> Result<bool> {
-        ensure!(self.filled < self.reply.len(), "a reply too long: {}", shown(&self.reply));
+        ensure!(self.filled < self.reply.len(), "a reply too long: {}", preview(&self.reply));
         match self.stream.read(&mut self.reply[self.filled..]) {
-            Ok(0) => bail!("the gateway closed a connection; it had sent {}", shown(self.reply())),
+            Ok(0) => bail!("the gateway closed a connection; it had sent {}", preview(self.reply())),
             Ok(count) => self.filled += count,
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
             Err(error) => return Err(error.into()),
         }
-        if self.ends.is_none() {
-            self.ends = http_reply::ends(self.reply())?;
+        if self.message_end.is_none() {
+            self.message_end = http_response::message_end(self.reply())?;
         }
-        Ok(match self.ends {
-            Some(Ends::At(length)) => self.filled >= length,
+        Ok(match self.message_end {
+            Some(MessageEnd::Length(length)) => self.filled >= length,
             // No data follows the last chunk before the next request.
-            Some(Ends::WithLastChunk) => self.reply().ends_with(b"\r\n0\r\n\r\n"),
+            Some(MessageEnd::LastChunk) => self.reply().ends_with(b"\r\n0\r\n\r\n"),
             None => false,
         })
     }
@@ -85,9 +85,9 @@ impl Connection {
 pub(super) fn drive(
     connections: &mut [Connection],
     request: &[u8],
-    expected: &Expected,
+    expected: &ExpectedResponse,
     time: Duration,
-) -> Result<Sample> {
+) -> Result<LoadSample> {
     let poller = epoll::create(epoll::CreateFlags::CLOEXEC)?;
     let began = Instant::now();
     let mut latencies = Vec::with_capacity(1 << 16);
@@ -99,10 +99,10 @@ pub(super) fn drive(
     }
     let mut in_flight = connections.len();
     let mut events = Vec::with_capacity(connections.len());
-    let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    let patience = Timespec { tv_sec: RESPONSE_TIMEOUT.as_secs() as i64, tv_nsec: 0 };
     while in_flight > 0 {
         match epoll::wait(&poller, spare_capacity(&mut events), Some(&patience)) {
-            Ok(0) => bail!("the gateway has said nothing for {PATIENCE:?}"),
+            Ok(0) => bail!("the gateway has said nothing for {RESPONSE_TIMEOUT:?}"),
             Ok(_) => {}
             Err(Errno::INTR) => continue,
             Err(error) => return Err(error.into()),
@@ -123,10 +123,10 @@ pub(super) fn drive(
     }
     let wall = began.elapsed();
     latencies.sort_unstable();
-    Ok(Sample { answers: latencies.len(), wall, latencies })
+    Ok(LoadSample { answers: latencies.len(), wall, latencies })
 }
 
-impl Sample {
+impl LoadSample {
     pub(super) fn per_second(&self) -> f64 {
         self.answers as f64 / self.wall.as_secs_f64()
     }

@@ -3,15 +3,15 @@
 //! All gateways take turns, round by round, so that noise on the machine affects all of them equally. The overhead of a
 //! gateway is relative to direct upstream requests in the same round.
 
-mod answer;
 mod auto;
+mod canned_response;
+mod expected_response;
 mod gateways;
 mod load;
 mod peers;
-mod reply;
 mod request;
 mod round;
-mod verdicts;
+mod targets;
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -22,17 +22,17 @@ use serde_json::json;
 
 use crate::machine::Machine;
 use crate::protocol::median;
-use crate::report::{self, Report, Table, short, thousands};
-use crate::verdict;
+use crate::report::{self, BenchReport, ResultTable, group_thousands, three_digits};
+use crate::targets;
 use crate::{Args, Effort};
 use gateways::Gateway;
-use round::{Figures, Stage};
+use round::{GatewayBed, GatewayStats};
 
 /// All rounds of one gateway.
 #[derive(Debug, Serialize)]
-struct Row {
+struct GatewayRounds {
     gateway: Gateway,
-    rounds: Vec<Figures>,
+    rounds: Vec<GatewayStats>,
     /// Why there are no more rounds.
     failed: Option<String>,
 }
@@ -53,35 +53,36 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
         !(args.keep && (!args.servers.is_empty() || args.quick)),
         "only a whole run can be kept; leave out the other options"
     );
-    let chosen = Gateway::chosen(&args.servers)?;
+    let chosen = Gateway::select(&args.servers)?;
     let effort = args.effort();
-    let mut machine = Machine::look();
+    let mut machine = Machine::detect();
     let rows = measure(&chosen, effort)?;
-    machine.look_again();
+    machine.update_load();
 
-    let verdicts = verdicts::judge(&rows);
+    let verdicts = targets::evaluate_targets(&rows);
     let about = format!(
         "{} for each load (eight times the warm-up for slow peers). {HOW}{}",
         effort.describe(),
         peers::SETTINGS
     );
     report::publish(
-        &Report {
+        &BenchReport {
             name: "gateway",
             machine,
             json: json!({ "effort": about, "rows": rows, "verdicts": verdicts }),
             about,
-            tables: vec![requests(&rows), streams(&rows), failures(&rows), verdict::table(&verdicts)],
-            last_line: verdicts::outcome(&rows),
+            tables: vec![requests(&rows), streams(&rows), failures(&rows), targets::table(&verdicts)],
+            summary: targets::summary(&rows),
         },
         args.keep,
     )?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn measure(chosen: &[Gateway], effort: Effort) -> Result<Vec<Row>> {
-    let stage = Stage::set()?;
-    let mut rows: Vec<Row> = chosen.iter().map(|&gateway| Row { gateway, rounds: Vec::new(), failed: None }).collect();
+fn measure(chosen: &[Gateway], effort: Effort) -> Result<Vec<GatewayRounds>> {
+    let stage = GatewayBed::prepare()?;
+    let mut rows: Vec<GatewayRounds> =
+        chosen.iter().map(|&gateway| GatewayRounds { gateway, rounds: Vec::new(), failed: None }).collect();
     for number in 0..effort.rounds as usize {
         eprintln!("round {} of {}", number + 1, effort.rounds);
         // Each round starts with a different gateway, so that none always follows the same one.
@@ -110,29 +111,29 @@ impl Effort {
     }
 }
 
-impl Row {
-    fn median(&self, figure: impl Fn(&Figures) -> f64) -> f64 {
+impl GatewayRounds {
+    fn median(&self, figure: impl Fn(&GatewayStats) -> f64) -> f64 {
         median(self.rounds.iter().map(figure))
     }
 
     /// The median of the difference to `direct` in the same round.
-    fn added(&self, rows: &[Row], figure: fn(&Figures) -> f64) -> f64 {
-        let Some(direct) = find(rows, Gateway::Direct) else { return f64::NAN };
+    fn added(&self, rows: &[GatewayRounds], figure: fn(&GatewayStats) -> f64) -> f64 {
+        let Some(direct) = find_measured(rows, Gateway::Direct) else { return f64::NAN };
         median(self.rounds.iter().zip(&direct.rounds).map(|(own, direct)| figure(own) - figure(direct)))
     }
 }
 
 /// The row of a gateway, if it has at least one round.
-fn find(rows: &[Row], gateway: Gateway) -> Option<&Row> {
+fn find_measured(rows: &[GatewayRounds], gateway: Gateway) -> Option<&GatewayRounds> {
     rows.iter().find(|row| row.gateway == gateway && !row.rounds.is_empty())
 }
 
-fn measured(rows: &[Row]) -> impl Iterator<Item = &Row> {
+fn measured_rows(rows: &[GatewayRounds]) -> impl Iterator<Item = &GatewayRounds> {
     rows.iter().filter(|row| !row.rounds.is_empty())
 }
 
-fn requests(rows: &[Row]) -> Table {
-    let mut table = Table::new(
+fn requests(rows: &[GatewayRounds]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Requests",
         &[
             "gateway",
@@ -146,48 +147,52 @@ fn requests(rows: &[Row]) -> Table {
             "first 200 ms",
         ],
     );
-    for row in measured(rows) {
+    for row in measured_rows(rows) {
         let is_direct = row.gateway == Gateway::Direct;
         let unless_direct = |text: String| if is_direct { String::new() } else { text };
         table.rows.push(vec![
             row.gateway.name().into(),
-            short(row.median(|figures| figures.p50_us)),
-            unless_direct(short(row.added(rows, |figures| figures.p50_us))),
-            short(row.median(|figures| figures.p99_us)),
-            unless_direct(short(row.added(rows, |figures| figures.p99_us))),
-            thousands(row.median(|figures| figures.per_second)),
-            unless_direct(short(row.median(|figures| figures.cpu_us))),
+            three_digits(row.median(|figures| figures.p50_us)),
+            unless_direct(three_digits(row.added(rows, |figures| figures.p50_us))),
+            three_digits(row.median(|figures| figures.p99_us)),
+            unless_direct(three_digits(row.added(rows, |figures| figures.p99_us))),
+            group_thousands(row.median(|figures| figures.per_second)),
+            unless_direct(three_digits(row.median(|figures| figures.cpu_us))),
             unless_direct(format!("{:.1}", row.median(|figures| figures.resident_mb))),
-            unless_direct(short(row.median(|figures| figures.first_200_ms))),
+            unless_direct(three_digits(row.median(|figures| figures.first_200_ms))),
         ]);
     }
     table
 }
 
-fn streams(rows: &[Row]) -> Table {
-    let mut table = Table::new(
+fn streams(rows: &[GatewayRounds]) -> ResultTable {
+    let mut table = ResultTable::new(
         "Streams",
         &["gateway", "events", "answers/s", "CPU µs per answer", "per event", "spaced: CPU µs per answer", "per event"],
     );
-    for row in measured(rows).filter(|row| row.rounds[0].burst.events > 0) {
+    for row in measured_rows(rows).filter(|row| row.rounds[0].burst.events > 0) {
         let events = row.rounds[0].burst.events;
         let unless_direct = |text: String| if row.gateway == Gateway::Direct { String::new() } else { text };
         let (burst, spaced) = (row.median(|figures| figures.burst.cpu_us), row.median(|figures| figures.spaced.cpu_us));
         table.rows.push(vec![
             row.gateway.name().into(),
-            if events == answer::EVENTS { events.to_string() } else { format!("{events} of {}", answer::EVENTS) },
-            thousands(row.median(|figures| figures.burst.per_second)),
-            unless_direct(short(burst)),
-            unless_direct(short(burst / answer::EVENTS as f64)),
-            unless_direct(short(spaced)),
-            unless_direct(short(spaced / answer::EVENTS as f64)),
+            if events == canned_response::EVENT_COUNT {
+                events.to_string()
+            } else {
+                format!("{events} of {}", canned_response::EVENT_COUNT)
+            },
+            group_thousands(row.median(|figures| figures.burst.per_second)),
+            unless_direct(three_digits(burst)),
+            unless_direct(three_digits(burst / canned_response::EVENT_COUNT as f64)),
+            unless_direct(three_digits(spaced)),
+            unless_direct(three_digits(spaced / canned_response::EVENT_COUNT as f64)),
         ]);
     }
     table
 }
 
-fn failures(rows: &[Row]) -> Table {
-    let mut table = Table::new("Not run, or wrong", &["gateway", "rounds", "why"]);
+fn failures(rows: &[GatewayRounds]) -> ResultTable {
+    let mut table = ResultTable::new("Not run, or wrong", &["gateway", "rounds", "why"]);
     for row in rows {
         let wrong = row.rounds.iter().find_map(|figures| figures.wrong.as_ref());
         let Some(why) = row.failed.as_ref().or(wrong) else { continue };

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::gateways::{installed, written};
+use super::gateways::{installed_command, write_settings};
 use crate::http;
 
 /// The configuration, for the report.
@@ -23,7 +23,7 @@ const LITELLM: &str = ".tools/bench/litellm-venv/bin/litellm";
 
 /// Its metrics need a port too.
 pub(super) fn vllm_router(port: u16, upstream: u16) -> Result<Command> {
-    let mut command = installed(VLLM_ROUTER)?;
+    let mut command = installed_command(VLLM_ROUTER)?;
     command.args(["--host", "127.0.0.1", "--port", &port.to_string()]);
     command.args(["--worker-urls", &format!("http://127.0.0.1:{upstream}"), "--policy", "round_robin"]);
     command.args(["--prometheus-port", &http::free_port()?.to_string(), "--log-level", "error"]);
@@ -33,7 +33,7 @@ pub(super) fn vllm_router(port: u16, upstream: u16) -> Result<Command> {
 pub(super) fn nginx(port: u16, upstream: u16) -> Result<Command> {
     let [unpacked, on_path] = NGINX;
     let program = if Path::new(unpacked).exists() { unpacked } else { on_path };
-    let settings = written("nginx.conf", &nginx_settings(port, upstream))?;
+    let settings = write_settings("nginx.conf", &nginx_settings(port, upstream))?;
     let folder = settings.parent().context("a file has a folder")?;
     let mut command = Command::new(program);
     command.arg("-p").arg(folder).arg("-c").arg(&settings).args(["-e", "stderr"]);
@@ -75,7 +75,7 @@ http {{
 }
 
 pub(super) fn portkey(port: u16) -> Result<Command> {
-    let mut command = installed(NODE)?;
+    let mut command = installed_command(NODE)?;
     command.args([PORTKEY, &format!("--port={port}"), "--headless"]).env("NODE_ENV", "production");
     Ok(command)
 }
@@ -96,10 +96,10 @@ pub(super) fn litellm(port: u16, upstream: u16) -> Result<Command> {
     );
     let no_log =
         r#"{"version": 1, "disable_existing_loggers": false, "loggers": {"uvicorn.access": {"level": "CRITICAL"}}}"#;
-    let mut command = installed(LITELLM)?;
+    let mut command = installed_command(LITELLM)?;
     command.args(["--host", "127.0.0.1", "--port", &port.to_string(), "--num_workers", "1", "--telemetry", "False"]);
-    command.arg("--config").arg(written("litellm.yaml", &settings)?);
-    command.arg("--log_config").arg(written("litellm-log.json", no_log)?);
+    command.arg("--config").arg(write_settings("litellm.yaml", &settings)?);
+    command.arg("--log_config").arg(write_settings("litellm-log.json", no_log)?);
     command.env("LITELLM_LOG", "ERROR").env("LITELLM_MODE", "PRODUCTION").env("LITELLM_LOCAL_MODEL_COST_MAP", "True");
     Ok(command)
 }

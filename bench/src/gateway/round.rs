@@ -9,18 +9,18 @@ use rustix::thread::CpuSet;
 use serde::Serialize;
 
 use super::auto;
+use super::expected_response::ExpectedResponse;
 use super::gateways::{Gateway, PROGRAMS};
-use super::load::{self, Connection, Sample};
-use super::reply::Expected;
-use super::request::{self, Shape};
+use super::load::{self, Connection, LoadSample};
+use super::request::{self, ResponseShape};
 use crate::Effort;
 use crate::http;
-use crate::process::{OneCore, Process, pause};
-use crate::tree::{self, Cpu};
+use crate::process::{PinnedCore, Process, sleep};
+use crate::process_tree::{self, CpuSnapshot};
 
 /// Results of one round; NaN if not measured.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Figures {
+pub(super) struct GatewayStats {
     /// From the start of the process to the first correct response.
     pub(super) first_200_ms: f64,
     /// One connection, sequential requests.
@@ -29,8 +29,8 @@ pub(super) struct Figures {
     /// 32 connections.
     pub(super) per_second: f64,
     pub(super) cpu_us: f64,
-    pub(super) burst: Streamed,
-    pub(super) spaced: Streamed,
+    pub(super) burst: StreamStats,
+    pub(super) spaced: StreamStats,
     /// After all loads.
     pub(super) resident_mb: f64,
     /// The error in the streams, if any.
@@ -39,7 +39,7 @@ pub(super) struct Figures {
 
 /// Streamed responses.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Streamed {
+pub(super) struct StreamStats {
     pub(super) per_second: f64,
     pub(super) cpu_us: f64,
     /// JSON events per response.
@@ -48,72 +48,73 @@ pub(super) struct Streamed {
 
 /// The shared upstream and the core assignment.
 #[derive(Debug)]
-pub(super) struct Stage {
+pub(super) struct GatewayBed {
     cores: CpuSet,
     upstream: u16,
     _process: Process,
-    _core: OneCore,
+    _core: PinnedCore,
 }
 
 const CONNECTIONS: usize = 32;
 /// Few, so that a gateway is not saturated and events arrive one by one.
-const SPACED_CONNECTIONS: usize = 8;
+const PACED_CONNECTIONS: usize = 8;
 /// Start timeout of a gateway; LiteLLM imports many libraries.
-const START: Duration = Duration::from_secs(60);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const GATEWAY_CORE: usize = 0;
 const OTHER_CORE: usize = 1;
 
-impl Stage {
+impl GatewayBed {
     /// Starts the upstream, next to this thread on the core not used by the gateways.
-    pub(super) fn set() -> Result<Stage> {
+    pub(super) fn prepare() -> Result<GatewayBed> {
         let cores = rustix::thread::sched_getaffinity(None)?;
-        let core = OneCore::keep_on(cores, OTHER_CORE)?;
+        let core = PinnedCore::pin_to(cores, OTHER_CORE)?;
         let upstream = http::free_port()?;
         let mut command = std::process::Command::new(format!("{PROGRAMS}/upstream_server"));
         command.args(["--port", &upstream.to_string()]);
         let mut process = Process::without_pipes(command, ".tools/bench/logs/gateway-upstream.log")?;
         while Connection::open(upstream).is_err() {
-            ensure!(process.started.elapsed() < START, "the fake upstream does not listen");
-            if let Some(status) = process.has_ended()? {
+            ensure!(process.started.elapsed() < START_TIMEOUT, "the fake upstream does not listen");
+            if let Some(status) = process.exit_status()? {
                 bail!("the fake upstream ended: {status}");
             }
-            pause(Duration::from_millis(1));
+            sleep(Duration::from_millis(1));
         }
-        Ok(Stage { cores, upstream, _process: process, _core: core })
+        Ok(GatewayBed { cores, upstream, _process: process, _core: core })
     }
 
     /// One round; the process has ended afterwards.
-    pub(super) fn run(&self, gateway: Gateway, effort: Effort) -> Result<Figures> {
+    pub(super) fn run(&self, gateway: Gateway, effort: Effort) -> Result<GatewayStats> {
         let port = if gateway == Gateway::Direct { self.upstream } else { http::free_port()? };
-        let request = |shape| request::bytes(gateway, shape, port, self.upstream);
+        let request = |shape| request::request_bytes(gateway, shape, port, self.upstream);
         if gateway == Gateway::CorbieAuto {
             auto::check_method()?;
         }
         let mut process = self.start(gateway, port)?;
         let started = process.as_ref().map_or_else(Instant::now, |process| process.started);
-        let mut connection = first_answer(process.as_mut(), started, port, &request(Shape::Whole))?;
+        let mut connection = first_answer(process.as_mut(), started, port, &request(ResponseShape::Full))?;
         let first_200_ms = started.elapsed().as_secs_f64() * 1e3;
         if gateway == Gateway::CorbieAuto {
             auto::check_routing(&mut connection, request)?;
         }
         let id = process.as_ref().map(Process::id);
         let load = |shape, connections| measure(port, id, (shape, connections), &request(shape), effort);
-        let (serial, ..) = load(Shape::Whole, 1)?;
-        let (loaded, cpu_us, _) = load(Shape::Whole, CONNECTIONS)?;
+        let (serial, ..) = load(ResponseShape::Full, 1)?;
+        let (loaded, cpu_us, _) = load(ResponseShape::Full, CONNECTIONS)?;
         // A gateway with incorrect streams can still be measured otherwise.
-        let streams = load(Shape::Burst, CONNECTIONS)
-            .and_then(|burst| Ok((Streamed::of(burst), Streamed::of(load(Shape::Spaced, SPACED_CONNECTIONS)?))));
+        let streams = load(ResponseShape::Burst, CONNECTIONS).and_then(|burst| {
+            Ok((StreamStats::of(burst), StreamStats::of(load(ResponseShape::Paced, PACED_CONNECTIONS)?)))
+        });
         let wrong = streams.as_ref().err().map(|error| format!("its streams: {error:#}"));
-        let (burst, spaced) = streams.unwrap_or((Streamed::NONE, Streamed::NONE));
+        let (burst, spaced) = streams.unwrap_or((StreamStats::NONE, StreamStats::NONE));
         let resident_mb = match id {
-            Some(id) => tree::resident(id)? as f64 / 1e6,
+            Some(id) => process_tree::resident(id)? as f64 / 1e6,
             None => f64::NAN,
         };
         if let Some(mut process) = process {
             // A process that does not stop is killed when its owner is dropped.
             let _ = process.stop(Duration::from_secs(2));
         }
-        Ok(Figures {
+        Ok(GatewayStats {
             first_200_ms: if id.is_some() { first_200_ms } else { f64::NAN },
             p50_us: serial.micros(0.5),
             p99_us: serial.micros(0.99),
@@ -129,7 +130,7 @@ impl Stage {
     fn start(&self, gateway: Gateway, port: u16) -> Result<Option<Process>> {
         let Some(command) = gateway.command(port, self.upstream)? else { return Ok(None) };
         // A child process inherits the core of its parent.
-        let _core = OneCore::keep_on(self.cores, GATEWAY_CORE)?;
+        let _core = PinnedCore::pin_to(self.cores, GATEWAY_CORE)?;
         Ok(Some(Process::without_pipes(command, &gateway.log())?))
     }
 }
@@ -138,18 +139,18 @@ impl Stage {
 fn first_answer(mut process: Option<&mut Process>, started: Instant, port: u16, request: &[u8]) -> Result<Connection> {
     loop {
         let asked = Connection::open(port).and_then(|mut connection| {
-            Expected::from_first(Shape::Whole, connection.ask(request)?)?;
+            ExpectedResponse::from_first(ResponseShape::Full, connection.request(request)?)?;
             Ok(connection)
         });
         match asked {
             Ok(connection) => return Ok(connection),
-            Err(error) if started.elapsed() > START => return Err(error.context("it does not start")),
+            Err(error) if started.elapsed() > START_TIMEOUT => return Err(error.context("it does not start")),
             Err(_) => {}
         }
-        if let Some(status) = process.as_mut().map(|process| process.has_ended()).transpose()?.flatten() {
+        if let Some(status) = process.as_mut().map(|process| process.exit_status()).transpose()?.flatten() {
             bail!("it ended while it started: {status}");
         }
-        pause(Duration::from_micros(500));
+        sleep(Duration::from_micros(500));
     }
 }
 
@@ -157,25 +158,25 @@ fn first_answer(mut process: Option<&mut Process>, started: Instant, port: u16, 
 fn measure(
     port: u16,
     id: Option<u32>,
-    (shape, connections): (Shape, usize),
+    (shape, connections): (ResponseShape, usize),
     request: &[u8],
     effort: Effort,
-) -> Result<(Sample, f64, usize)> {
+) -> Result<(LoadSample, f64, usize)> {
     let mut all: Vec<Connection> = (0..connections).map(|_| Connection::open(port)).collect::<Result<_>>()?;
-    let expected = Expected::from_first(shape, all[0].ask(request)?)?;
+    let expected = ExpectedResponse::from_first(shape, all[0].request(request)?)?;
     load::drive(&mut all, request, &expected, effort.warm_up)?;
-    let before = id.map(Cpu::of).transpose()?;
+    let before = id.map(CpuSnapshot::of).transpose()?;
     let sample = load::drive(&mut all, request, &expected, effort.measure)?;
-    let after = id.map(Cpu::of).transpose()?;
+    let after = id.map(CpuSnapshot::of).transpose()?;
     let cpu = before.zip(after).map(|(before, after)| after.micros_since(&before) / sample.answers as f64);
-    let events = if let Expected::Events(events) = expected { events } else { 0 };
+    let events = if let ExpectedResponse::Events(events) = expected { events } else { 0 };
     Ok((sample, cpu.unwrap_or(f64::NAN), events))
 }
 
-impl Streamed {
-    const NONE: Streamed = Streamed { per_second: f64::NAN, cpu_us: f64::NAN, events: 0 };
+impl StreamStats {
+    const NONE: StreamStats = StreamStats { per_second: f64::NAN, cpu_us: f64::NAN, events: 0 };
 
-    fn of((sample, cpu_us, events): (Sample, f64, usize)) -> Streamed {
-        Streamed { per_second: sample.per_second(), cpu_us, events }
+    fn of((sample, cpu_us, events): (LoadSample, f64, usize)) -> StreamStats {
+        StreamStats { per_second: sample.per_second(), cpu_us, events }
     }
 }

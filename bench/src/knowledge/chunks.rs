@@ -12,26 +12,26 @@ use corbie_infer::{Embedder, Purpose};
 use serde_json::{Value, json};
 
 pub(crate) const DIMENSION: usize = 384;
-pub(crate) const CHUNKS_OF_A_DOCUMENT: usize = 10;
+pub(crate) const CHUNKS_PER_DOCUMENT: usize = 10;
 const QUERIES: usize = 200;
 
 /// Scatter of a vector: the cosine to the real one is about 0.8.
 const SCATTER: f32 = 0.75;
 const TAGS: usize = 10;
 /// Maximum number of real texts to embed.
-const MOST_TEXTS: usize = 4000;
-const WORDS_OF_OTHERS: usize = 24;
+const MAX_TEXTS: usize = 4000;
+const EXTRA_WORDS: usize = 24;
 
 /// Iterator over the chunks.
-pub(crate) struct Made {
+pub(crate) struct ChunkReader {
     texts: Lines<BufReader<File>>,
     vectors: BufReader<File>,
 }
 
 /// A small random number generator (splitmix64), so that no version of a crate changes the measured data.
-struct Random(u64);
+struct SplitMix64(u64);
 
-pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<Value> {
+pub(crate) fn generate(folder: &Path, count: usize, sets: Option<&Path>) -> Result<Value> {
     let source = match sets {
         Some(sets) => passages(sets)?,
         None => serde_json::from_str(include_str!("../../../crates/infer/tests/data/texts.json"))?,
@@ -47,15 +47,15 @@ pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<V
     let real: Vec<Vec<f32>> =
         embedder.embed_many(&source, Purpose::Passage)?.into_iter().map(|embedding| embedding.vector).collect();
     let words: Vec<&str> = source.iter().flat_map(|text| text.split_whitespace()).collect();
-    let mut random = Random(1);
+    let mut random = SplitMix64(1);
     let mut chunks = BufWriter::new(File::create(folder.join("chunks.jsonl"))?);
     let mut vectors = BufWriter::new(File::create(folder.join("vectors.f32"))?);
     for chunk in 0..count {
         let at = chunk % source.len();
-        let others: Vec<&str> = (0..WORDS_OF_OTHERS).map(|_| words[random.below(words.len())]).collect();
+        let others: Vec<&str> = (0..EXTRA_WORDS).map(|_| words[random.below(words.len())]).collect();
         let text = format!("{} {}", source[at], others.join(" "));
         writeln!(chunks, "{}", json!({ "text": text, "tag": tag(chunk) }))?;
-        write(&mut vectors, &random.scattered(&real[at]))?;
+        write(&mut vectors, &random.scatter(&real[at]))?;
     }
     let mut queries = BufWriter::new(File::create(folder.join("queries.jsonl"))?);
     let mut asked = BufWriter::new(File::create(folder.join("queries.f32"))?);
@@ -64,7 +64,7 @@ pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<V
         let own: Vec<&str> = source[at].split_whitespace().collect();
         let text: Vec<&str> = (0..7).map(|_| own[random.below(own.len())]).collect();
         writeln!(queries, "{}", json!({ "text": text.join(" ") }))?;
-        write(&mut asked, &random.scattered(&real[at]))?;
+        write(&mut asked, &random.scatter(&real[at]))?;
     }
     for mut file in [chunks, vectors, queries, asked] {
         file.flush()?;
@@ -75,13 +75,13 @@ pub(crate) fn make(folder: &Path, count: usize, sets: Option<&Path>) -> Result<V
 
 /// A tenth of all documents has the same tag.
 pub(crate) fn tag(chunk: usize) -> String {
-    format!("t{}", chunk / CHUNKS_OF_A_DOCUMENT % TAGS)
+    format!("t{}", chunk / CHUNKS_PER_DOCUMENT % TAGS)
 }
 
 /// The keys of a document's chunks; the last document may have fewer.
 pub(crate) fn keys(document: usize, count: usize) -> std::ops::Range<u64> {
-    let first = document * CHUNKS_OF_A_DOCUMENT;
-    first as u64..(first + CHUNKS_OF_A_DOCUMENT).min(count) as u64
+    let first = document * CHUNKS_PER_DOCUMENT;
+    first as u64..(first + CHUNKS_PER_DOCUMENT).min(count) as u64
 }
 
 /// Texts and vectors of the queries.
@@ -94,11 +94,11 @@ pub(crate) fn queries(folder: &Path) -> Result<(Vec<String>, Vec<Vec<f32>>)> {
     Ok((texts, vectors))
 }
 
-impl Made {
-    pub(crate) fn open(folder: &Path) -> Result<Made> {
+impl ChunkReader {
+    pub(crate) fn open(folder: &Path) -> Result<ChunkReader> {
         let open = |name: &str| File::open(folder.join(name)).with_context(|| format!("{name}: run `make` first"));
         let texts = BufReader::new(open("chunks.jsonl")?).lines();
-        Ok(Made { texts, vectors: BufReader::with_capacity(1 << 20, open("vectors.f32")?) })
+        Ok(ChunkReader { texts, vectors: BufReader::with_capacity(1 << 20, open("vectors.f32")?) })
     }
 
     pub(crate) fn text(&mut self) -> Result<String> {
@@ -110,7 +110,7 @@ impl Made {
     }
 }
 
-impl Random {
+impl SplitMix64 {
     fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -130,7 +130,7 @@ impl Random {
         sum * 3_f32.sqrt()
     }
 
-    fn scattered(&mut self, vector: &[f32]) -> Vec<f32> {
+    fn scatter(&mut self, vector: &[f32]) -> Vec<f32> {
         let each = SCATTER / (DIMENSION as f32).sqrt();
         let mut moved: Vec<f32> = vector.iter().map(|value| value + each * self.normal()).collect();
         let length = moved.iter().map(|value| value * value).sum::<f32>().sqrt();
@@ -154,7 +154,7 @@ fn passages(sets: &Path) -> Result<Vec<String>> {
     texts.retain(|text| !text.trim().is_empty());
     ensure!(!texts.is_empty(), "{} has no folder with `corpus.jsonl`", sets.display());
     // Sampled evenly.
-    let step = texts.len().div_ceil(MOST_TEXTS);
+    let step = texts.len().div_ceil(MAX_TEXTS);
     Ok(texts.into_iter().step_by(step).collect())
 }
 

@@ -8,25 +8,25 @@ use serde_json::Value;
 
 const TEXTS: &str = include_str!("../../../crates/infer/tests/data/texts.json");
 /// About as many words as fit into a chunk of 500 tokens.
-const WORDS_OF_A_CHUNK: usize = 300;
+const WORDS_PER_CHUNK: usize = 300;
 
 /// An endless sequence of words in the order of the texts; each repetition starts at a different offset.
-struct Words {
+struct WordStream {
     all: Vec<String>,
     at: usize,
 }
 
 /// Writes files of `chunks` chunks each, every second one an HTML page, until there are `total` chunks.
 pub(crate) fn write(folder: &Path, total: usize, chunks: usize, sets: Option<&Path>) -> Result<()> {
-    let mut words = Words { all: source(sets)?, at: 0 };
+    let mut words = WordStream { all: source_words(sets)?, at: 0 };
     ensure!(!words.all.is_empty(), "there are words to write");
     for number in 0..total.div_ceil(chunks) {
-        let paragraphs: Vec<String> = (0..chunks).map(|_| words.take(WORDS_OF_A_CHUNK)).collect();
+        let paragraphs: Vec<String> = (0..chunks).map(|_| words.take(WORDS_PER_CHUNK)).collect();
         let title = format!("Notes {number}");
         if number % 2 == 0 {
             fs::write(folder.join(format!("{number}.txt")), format!("{title}\n\n{}\n", paragraphs.join("\n\n")))?;
         } else {
-            let body: String = paragraphs.iter().map(|text| format!("<p>{}</p>\n", escaped(text))).collect();
+            let body: String = paragraphs.iter().map(|text| format!("<p>{}</p>\n", escape_html(text))).collect();
             let page = format!(
                 "<!doctype html><html><head><title>{title}</title></head><body><h1>{title}</h1>\n{body}</body></html>\n"
             );
@@ -46,7 +46,7 @@ pub(crate) fn questions(sets: Option<&Path>, most: usize) -> Result<Vec<String>>
     Ok(texts.iter().cycle().take(most).map(|text| text.chars().take(200).collect()).collect())
 }
 
-fn source(sets: Option<&Path>) -> Result<Vec<String>> {
+fn source_words(sets: Option<&Path>) -> Result<Vec<String>> {
     let texts: Vec<String> = match sets {
         Some(sets) => lines(sets, "corpus.jsonl")?,
         None => serde_json::from_str(TEXTS)?,
@@ -69,11 +69,11 @@ fn lines(sets: &Path, name: &str) -> Result<Vec<String>> {
     Ok(texts)
 }
 
-fn escaped(text: &str) -> String {
+fn escape_html(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-impl Words {
+impl WordStream {
     fn take(&mut self, count: usize) -> String {
         let words = (0..count).map(|step| self.all[(self.at + step) % self.all.len()].as_str());
         let text = words.collect::<Vec<_>>().join(" ");

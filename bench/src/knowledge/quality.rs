@@ -7,38 +7,38 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-use crate::report::{Table, thousands};
+use crate::report::{ResultTable, group_thousands};
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Quality {
-    pub(super) sets: Vec<Set>,
-    pub(super) mean: Ways,
+pub(super) struct RetrievalQuality {
+    pub(super) sets: Vec<RetrievalSet>,
+    pub(super) mean: ScoresByMode,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Set {
+pub(super) struct RetrievalSet {
     name: String,
     passages: u64,
     queries: u64,
-    pub(super) scores: Ways,
+    pub(super) scores: ScoresByMode,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Ways {
-    pub(super) lexical: Found,
-    pub(super) vectors: Found,
-    pub(super) hybrid: Found,
+pub(super) struct ScoresByMode {
+    pub(super) lexical: RetrievalScore,
+    pub(super) vectors: RetrievalScore,
+    pub(super) hybrid: RetrievalScore,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Found {
+pub(super) struct RetrievalScore {
     pub(super) ndcg: f64,
     recall: f64,
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
 
-pub(super) fn measure(sets: &Path) -> Result<Quality> {
+pub(super) fn measure(sets: &Path) -> Result<RetrievalQuality> {
     let mut folders: Vec<PathBuf> =
         fs::read_dir(sets)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<_>>()?;
     folders.retain(|folder| folder.join("corpus.jsonl").exists());
@@ -49,25 +49,25 @@ pub(super) fn measure(sets: &Path) -> Result<Quality> {
     serde_json::from_slice(&output.stdout).context("what corbie says")
 }
 
-pub(super) fn table(quality: &Quality) -> Table {
+pub(super) fn table(quality: &RetrievalQuality) -> ResultTable {
     let header = ["set", "passages", "questions", "words", "vectors", "both", "gain", "recall@10"];
-    let mut table = Table::new("Quality, nDCG@10", &header);
-    for Set { name, passages, queries, scores } in &quality.sets {
-        let counts = vec![name.clone(), thousands(*passages as f64), thousands(*queries as f64)];
+    let mut table = ResultTable::new("Quality, nDCG@10", &header);
+    for RetrievalSet { name, passages, queries, scores } in &quality.sets {
+        let counts = vec![name.clone(), group_thousands(*passages as f64), group_thousands(*queries as f64)];
         table.rows.push([counts, figures(scores)].concat());
     }
     table.rows.push([vec!["mean".into(), String::new(), String::new()], figures(&quality.mean)].concat());
     table
 }
 
-fn figures(found: &Ways) -> Vec<String> {
-    let Ways { lexical: words, vectors, hybrid } = found;
+fn figures(found: &ScoresByMode) -> Vec<String> {
+    let ScoresByMode { lexical: words, vectors, hybrid } = found;
     let gain = format!("{:+.1} %", 100.0 * (found.ratio() - 1.0));
     let [words, vectors, both] = [words, vectors, hybrid].map(|found| format!("{:.4}", found.ndcg));
     vec![words, vectors, both, gain, format!("{:.4}", hybrid.recall)]
 }
 
-impl Ways {
+impl ScoresByMode {
     /// Hybrid search relative to the better single method.
     pub(super) fn ratio(&self) -> f64 {
         self.hybrid.ndcg / self.lexical.ndcg.max(self.vectors.ndcg)

@@ -6,50 +6,50 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-use super::engine::Reading;
-use super::watched::{self, Watched};
+use super::engine::OcrRun;
+use super::measured_process::{self, ProcessStats};
 
 /// A line of `corbie extract --json`.
 #[derive(Deserialize)]
-struct Line {
+struct ExtractedFile {
     /// Absent for a failed file.
     #[serde(default)]
-    pages: Vec<Page>,
+    pages: Vec<ExtractedPage>,
 }
 
 #[derive(Deserialize)]
-struct Page {
+struct ExtractedPage {
     text: String,
 }
 
 const CORBIE: &str = ".tools/bench/target/release/corbie";
 
 /// The texts of files, one for each.
-pub(super) fn read(files: &[&Path]) -> Result<Reading> {
+pub(super) fn read(files: &[&Path]) -> Result<OcrRun> {
     let (pages, reading) = extract(files)?;
-    Ok(Reading { texts: pages.into_iter().map(|pages| pages.join("\n")).collect(), ..reading })
+    Ok(OcrRun { texts: pages.into_iter().map(|pages| pages.join("\n")).collect(), ..reading })
 }
 
 /// The texts of the pages of one file.
-pub(super) fn read_pages(file: &Path) -> Result<Reading> {
+pub(super) fn read_pages(file: &Path) -> Result<OcrRun> {
     let (pages, reading) = extract(&[file])?;
-    Ok(Reading { texts: pages.into_iter().flatten().collect(), ..reading })
+    Ok(OcrRun { texts: pages.into_iter().flatten().collect(), ..reading })
 }
 
 /// The pages of each file.
-fn extract(files: &[&Path]) -> Result<(Vec<Vec<String>>, Reading)> {
+fn extract(files: &[&Path]) -> Result<(Vec<Vec<String>>, OcrRun)> {
     let mut command = Command::new(CORBIE);
     command.args(["extract", "--json", "--ocr=force"]).args(files);
-    let watched = watched::run(command)?;
+    let watched = measured_process::run(command)?;
     let texts = pages_of_each(&watched.output)?;
     ensure!(texts.len() == files.len(), "corbie has read {} of {} files", texts.len(), files.len());
-    let Watched { cpu_s, wall_s, peak_mb, .. } = watched;
-    Ok((texts, Reading { texts: Vec::new(), cpu_s, wall_s, peak_mb }))
+    let ProcessStats { cpu_s, wall_s, peak_mb, .. } = watched;
+    Ok((texts, OcrRun { texts: Vec::new(), cpu_s, wall_s, peak_mb }))
 }
 
 fn pages_of_each(lines: &str) -> Result<Vec<Vec<String>>> {
     let pages = lines.lines().map(|line| {
-        let line: Line = serde_json::from_str(line).context("what corbie says")?;
+        let line: ExtractedFile = serde_json::from_str(line).context("what corbie says")?;
         Ok(line.pages.into_iter().map(|page| page.text).collect())
     });
     pages.collect()

@@ -7,8 +7,8 @@ use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
 use super::corbie;
-use super::pages::{Group, PYTHON, Picture};
-use super::watched::{self, Watched};
+use super::measured_process::{self, ProcessStats};
+use super::pages::{Group, InputImage, PYTHON};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -24,7 +24,7 @@ pub(super) enum Engine {
 
 /// The texts of some pictures in order, and the cost of reading them.
 #[derive(Debug, Default)]
-pub(super) struct Reading {
+pub(super) struct OcrRun {
     pub(super) texts: Vec<String>,
     pub(super) cpu_s: f64,
     pub(super) wall_s: f64,
@@ -40,7 +40,7 @@ const SCRIPT: &str = "bench/peers/ocr.py";
 
 /// A line printed by `ocr.py`.
 #[derive(Deserialize)]
-struct Told {
+struct PageOutput {
     text: String,
     cpu_s: f64,
     wall_s: f64,
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// A peer may not be installed.
-    pub(super) fn is_there(self) -> bool {
+    pub(super) fn is_installed(self) -> bool {
         match self {
             Engine::Corbie => true,
             Engine::Tesseract | Engine::TesseractOsd => {
@@ -78,7 +78,7 @@ impl Engine {
     }
 
     /// Each on one thread, or one single-threaded process per page.
-    pub(super) fn read(self, pictures: &[Picture]) -> Result<Reading> {
+    pub(super) fn read(self, pictures: &[InputImage]) -> Result<OcrRun> {
         match self {
             Engine::Corbie => {
                 let files: Vec<&Path> = pictures.iter().map(|picture| picture.file.as_path()).collect();
@@ -93,11 +93,11 @@ impl Engine {
 }
 
 /// A process for each picture.
-pub(super) fn one_by_one(pictures: &[Picture], command: impl Fn(&Picture) -> Command) -> Result<Reading> {
-    let mut reading = Reading::default();
+pub(super) fn one_by_one(pictures: &[InputImage], command: impl Fn(&InputImage) -> Command) -> Result<OcrRun> {
+    let mut reading = OcrRun::default();
     for picture in pictures {
-        let watched = watched::run(command(picture))?;
-        if !watched.ended_well {
+        let watched = measured_process::run(command(picture))?;
+        if !watched.succeeded {
             eprintln!("  {} was not read", picture.file.display());
         }
         reading.add(watched);
@@ -105,9 +105,9 @@ pub(super) fn one_by_one(pictures: &[Picture], command: impl Fn(&Picture) -> Com
     Ok(reading)
 }
 
-impl Reading {
-    pub(super) fn add(&mut self, watched: Watched) {
-        self.texts.push(if watched.ended_well { watched.output } else { String::new() });
+impl OcrRun {
+    pub(super) fn add(&mut self, watched: ProcessStats) {
+        self.texts.push(if watched.succeeded { watched.output } else { String::new() });
         self.cpu_s += watched.cpu_s;
         self.wall_s += watched.wall_s;
         self.peak_mb = self.peak_mb.max(watched.peak_mb);
@@ -125,7 +125,7 @@ fn tesseract() -> Command {
     command
 }
 
-pub(super) fn tesseract_of(picture: &Picture, psm: &str) -> Command {
+pub(super) fn tesseract_of(picture: &InputImage, psm: &str) -> Command {
     let mut command = tesseract();
     command.env("OMP_THREAD_LIMIT", "1").arg(&picture.file);
     command.args(["-", "-l", picture.language.name(), "--psm", psm]);
@@ -133,14 +133,14 @@ pub(super) fn tesseract_of(picture: &Picture, psm: &str) -> Command {
 }
 
 /// One process. The reported page times exclude loading; the memory includes it.
-pub(super) fn rapidocr<'a>(threads: i32, turn: &str, files: impl Iterator<Item = &'a Path>) -> Result<Reading> {
+pub(super) fn rapidocr<'a>(threads: i32, turn: &str, files: impl Iterator<Item = &'a Path>) -> Result<OcrRun> {
     let mut command = Command::new(PYTHON);
     command.args([SCRIPT, &threads.to_string(), turn]).args(files);
-    let watched = watched::run(command)?;
-    ensure!(watched.ended_well, "RapidOCR failed; see .tools/bench/logs/ocr.log");
-    let mut reading = Reading { peak_mb: watched.peak_mb, ..Reading::default() };
+    let watched = measured_process::run(command)?;
+    ensure!(watched.succeeded, "RapidOCR failed; see .tools/bench/logs/ocr.log");
+    let mut reading = OcrRun { peak_mb: watched.peak_mb, ..OcrRun::default() };
     for line in watched.output.lines() {
-        let Told { text, cpu_s, wall_s } = serde_json::from_str(line).context("what RapidOCR says")?;
+        let PageOutput { text, cpu_s, wall_s } = serde_json::from_str(line).context("what RapidOCR says")?;
         reading.texts.push(text);
         reading.cpu_s += cpu_s;
         reading.wall_s += wall_s;

@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 
 /// All pages, and the subset in the scan.
 #[derive(Debug, Deserialize)]
-pub(super) struct Pages {
-    pages: Vec<Page>,
+pub(super) struct PageSet {
+    pages: Vec<TestPage>,
     /// The names of the pages of the scan.
     scan: Vec<String>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Page {
+pub(super) struct TestPage {
     pub(super) name: String,
     pub(super) group: Group,
     pub(super) language: Language,
@@ -49,7 +49,7 @@ pub(super) enum Language {
 
 /// A picture to read.
 #[derive(Debug, Clone)]
-pub(super) struct Picture {
+pub(super) struct InputImage {
     pub(super) file: PathBuf,
     pub(super) language: Language,
 }
@@ -73,7 +73,7 @@ const FONTS: &str = ".tools/bench/ocr-fonts";
 const FOLDER: &str = ".tools/bench/ocr-pages";
 
 /// Renders all pages.
-pub(super) fn make() -> Result<Pages> {
+pub(super) fn render_all() -> Result<PageSet> {
     // The folder may contain pages of another version of the script.
     let _ = fs::remove_dir_all(FOLDER);
     script(&["make", FONTS, FOLDER])?;
@@ -82,13 +82,13 @@ pub(super) fn make() -> Result<Pages> {
 }
 
 /// Renders all pages of a PDF file.
-pub(super) fn draw(file: &Path, folder: &str) -> Result<Vec<PathBuf>> {
+pub(super) fn render_pdf(file: &Path, folder: &str) -> Result<Vec<PathBuf>> {
     let told = script(&["draw", &file.display().to_string(), folder])?;
     Ok(told.lines().map(PathBuf::from).collect())
 }
 
 /// Renders the first pages of a PDF file without a text layer; none for an unreadable file.
-pub(super) fn draw_scans(file: &Path, folder: &str) -> Vec<PathBuf> {
+pub(super) fn render_scanned_pages(file: &Path, folder: &str) -> Vec<PathBuf> {
     let told = script(&["scans", &file.display().to_string(), folder]).unwrap_or_default();
     told.lines().map(PathBuf::from).collect()
 }
@@ -99,8 +99,8 @@ fn script(words: &[&str]) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-impl Pages {
-    pub(super) fn of(&self, group: Group) -> Vec<&Page> {
+impl PageSet {
+    pub(super) fn of(&self, group: Group) -> Vec<&TestPage> {
         self.pages.iter().filter(|page| page.group == group).collect()
     }
 
@@ -109,14 +109,14 @@ impl Pages {
     }
 
     /// The pages of the scan in order.
-    pub(super) fn scanned(&self) -> Vec<&Page> {
+    pub(super) fn scanned(&self) -> Vec<&TestPage> {
         self.scan.iter().filter_map(|name| self.pages.iter().find(|page| page.name == *name)).collect()
     }
 }
 
-impl Page {
-    pub(super) fn picture(&self) -> Picture {
-        Picture { file: Path::new(FOLDER).join(format!("{}.png", self.name)), language: self.language }
+impl TestPage {
+    pub(super) fn image(&self) -> InputImage {
+        InputImage { file: Path::new(FOLDER).join(format!("{}.png", self.name)), language: self.language }
     }
 }
 

@@ -7,15 +7,15 @@ use std::time::Instant;
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use super::engine::{self, Engine, Reading};
-use super::pages::{self, Page, Pages, Picture};
-use super::{corbie, mean, watched};
+use super::engine::{self, Engine, OcrRun};
+use super::pages::{self, InputImage, PageSet, TestPage};
+use super::{corbie, mean, measured_process};
 use crate::extract::score::f1;
 use crate::machine;
-use crate::report::{Table, short};
+use crate::report::{ResultTable, three_digits};
 
 #[derive(Debug, Serialize)]
-pub(super) struct Scan {
+pub(super) struct ScanResult {
     pub(super) engine: Engine,
     pages: usize,
     words: f64,
@@ -24,9 +24,9 @@ pub(super) struct Scan {
     peak_mb: f64,
 }
 
-const DRAWN: &str = ".tools/bench/ocr-drawn";
+const RENDERED_FOLDER: &str = ".tools/bench/ocr-drawn";
 
-pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
+pub(super) fn measure(pages: &PageSet, engines: &[Engine]) -> Result<Vec<ScanResult>> {
     let scanned = pages.scanned();
     let file = pages.scan_file();
     let mut scans = Vec::new();
@@ -37,51 +37,51 @@ pub(super) fn measure(pages: &Pages, engines: &[Engine]) -> Result<Vec<Scan>> {
                 // Includes loading.
                 let started = Instant::now();
                 let reading = engine::rapidocr(-1, "upright", [file.as_path()].into_iter())?;
-                Reading { wall_s: started.elapsed().as_secs_f64(), ..reading }
+                OcrRun { wall_s: started.elapsed().as_secs_f64(), ..reading }
             }
-            Engine::Tesseract | Engine::TesseractOsd => side_by_side(&file)?,
+            Engine::Tesseract | Engine::TesseractOsd => tesseract_in_parallel(&file)?,
         };
-        scans.push(Scan::of(engine, &scanned, reading));
+        scans.push(ScanResult::score(engine, &scanned, reading));
     }
     Ok(scans)
 }
 
 /// PDFium renders the pages, and one process per core reads them.
-fn side_by_side(file: &std::path::Path) -> Result<Reading> {
+fn tesseract_in_parallel(file: &std::path::Path) -> Result<OcrRun> {
     let started = Instant::now();
-    let _ = fs::remove_dir_all(DRAWN);
-    let drawn = pages::draw(file, DRAWN)?;
+    let _ = fs::remove_dir_all(RENDERED_FOLDER);
+    let drawn = pages::render_pdf(file, RENDERED_FOLDER)?;
     let names: Vec<String> = drawn.iter().map(|page| page.display().to_string()).collect();
-    let picture = Picture { file: "{}".into(), language: pages::Language::Eng };
+    let picture = InputImage { file: "{}".into(), language: pages::Language::Eng };
     let asked = engine::tesseract_of(&picture, "3");
     let mut command = Command::new("xargs");
-    command.args(["-a", &list(&names)?, "-P", &machine::cores().to_string(), "-I", "{}"]);
+    command.args(["-a", &list(&names)?, "-P", &machine::core_count().to_string(), "-I", "{}"]);
     command.arg(asked.get_program());
     // Written to a file next to the picture: on stdout the pages would be interleaved.
     command.args(asked.get_args().map(|word| if word == "-" { "{}".as_ref() } else { word }));
     command.envs(asked.get_envs().filter_map(|(name, value)| Some((name, value?))));
-    let watched = watched::run(command)?;
-    ensure!(watched.ended_well, "Tesseract failed; see .tools/bench/logs/ocr.log");
-    let mut reading = Reading { cpu_s: watched.cpu_s, peak_mb: watched.peak_mb, ..Reading::default() };
+    let watched = measured_process::run(command)?;
+    ensure!(watched.succeeded, "Tesseract failed; see .tools/bench/logs/ocr.log");
+    let mut reading = OcrRun { cpu_s: watched.cpu_s, peak_mb: watched.peak_mb, ..OcrRun::default() };
     for name in names {
         reading.texts.push(fs::read_to_string(format!("{name}.txt"))?);
     }
-    Ok(Reading { wall_s: started.elapsed().as_secs_f64(), ..reading })
+    Ok(OcrRun { wall_s: started.elapsed().as_secs_f64(), ..reading })
 }
 
 fn list(names: &[String]) -> Result<String> {
-    let file = format!("{DRAWN}/list");
+    let file = format!("{RENDERED_FOLDER}/list");
     fs::write(&file, names.join("\n"))?;
     Ok(file)
 }
 
-impl Scan {
-    fn of(engine: Engine, pages: &[&Page], reading: Reading) -> Scan {
-        let Reading { mut texts, cpu_s, wall_s, peak_mb } = reading;
+impl ScanResult {
+    fn score(engine: Engine, pages: &[&TestPage], reading: OcrRun) -> ScanResult {
+        let OcrRun { mut texts, cpu_s, wall_s, peak_mb } = reading;
         // Missing pages count as empty.
         texts.resize(pages.len(), String::new());
         let shares = pages.iter().zip(&texts).map(|(page, text)| f1(text, &page.text).map_or(0.0, |f1| f1.words));
-        Scan { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb }
+        ScanResult { engine, pages: pages.len(), words: mean(shares), cpu_s, wall_s, peak_mb }
     }
 
     pub(super) fn pages_per_second(&self) -> f64 {
@@ -89,8 +89,8 @@ impl Scan {
     }
 }
 
-pub(super) fn table(scans: &[Scan]) -> Table {
-    let mut table = Table::new(
+pub(super) fn table(scans: &[ScanResult]) -> ResultTable {
+    let mut table = ResultTable::new(
         "A scan from PDF to text, with all cores",
         &["engine", "pages", "word F1", "CPU s a page", "wall s a page", "pages/s", "peak RSS MB"],
     );
@@ -101,8 +101,8 @@ pub(super) fn table(scans: &[Scan]) -> Table {
             format!("{:.4}", scan.words),
             format!("{:.2}", scan.cpu_s / scan.pages as f64),
             format!("{:.2}", scan.wall_s / scan.pages as f64),
-            short(scan.pages_per_second()),
-            short(scan.peak_mb),
+            three_digits(scan.pages_per_second()),
+            three_digits(scan.peak_mb),
         ]);
     }
     table

@@ -5,14 +5,14 @@
 /// Whitespace is normalized to one space, and the forms of quotes and dashes to one form: the drawn form depends on the
 /// font.
 pub(super) fn character_error(found: &str, reference: &str) -> f64 {
-    let (found, reference) = (folded(found), folded(reference));
+    let (found, reference) = (normalize(found), normalize(reference));
     if reference.is_empty() {
         return if found.is_empty() { 0.0 } else { 1.0 };
     }
-    distance(&found, &reference) as f64 / reference.len() as f64
+    edit_distance(&found, &reference) as f64 / reference.len() as f64
 }
 
-fn folded(text: &str) -> Vec<char> {
+fn normalize(text: &str) -> Vec<char> {
     let words: Vec<&str> = text.split_whitespace().collect();
     words
         .join(" ")
@@ -27,7 +27,7 @@ fn folded(text: &str) -> Vec<char> {
 }
 
 /// Levenshtein distance.
-fn distance(from: &[char], to: &[char]) -> usize {
+fn edit_distance(from: &[char], to: &[char]) -> usize {
     let mut row: Vec<usize> = (0..=to.len()).collect();
     for (index, letter) in from.iter().enumerate() {
         let mut diagonal = row[0];

@@ -1,45 +1,45 @@
-// A question in front of the page. The browser's own dialog keeps the keyboard inside of it and gives it back.
+// Modal dialogs, based on the dialog element, which traps and restores the focus.
 
 import { h, fill } from "../dom.js";
 
 /**
- * Shows a dialog and gives what was decided: `value()` when confirmed, undefined when dismissed.
+ * Shows a dialog and resolves to `value()` when confirmed, undefined when dismissed.
  * { title, body, confirm, cancel, danger, dismissible = true, value = () => true }
- * It belongs to the page it was asked on: one that may be dismissed goes with that page.
+ * A dismissible dialog closes on navigation.
  */
 export function dialog({ title, body, confirm = "OK", cancel = "Cancel", danger = false, dismissible = true, value = () => true }) {
   return new Promise((resolve) => {
-    const yes = h(danger ? "button.danger" : "button.main", { type: "submit" }, confirm);
-    const no = dismissible ? h("button", { type: "button", onclick: () => box.close() }, cancel) : null;
-    const form = h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title), h("div.stack", body), h("div.actions", no, yes));
+    const confirmButton = h(danger ? "button.danger" : "button.main", { type: "submit" }, confirm);
+    const cancelButton = dismissible ? h("button", { type: "button", onclick: () => box.close() }, cancel) : null;
+    const form = h("form", { method: "dialog" }, h("h2", { id: "dialog-title" }, title), h("div.stack", body), h("div.actions", cancelButton, confirmButton));
     const box = h("dialog", { "aria-labelledby": "dialog-title" }, form);
-    let decided;
+    let decision;
     form.addEventListener("submit", (event) => {
       event.preventDefault();
-      decided = { value: value() };
+      decision = { value: value() };
       box.close();
     });
     box.addEventListener("cancel", (event) => dismissible || event.preventDefault());
-    const forget = dismissible ? closeWithPage(box) : undefined;
-    const goOn = place();
+    const removeListener = dismissible ? closeOnNavigation(box) : undefined;
+    const restoreSelection = saveSelection();
     box.addEventListener("close", () => {
-      if (!decided && !dismissible) return box.showModal();
-      forget?.();
+      if (!decision && !dismissible) return box.showModal();
+      removeListener?.();
       box.remove();
-      goOn();
-      resolve(decided?.value);
+      restoreSelection();
+      resolve(decision?.value);
     });
     document.body.append(box);
     box.showModal();
-    (form.querySelector("input, textarea, select") ?? yes).focus();
+    (form.querySelector("input, textarea, select") ?? confirmButton).focus();
   });
 }
 
 /**
- * Remembers where somebody was writing, and gives a function that goes back there. The browser gives the keyboard back to
- * the field without its place in the text, and then what is typed goes nowhere.
+ * Saves the selection of the focused text field and returns a function that restores it. The browser restores the focus
+ * without the selection, and typed characters are then lost.
  */
-function place() {
+function saveSelection() {
   const field = document.activeElement;
   if (!field?.matches("textarea")) return () => {};
   const { selectionStart, selectionEnd } = field;
@@ -51,21 +51,21 @@ function place() {
   };
 }
 
-/** Closes a dialog when another page is gone to; gives a function that ends that. */
-function closeWithPage(box) {
+/** Closes a dialog on navigation; returns a function that removes the listener. */
+function closeOnNavigation(box) {
   const close = () => box.close();
   addEventListener("hashchange", close);
   return () => removeEventListener("hashchange", close);
 }
 
-/** Shows something to read, with one way out. */
-export const tell = (title, ...body) => {
+/** Shows a message with a close button. */
+export const messageDialog = (title, ...body) => {
   const close = h("button.main", { onclick: () => box.close() }, "Close");
   const box = h("dialog", { "aria-labelledby": "dialog-title" }, h("h2", { id: "dialog-title" }, title), h("div.stack"), h("div.actions", close));
   fill(box.querySelector(".stack"), ...body);
-  const forget = closeWithPage(box);
+  const removeListener = closeOnNavigation(box);
   box.addEventListener("close", () => {
-    forget();
+    removeListener();
     box.remove();
   });
   document.body.append(box);

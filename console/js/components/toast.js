@@ -1,21 +1,22 @@
-// A sentence at the edge that goes by itself; one about a failure stays until it is read.
+// Toast notifications. They disappear after a timeout; error toasts stay until dismissed.
 
 import { h, icon } from "../dom.js";
 
-const SHOWN = 4_000;
-const MOST = 4;
+/** In milliseconds. */
+const DISPLAY_DURATION = 4_000;
+const MAX_TOASTS = 4;
 
 export function toast(text, { bad = false } = {}) {
-  const place = document.getElementById("toasts");
+  const container = document.getElementById("toasts");
   const close = h("button", { "aria-label": "Dismiss", onclick: () => box.remove() }, icon("close"));
   const box = h(bad ? "div.toast.bad" : "div.toast", h("span.break", text), close);
-  place.append(box);
-  while (place.childElementCount > MOST) place.firstElementChild.remove();
-  if (!bad) setTimeout(() => box.remove(), SHOWN);
+  container.append(box);
+  while (container.childElementCount > MAX_TOASTS) container.firstElementChild.remove();
+  if (!bad) setTimeout(() => box.remove(), DISPLAY_DURATION);
 }
 
-/** Tells of a failure, unless the bar above tells of it already or the reader wanted it so. */
-export function tellFailure(error) {
+/** Shows an error, except for lost connections, which the connection notice reports, and cancellations by the user. */
+export function toastError(error) {
   if (error.kind === "offline" || error.kind === "cancelled") return;
   toast(error.message, { bad: true });
 }

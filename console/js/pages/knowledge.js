@@ -1,8 +1,8 @@
-// Knowledge: what documents there are, what is being added, and what they say.
+// Knowledge: list and upload documents, search them, and ask questions.
 
 import { h, fill } from "../dom.js";
-import { empty, tabs } from "../components/parts.js";
-import { abilities } from "./knowledge/abilities.js";
+import { empty, tabs } from "../components/widgets.js";
+import { loadCapabilities } from "./knowledge/capabilities.js";
 import { showAsk } from "./knowledge/ask.js";
 import { showDocument } from "./knowledge/document.js";
 import { showDocuments } from "./knowledge/documents.js";
@@ -10,21 +10,21 @@ import { showSearch } from "./knowledge/search.js";
 
 export const title = "Knowledge";
 
-const PARTS = [["documents", "Documents"], ["search", "Search"], ["ask", "Ask"]];
-const SHOWN = { documents: showDocuments, search: showSearch, ask: showAsk, document: showDocument };
-/** The part that was shown before: a document leads back to it. */
-let before;
+const TABS = [["documents", "Documents"], ["search", "Search"], ["ask", "Ask"]];
+const VIEWS = { documents: showDocuments, search: showSearch, ask: showAsk, document: showDocument };
+/** The previous view, for the back link of a document. */
+let previousView;
 
-export function show(place, [part = "documents", ...rest]) {
-  const name = SHOWN[part] ? part : "documents";
+export function show(container, [view = "documents", ...rest]) {
+  const name = VIEWS[view] ? view : "documents";
   const body = h("div.knowledge");
-  place.append(
+  container.append(
     h("div.head", h("h1", title), h("p", "Documents go in; passages that answer a question come out, with file and page.")),
-    tabs("knowledge", name === "document" ? "documents" : name, PARTS), body);
-  // A server without a knowledge base has none of its tools; that is said once instead of by every part.
-  abilities().then((can) => can.knowledge || fill(body, empty("There is no knowledge base here",
+    tabs("knowledge", name === "document" ? "documents" : name, TABS), body);
+  // A server without a knowledge base has none of its tools; one message replaces the view.
+  loadCapabilities().then((capabilities) => capabilities.knowledge || fill(body, empty("There is no knowledge base here",
     "It is switched off, or the token of this page may not use it. Set `knowledge.enabled` to true in the settings of the server, or use another token.")), () => {});
-  const end = SHOWN[name](body, rest, before);
-  if (name !== "document") before = name;
-  return end;
+  const cleanUp = VIEWS[name](body, rest, previousView);
+  if (name !== "document") previousView = name;
+  return cleanUp;
 }

@@ -1,16 +1,16 @@
-// Every tool as a form, what was said on the wire, how far this page is trusted, and who called what.
+// Tools: a form per tool with the raw exchange, the trust of this client, and the audit log.
 
 import { h, fill } from "../dom.js";
-import { tabs } from "../components/parts.js";
+import { tabs } from "../components/widgets.js";
 import { list } from "./tools/list.js";
 import { audit } from "./tools/audit.js";
 
 export const title = "Tools";
 
-export function show(place, [part = "call", name]) {
+export function show(container, [view = "call", name]) {
   const body = h("div.stack");
-  const chosen = part === "audit" ? "audit" : "call";
-  fill(place, h("header.head", h("h1", title), h("p", "What MCP clients can call here. This page calls them the same way.")),
-    tabs("tools", chosen, [["call", "Call a tool"], ["audit", "Trust and audit"]]), body);
-  return chosen === "audit" ? audit(body) : list(body, name);
+  const tab = view === "audit" ? "audit" : "call";
+  fill(container, h("header.head", h("h1", title), h("p", "What MCP clients can call here. This page calls them the same way.")),
+    tabs("tools", tab, [["call", "Call a tool"], ["audit", "Trust and audit"]]), body);
+  return tab === "audit" ? audit(body) : list(body, name);
 }

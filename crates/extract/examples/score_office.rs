@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use corbie_extract::{Document, Error, Format, Kind, Options};
+use corbie_extract::{BlockKind, Document, Error, Format, Options};
 
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -81,7 +81,7 @@ fn report(
                 println!("{format} {name}: warning: {}", warning.message);
             }
             for page in document.pages.iter_mut().filter(|_| format == Format::Xlsx) {
-                page.blocks.retain(|block| block.kind != Kind::Comment);
+                page.blocks.retain(|block| block.kind != BlockKind::Comment);
             }
             let sheets = document.pages.iter().filter(|_| format == Format::Xlsx).flat_map(|page| page.name.clone());
             sheets.chain([document.text()]).collect::<Vec<_>>().join("\n")

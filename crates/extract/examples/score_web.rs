@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 fn format_of(file: &Path) -> Option<Format> {
-    Format::of_extension(&file.extension()?.to_string_lossy())
+    Format::from_extension(&file.extension()?.to_string_lossy())
 }
 
 fn shape(document: &Document) -> String {

@@ -12,7 +12,7 @@ pub struct Document {
     pub format: Format,
     pub pages: Vec<Page>,
     pub metadata: Metadata,
-    pub method: Method,
+    pub method: ExtractionMethod,
     pub warnings: Vec<Warning>,
 }
 
@@ -41,7 +41,7 @@ pub struct Page {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Block {
     #[serde(flatten)]
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// Table rows are separated by newlines, cells by tabs.
     pub text: String,
     /// The headings above it, outermost first, each truncated to 200 characters. A heading does not include itself.
@@ -52,7 +52,7 @@ pub struct Block {
 /// The kind of a block.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Kind {
+pub enum BlockKind {
     /// Level 1 is the outermost, 6 the innermost.
     Heading {
         level: u8,
@@ -156,7 +156,7 @@ pub struct Metadata {
 /// How the text was extracted (K-32).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Method {
+pub enum ExtractionMethod {
     #[default]
     TextExtraction,
     Ocr,
@@ -173,14 +173,14 @@ impl fmt::Display for Warning {
     }
 }
 
-impl Method {
+impl ExtractionMethod {
     /// The wire name (K-32).
     pub fn as_str(self) -> &'static str {
         match self {
-            Method::TextExtraction => "text_extraction",
-            Method::Ocr => "ocr",
-            Method::Hybrid => "hybrid",
-            Method::ImageAnalysis => "image_analysis",
+            ExtractionMethod::TextExtraction => "text_extraction",
+            ExtractionMethod::Ocr => "ocr",
+            ExtractionMethod::Hybrid => "hybrid",
+            ExtractionMethod::ImageAnalysis => "image_analysis",
         }
     }
 }
@@ -203,22 +203,22 @@ impl Document {
     }
 
     /// Whether the document contains any text.
-    pub fn says_something(&self) -> bool {
-        self.pages.iter().any(Page::says_something)
+    pub fn has_text(&self) -> bool {
+        self.pages.iter().any(Page::has_text)
     }
 
     /// The text without cell comments: plain text has no cells to attach them to.
-    pub fn printed(mut self) -> String {
+    pub fn plain_text(mut self) -> String {
         if self.format == Format::Xlsx {
-            self.pages.iter_mut().for_each(|page| page.blocks.retain(|block| block.kind != Kind::Comment));
+            self.pages.iter_mut().for_each(|page| page.blocks.retain(|block| block.kind != BlockKind::Comment));
         }
         self.text()
     }
 }
 
 impl Page {
-    pub fn says_something(&self) -> bool {
-        self.blocks.iter().any(Block::says_something)
+    pub fn has_text(&self) -> bool {
+        self.blocks.iter().any(Block::has_text)
     }
 
     /// The text of its blocks, separated by empty lines.
@@ -229,25 +229,25 @@ impl Page {
 }
 
 impl Block {
-    pub fn new(kind: Kind, text: impl Into<String>) -> Block {
+    pub fn new(kind: BlockKind, text: impl Into<String>) -> Block {
         Block { kind, text: text.into(), path: Vec::new() }
     }
 
-    pub fn says_something(&self) -> bool {
+    pub fn has_text(&self) -> bool {
         !self.text.trim().is_empty()
     }
 
     pub fn paragraph(text: impl Into<String>) -> Block {
-        Block::new(Kind::Paragraph, text)
+        Block::new(BlockKind::Paragraph, text)
     }
 
     pub fn heading(level: u8, text: impl Into<String>) -> Block {
-        Block::new(Kind::Heading { level: level.clamp(1, 6) }, text)
+        Block::new(BlockKind::Heading { level: level.clamp(1, 6) }, text)
     }
 
     pub fn table(table: Table) -> Block {
         let text = table.text();
-        Block::new(Kind::Table(table), text)
+        Block::new(BlockKind::Table(table), text)
     }
 }
 
@@ -290,7 +290,7 @@ impl Warning {
         Warning { page: None, message: message.into() }
     }
 
-    pub fn on(page: u32, message: impl Into<String>) -> Warning {
+    pub fn on_page(page: u32, message: impl Into<String>) -> Warning {
         Warning { page: Some(page), message: message.into() }
     }
 }

@@ -9,9 +9,9 @@ use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::{Encoding, ISO_2022_JP, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252, X_USER_DEFINED};
 
 /// Bytes searched for an encoding declaration. Browsers search 1,024 bytes; some pages declare it later.
-const HEAD: usize = 4096;
+const DECLARATION_BYTES: usize = 4096;
 /// Maximum bytes used for a guess. More bytes do not improve it.
-const SAMPLE: usize = 256 << 10;
+const MAX_GUESS_BYTES: usize = 256 << 10;
 
 /// Decodes text without an encoding declaration.
 pub(crate) fn decode(bytes: &[u8]) -> Cow<'_, str> {
@@ -41,13 +41,13 @@ fn decode_as<'a>(bytes: &'a [u8], declared: Option<&'static Encoding>) -> Cow<'a
     {
         return Cow::Borrowed(text);
     }
-    let encoding = wide(bytes).or(declared).unwrap_or_else(|| guess(bytes));
+    let encoding = detect_utf16(bytes).or(declared).unwrap_or_else(|| guess(bytes));
     encoding.decode_without_bom_handling(bytes).0
 }
 
 /// Detects UTF-16 without a byte order mark: most characters have a zero byte, always on the same side.
-fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
-    let sample = &bytes[..bytes.len().min(HEAD) & !1];
+fn detect_utf16(bytes: &[u8]) -> Option<&'static Encoding> {
+    let sample = &bytes[..bytes.len().min(DECLARATION_BYTES) & !1];
     let pairs = sample.len() / 2;
     let zeros = |side: usize| sample.iter().skip(side).step_by(2).filter(|&&byte| byte == 0).count();
     let (even, odd) = (zeros(0), zeros(1));
@@ -61,7 +61,7 @@ fn wide(bytes: &[u8]) -> Option<&'static Encoding> {
 }
 
 fn guess(bytes: &[u8]) -> &'static Encoding {
-    let sample = &bytes[..bytes.len().min(SAMPLE)];
+    let sample = &bytes[..bytes.len().min(MAX_GUESS_BYTES)];
     let (mut whole, mut broken) = (0_usize, 0_usize);
     for chunk in sample.utf8_chunks() {
         whole += chunk.valid().chars().filter(|letter| !letter.is_ascii()).count();
@@ -76,13 +76,13 @@ fn guess(bytes: &[u8]) -> &'static Encoding {
 }
 
 fn head(bytes: &[u8]) -> Vec<u8> {
-    bytes[..bytes.len().min(HEAD)].to_ascii_lowercase()
+    bytes[..bytes.len().min(DECLARATION_BYTES)].to_ascii_lowercase()
 }
 
 fn declared_by_xml(head: &[u8]) -> Option<&'static Encoding> {
     let rest = head.trim_ascii_start().strip_prefix(b"<?xml")?;
     let declaration = &rest[..find(rest, b"?>")?];
-    labelled(&declaration[find(declaration, b"encoding")? + b"encoding".len()..])
+    parse_label(&declaration[find(declaration, b"encoding")? + b"encoding".len()..])
 }
 
 fn declared_by_meta(head: &[u8]) -> Option<&'static Encoding> {
@@ -90,7 +90,7 @@ fn declared_by_meta(head: &[u8]) -> Option<&'static Encoding> {
     while let Some(start) = find(rest, b"<meta") {
         rest = &rest[start + b"<meta".len()..];
         let tag = &rest[..rest.iter().position(|&byte| byte == b'>').unwrap_or(rest.len())];
-        let found = find(tag, b"charset").and_then(|at| labelled(&tag[at + b"charset".len()..]));
+        let found = find(tag, b"charset").and_then(|at| parse_label(&tag[at + b"charset".len()..]));
         if let Some(encoding) = found {
             return Some(encoding);
         }
@@ -99,7 +99,7 @@ fn declared_by_meta(head: &[u8]) -> Option<&'static Encoding> {
 }
 
 /// The encoding after an equals sign. A declaration that is readable as ASCII cannot be in UTF-16.
-fn labelled(rest: &[u8]) -> Option<&'static Encoding> {
+fn parse_label(rest: &[u8]) -> Option<&'static Encoding> {
     let rest = rest.trim_ascii_start().strip_prefix(b"=")?.trim_ascii_start();
     let rest = rest.strip_prefix(b"\"").or_else(|| rest.strip_prefix(b"'")).unwrap_or(rest);
     let ends = |byte: &u8| matches!(byte, b'"' | b'\'' | b';' | b'>' | b'/') || byte.is_ascii_whitespace();

@@ -25,7 +25,7 @@ pub enum Format {
 
 impl Format {
     /// Whether the file is a single image.
-    pub fn is_picture(self) -> bool {
+    pub fn is_image(self) -> bool {
         matches!(self, Format::Jpg | Format::Png | Format::Svg)
     }
 
@@ -44,7 +44,7 @@ impl Format {
     ];
 
     /// By file extension, case-insensitive, without the dot (K-24, K-42).
-    pub fn of_extension(extension: &str) -> Option<Format> {
+    pub fn from_extension(extension: &str) -> Option<Format> {
         Some(match extension.to_ascii_lowercase().as_str() {
             "pdf" => Format::Pdf,
             "docx" => Format::Docx,

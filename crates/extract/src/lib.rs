@@ -6,7 +6,6 @@
 //!
 //! The readers deliver pages as they finish, so a caller that stops early keeps the pages so far.
 
-mod about;
 pub mod chunk;
 mod document;
 mod docx;
@@ -14,35 +13,36 @@ mod encoding;
 mod error;
 mod format;
 mod html;
-mod legible;
+mod image;
+mod image_summary;
 mod limits;
 mod markdown;
 mod ooxml;
 mod outline;
 mod pdf;
-mod picture;
 mod plain;
 mod pptx;
 mod sniff;
 mod svg;
+mod text_quality;
 mod xlsx;
 
-pub use about::about;
-pub use document::{Block, Document, Image, Kind, Metadata, Method, Page, Raster, Table, Warning};
+pub use document::{Block, BlockKind, Document, ExtractionMethod, Image, Metadata, Page, Raster, Table, Warning};
 pub use error::Error;
 pub use format::Format;
-pub use legible::{is_legible, is_made_of_words};
+pub use image::{decode_embedded, decode_image};
+pub use image_summary::summarize;
 pub use limits::Limits;
 pub use markdown::markdown;
 pub use outline::outline;
 pub use pdf::PdfPages;
 #[cfg(feature = "pdfium")]
-pub use pdf::pdfium::{Missing as MissingPdfium, Pdfium};
-pub use picture::{embedded_raster, picture_raster};
+pub use pdf::pdfium::{Pdfium, PdfiumError as MissingPdfium};
 pub use sniff::{is_older_office, resolve, sniff};
 pub use svg::svg_raster;
+pub use text_quality::{consists_of_words, is_legible};
 
-use outline::Outline;
+use outline::OutlineSink;
 
 /// Extraction options.
 #[derive(Debug, Clone, Default)]
@@ -67,7 +67,7 @@ pub trait Sink {
 #[derive(Debug, Clone, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Summary {
     pub metadata: Metadata,
-    pub method: Method,
+    pub method: ExtractionMethod,
     pub warnings: Vec<Warning>,
 }
 
@@ -77,53 +77,53 @@ pub fn read(bytes: &[u8], format: Format, options: &Options, sink: &mut dyn Sink
     if bytes.is_empty() {
         return Err(Error::Empty);
     }
-    let mut readable = Readable { sink, any: false };
+    let mut readable = ReadableSink { sink, any: false };
     let summary = match format {
         // These readers assign heading paths themselves: a note belongs to its reference, a slide to its title.
         Format::Pdf => pdf::read(bytes, options, &mut readable),
         Format::Docx => docx::read(bytes, options, &mut readable),
         Format::Pptx => pptx::read(bytes, options, &mut readable),
         Format::Xlsx => xlsx::read(bytes, options, &mut readable),
-        Format::Html => html::read(bytes, options, &mut Outline::new(&mut readable)),
+        Format::Html => html::read(bytes, options, &mut OutlineSink::new(&mut readable)),
         Format::Svg => svg::read(bytes, options, &mut readable),
-        Format::Jpg | Format::Png => picture::read(bytes, format, options, &mut readable),
+        Format::Jpg | Format::Png => image::read(bytes, format, options, &mut readable),
         Format::Markdown | Format::Text | Format::Csv => {
-            plain::read(bytes, format, options, &mut Outline::new(&mut readable))
+            plain::read(bytes, format, options, &mut OutlineSink::new(&mut readable))
         }
     }?;
     // An image file has only pixels, and the caller may still run OCR on them.
-    if !readable.any && summary.method != Method::ImageAnalysis {
+    if !readable.any && summary.method != ExtractionMethod::ImageAnalysis {
         return Err(Error::NoText);
     }
     Ok(summary)
 }
 
 /// Forwards pages to another sink and records whether any page is readable, as text or by OCR.
-struct Readable<'a> {
+struct ReadableSink<'a> {
     sink: &'a mut dyn Sink,
     any: bool,
 }
 
-impl Sink for Readable<'_> {
+impl Sink for ReadableSink<'_> {
     fn pages(&mut self, count: u32) {
         self.sink.pages(count);
     }
 
     fn page(&mut self, page: Page) {
-        self.any |= page.scanned || !page.images.is_empty() || page.says_something();
+        self.any |= page.scanned || !page.images.is_empty() || page.has_text();
         self.sink.page(page);
     }
 }
 
 /// Reads a whole file.
 pub fn document(bytes: &[u8], format: Format, options: &Options) -> Result<Document, Error> {
-    struct Pages(Vec<Page>);
-    impl Sink for Pages {
+    struct PageCollector(Vec<Page>);
+    impl Sink for PageCollector {
         fn page(&mut self, page: Page) {
             self.0.push(page);
         }
     }
-    let mut pages = Pages(Vec::new());
+    let mut pages = PageCollector(Vec::new());
     let Summary { metadata, method, warnings } = read(bytes, format, options, &mut pages)?;
     Ok(Document { format, pages: pages.0, metadata, method, warnings })
 }

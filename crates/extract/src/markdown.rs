@@ -6,11 +6,11 @@
 
 use std::fmt::Write;
 
-use crate::{Block, Document, Kind, Page, Table};
+use crate::{Block, BlockKind, Document, Page, Table};
 
 /// Short rows are padded with empty cells as long as the table grows at most by this factor. Markdown does not require
 /// the padding, and one long row among many short ones would cost their product.
-const PADDING: usize = 8;
+const MAX_PADDING_FACTOR: usize = 8;
 
 /// Converts a document to Markdown that ends with one line break.
 pub fn markdown(document: &Document) -> String {
@@ -21,15 +21,15 @@ pub fn markdown(document: &Document) -> String {
         }
         // Depths of the enclosing list items. An item indented by more than one level would be rendered as code.
         let mut items: Vec<u8> = Vec::new();
-        for block in page.blocks.iter().filter(|block| block.kind != Kind::Furniture) {
-            let Kind::ListItem { depth } = block.kind else {
-                part(&mut out, "\n\n");
+        for block in page.blocks.iter().filter(|block| block.kind != BlockKind::Furniture) {
+            let BlockKind::ListItem { depth } = block.kind else {
+                write_separator(&mut out, "\n\n");
                 write_block(&mut out, block);
                 items.clear();
                 continue;
             };
             // Items of one list are not separated by empty lines.
-            part(&mut out, if items.is_empty() { "\n\n" } else { "\n" });
+            write_separator(&mut out, if items.is_empty() { "\n\n" } else { "\n" });
             items.retain(|above| *above < depth);
             write_item(&mut out, items.len(), &block.text);
             items.push(depth);
@@ -43,7 +43,7 @@ pub fn markdown(document: &Document) -> String {
 }
 
 fn start_page(out: &mut String, page: &Page) {
-    part(out, "\n\n");
+    write_separator(out, "\n\n");
     let mut name = page.name.as_deref().map(|name| format!(": {}", line(name))).unwrap_or_default();
     // Two hyphens would end the comment. Of three hyphens, the first replacement leaves two.
     while name.contains("--") {
@@ -52,7 +52,7 @@ fn start_page(out: &mut String, page: &Page) {
     let _ = write!(out, "<!-- page {}{name} -->", page.number);
 }
 
-fn part(out: &mut String, by: &str) {
+fn write_separator(out: &mut String, by: &str) {
     if !out.is_empty() {
         out.truncate(out.trim_end().len());
         out.push_str(by);
@@ -61,27 +61,29 @@ fn part(out: &mut String, by: &str) {
 
 fn write_block(out: &mut String, block: &Block) {
     match &block.kind {
-        Kind::Heading { level } => {
+        BlockKind::Heading { level } => {
             out.extend(std::iter::repeat_n('#', usize::from(*level)));
-            let _ = write!(out, " {}", escaped_end(&line(&block.text)));
+            let _ = write!(out, " {}", escape_closing_hashes(&line(&block.text)));
         }
-        Kind::ListItem { depth } => write_item(out, usize::from(*depth), &block.text),
-        Kind::Table(table) if !table.rows.is_empty() => write_table(out, table),
-        Kind::Code => write_code(out, &block.text),
-        Kind::Caption => {
+        BlockKind::ListItem { depth } => write_item(out, usize::from(*depth), &block.text),
+        BlockKind::Table(table) if !table.rows.is_empty() => write_table(out, table),
+        BlockKind::Code => write_code(out, &block.text),
+        BlockKind::Caption => {
             let _ = write!(out, "*{}*", line(&block.text).replace('*', "\\*"));
         }
-        Kind::Note | Kind::Comment => {
-            let _ = write!(out, "> {}", escaped(&block.text).replace('\n', "\n> "));
+        BlockKind::Note | BlockKind::Comment => {
+            let _ = write!(out, "> {}", escape_markdown(&block.text).replace('\n', "\n> "));
         }
-        Kind::Paragraph | Kind::Field | Kind::Image | Kind::Table(_) => out.push_str(&escaped(&block.text)),
-        Kind::Furniture => {}
+        BlockKind::Paragraph | BlockKind::Field | BlockKind::Image | BlockKind::Table(_) => {
+            out.push_str(&escape_markdown(&block.text))
+        }
+        BlockKind::Furniture => {}
     }
 }
 
 fn write_item(out: &mut String, depth: usize, text: &str) {
     let indent = "  ".repeat(depth);
-    let text = escaped(text).replace('\n', &format!("\n{indent}  "));
+    let text = escape_markdown(text).replace('\n', &format!("\n{indent}  "));
     let _ = write!(out, "{indent}- {text}");
 }
 
@@ -106,7 +108,7 @@ fn write_table(out: &mut String, table: &Table) {
     out.push_str(&" --- |".repeat(columns));
     out.push('\n');
     let cells: usize = table.rows.iter().map(Vec::len).sum();
-    let is_even = table.rows.len().saturating_mul(columns) <= cells.saturating_mul(PADDING);
+    let is_even = table.rows.len().saturating_mul(columns) <= cells.saturating_mul(MAX_PADDING_FACTOR);
     for values in values {
         row(out, values, if is_even { columns } else { values.len() });
     }
@@ -125,12 +127,12 @@ fn line(text: &str) -> String {
 
 /// Escapes markup at the start of a line. Inside a line, an occasional stray asterisk does less harm than many
 /// backslashes.
-fn escaped(text: &str) -> String {
-    let lines: Vec<_> = text.lines().map(|line| escaped_line(line.trim())).collect();
+fn escape_markdown(text: &str) -> String {
+    let lines: Vec<_> = text.lines().map(|line| escape_line(line.trim())).collect();
     lines.join("\n")
 }
 
-fn escaped_line(line: &str) -> String {
+fn escape_line(line: &str) -> String {
     let digits = line.bytes().take_while(u8::is_ascii_digit).count();
     let is_number = digits > 0
         && matches!(line.as_bytes().get(digits), Some(b'.' | b')'))
@@ -156,7 +158,7 @@ fn is_drawn(line: &str) -> bool {
 }
 
 /// Escapes trailing `#` characters, which Markdown would treat as a closing sequence.
-fn escaped_end(heading: &str) -> String {
+fn escape_closing_hashes(heading: &str) -> String {
     let text = heading.trim_end_matches('#');
     let is_closing = text.len() < heading.len() && (text.is_empty() || text.ends_with(' '));
     if is_closing { format!("{text}\\{}", &heading[text.len()..]) } else { heading.to_owned() }
@@ -165,11 +167,11 @@ fn escaped_end(heading: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Format, Metadata, Method};
+    use crate::{ExtractionMethod, Format, Metadata};
 
     fn check(pages: Vec<Vec<Block>>, wanted: &str) {
         let pages = (1..).zip(pages).map(|(number, blocks)| Page { number, blocks, ..Page::default() }).collect();
-        let (metadata, method) = (Metadata::default(), Method::default());
+        let (metadata, method) = (Metadata::default(), ExtractionMethod::default());
         let document = Document { format: Format::Text, pages, metadata, method, warnings: Vec::new() };
         assert_eq!(markdown(&document), wanted);
     }
@@ -179,14 +181,14 @@ mod tests {
         let rows = vec![vec!["a|b".to_owned(), "c".to_owned()], vec!["d".to_owned()]];
         let blocks = vec![
             Block::heading(2, "Title"),
-            Block::new(Kind::ListItem { depth: 0 }, "one"),
-            Block::new(Kind::ListItem { depth: 1 }, "two"),
+            Block::new(BlockKind::ListItem { depth: 0 }, "one"),
+            Block::new(BlockKind::ListItem { depth: 1 }, "two"),
             Block::paragraph("# no heading\n1. no list\n1.5 litres"),
             Block::table(Table { rows, header_rows: 1 }),
-            Block::new(Kind::Caption, "a picture"),
-            Block::new(Kind::Code, "let a = \"```\";"),
-            Block::new(Kind::Note, "by\nthe way"),
-            Block::new(Kind::Furniture, "page 1 of 9"),
+            Block::new(BlockKind::Caption, "a picture"),
+            Block::new(BlockKind::Code, "let a = \"```\";"),
+            Block::new(BlockKind::Note, "by\nthe way"),
+            Block::new(BlockKind::Furniture, "page 1 of 9"),
         ];
         let wanted = "## Title\n\n- one\n  - two\n\n\\# no heading\n1\\. no list\n1.5 litres\n\n| a\\|b | c |\n| --- | --- |\n| d |  |\n\n\
             *a picture*\n\n````\nlet a = \"```\";\n````\n\n> by\n> the way\n";
@@ -212,7 +214,7 @@ mod tests {
 
     #[test]
     fn an_item_is_at_most_one_deeper_than_the_last() {
-        let items = [3, 5, 3, 0, 2].map(|depth| Block::new(Kind::ListItem { depth }, "a"));
+        let items = [3, 5, 3, 0, 2].map(|depth| Block::new(BlockKind::ListItem { depth }, "a"));
         check(vec![items.to_vec()], "- a\n  - a\n- a\n- a\n  - a\n");
     }
 

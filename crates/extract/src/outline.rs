@@ -2,38 +2,38 @@
 //!
 //! Format readers do not know the headings of earlier pages; this module sees all pages in order.
 
-use crate::{Block, Kind, Page, Sink};
+use crate::{Block, BlockKind, Page, Sink};
 
 /// Maximum characters of a heading in a path: a heading of a megabyte would be repeated thousands of times.
-const MOST_CHARACTERS: usize = 200;
+const MAX_HEADING_CHARS: usize = 200;
 
 /// The open headings, outermost first, with their levels.
 #[derive(Debug, Default)]
-pub(crate) struct Headings(Vec<(u8, String)>);
+pub(crate) struct OpenHeadings(Vec<(u8, String)>);
 
 /// Sink adapter that sets the heading path of each block.
-pub(crate) struct Outline<'a> {
+pub(crate) struct OutlineSink<'a> {
     sink: &'a mut dyn Sink,
-    headings: Headings,
+    headings: OpenHeadings,
 }
 
 /// Sets the heading path of every block of a file or image.
 pub fn outline(blocks: &mut [Block]) {
-    let mut headings = Headings::default();
-    blocks.iter_mut().for_each(|block| headings.under(block));
+    let mut headings = OpenHeadings::default();
+    blocks.iter_mut().for_each(|block| headings.assign_path(block));
 }
 
-impl Headings {
+impl OpenHeadings {
     /// Sets the path of a block. A heading closes headings of the same or a lower rank and opens itself.
-    pub(crate) fn under(&mut self, block: &mut Block) {
-        if let Kind::Heading { level } = block.kind {
+    pub(crate) fn assign_path(&mut self, block: &mut Block) {
+        if let BlockKind::Heading { level } = block.kind {
             self.0.retain(|(open, _)| *open < level);
         }
         // A path set by the format reader has priority; headers and footers have no path.
-        if block.path.is_empty() && block.kind != Kind::Furniture {
+        if block.path.is_empty() && block.kind != BlockKind::Furniture {
             block.path = self.0.iter().map(|(_, text)| text.clone()).collect();
         }
-        if let Kind::Heading { level } = block.kind {
+        if let BlockKind::Heading { level } = block.kind {
             self.0.push((level, block.as_heading()));
         }
     }
@@ -41,29 +41,29 @@ impl Headings {
 
 impl Block {
     fn as_heading(&self) -> String {
-        self.text.chars().take(MOST_CHARACTERS).collect()
+        self.text.chars().take(MAX_HEADING_CHARS).collect()
     }
 
     /// The heading path for content directly after this block.
-    pub fn path_behind(&self) -> Vec<String> {
-        let own = matches!(self.kind, Kind::Heading { .. }).then(|| self.as_heading());
+    pub fn path_after(&self) -> Vec<String> {
+        let own = matches!(self.kind, BlockKind::Heading { .. }).then(|| self.as_heading());
         self.path.iter().cloned().chain(own).collect()
     }
 }
 
-impl<'a> Outline<'a> {
-    pub(crate) fn new(sink: &'a mut dyn Sink) -> Outline<'a> {
-        Outline { sink, headings: Headings::default() }
+impl<'a> OutlineSink<'a> {
+    pub(crate) fn new(sink: &'a mut dyn Sink) -> OutlineSink<'a> {
+        OutlineSink { sink, headings: OpenHeadings::default() }
     }
 }
 
-impl Sink for Outline<'_> {
+impl Sink for OutlineSink<'_> {
     fn pages(&mut self, count: u32) {
         self.sink.pages(count);
     }
 
     fn page(&mut self, mut page: Page) {
-        page.blocks.iter_mut().for_each(|block| self.headings.under(block));
+        page.blocks.iter_mut().for_each(|block| self.headings.assign_path(block));
         self.sink.page(page);
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn a_heading_closes_those_that_are_not_above_it_on_every_page() {
         let mut paths = Paths::default();
-        let mut outline = Outline::new(&mut paths);
+        let mut outline = OutlineSink::new(&mut paths);
         let blocks = vec![
             Block::paragraph("before"),
             Block::heading(1, "a"),

@@ -6,11 +6,11 @@
 use crate::{Error, Format, Warning, encoding};
 
 /// The PDF header may be preceded by other data within this range.
-const PDF_HEAD: usize = 1024;
+const MAX_PDF_HEADER_OFFSET: usize = 1024;
 /// Length of the inspected prefix of a text.
-const TEXT_HEAD: usize = 4096;
+const TEXT_SAMPLE_BYTES: usize = 4096;
 /// Length of the inspected part of a ZIP archive that contains part names.
-const ZIP_TAIL: usize = 1 << 20;
+const ZIP_TAIL_BYTES: usize = 1 << 20;
 
 /// Detects the format of a file. Text of uncertain kind is [`Format::Text`], because Markdown and CSV look the same;
 /// `None` is an unsupported format.
@@ -23,7 +23,7 @@ pub fn sniff(bytes: &[u8]) -> Option<Format> {
         office(bytes)
     } else if is_older_office(bytes) {
         None
-    } else if find(&bytes[..bytes.len().min(PDF_HEAD)], b"%PDF-").is_some() {
+    } else if find(&bytes[..bytes.len().min(MAX_PDF_HEADER_OFFSET)], b"%PDF-").is_some() {
         Some(Format::Pdf)
     } else {
         text(bytes)
@@ -52,7 +52,7 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
     let named = match (extension, found) {
         (None, Some(found)) => return Ok((found, None)),
         (None, None) => return Err(Error::Corrupted("it is of no format that can be read".to_owned())),
-        (Some(named), Some(found)) if agree(named, found) => return Ok((named, None)),
+        (Some(named), Some(found)) if is_compatible(named, found) => return Ok((named, None)),
         (Some(named), _) => named,
     };
     match found {
@@ -75,7 +75,7 @@ pub fn resolve(extension: Option<Format>, bytes: &[u8]) -> Result<(Format, Optio
 
 /// Whether the extension and the content agree. Text may have any text extension, and so may HTML with an unusual
 /// start.
-fn agree(named: Format, found: Format) -> bool {
+fn is_compatible(named: Format, found: Format) -> bool {
     match found {
         // An HTML page may start with text, and a Markdown file with an element.
         Format::Text => is_text(named) || named == Format::Html,
@@ -97,8 +97,8 @@ pub(crate) fn is_encrypted(bytes: &[u8]) -> bool {
 /// The kind of Office document, by the folder of its main part. Names are uncompressed both in local headers and in the
 /// central directory, so one of them is found even in a truncated file.
 fn office(bytes: &[u8]) -> Option<Format> {
-    let head = &bytes[..bytes.len().min(ZIP_TAIL)];
-    let tail = &bytes[bytes.len().saturating_sub(ZIP_TAIL)..];
+    let head = &bytes[..bytes.len().min(ZIP_TAIL_BYTES)];
+    let tail = &bytes[bytes.len().saturating_sub(ZIP_TAIL_BYTES)..];
     let holds = |name: &str| {
         let is_name = |region: &[u8]| part_names(region).any(|found| found.eq_ignore_ascii_case(name.as_bytes()));
         is_name(tail) || is_name(head)
@@ -144,7 +144,7 @@ fn part_names(region: &[u8]) -> impl Iterator<Item = &[u8]> {
 }
 
 fn text(bytes: &[u8]) -> Option<Format> {
-    let head = &bytes[..bytes.len().min(TEXT_HEAD)];
+    let head = &bytes[..bytes.len().min(TEXT_SAMPLE_BYTES)];
     let decoded = encoding::decode(head);
     if is_binary(&decoded) {
         return None;
@@ -184,7 +184,7 @@ fn leading(text: &str) -> &str {
 
 /// Whether the text has binary characters: any NUL, or more than 2 % control and replacement characters.
 pub(crate) fn is_binary(text: &str) -> bool {
-    let head: Vec<char> = text.chars().take(TEXT_HEAD).collect();
+    let head: Vec<char> = text.chars().take(TEXT_SAMPLE_BYTES).collect();
     let control =
         |letter: &&char| letter.is_control() && !matches!(letter, '\t' | '\n' | '\r' | '\x0c' | '\x1b' | '\x08');
     let strange = head.iter().filter(|letter| control(letter) || **letter == '\u{fffd}').count();

@@ -14,19 +14,19 @@ use resvg::usvg;
 use roxmltree::{Node, ParsingOptions};
 
 use crate::{
-    Block, Error, Format, Kind, Limits, Metadata, Method, Options, Page, Raster, Sink, Summary, encoding,
-    html::attributes, picture, sniff,
+    Block, BlockKind, Error, ExtractionMethod, Format, Limits, Metadata, Options, Page, Raster, Sink, Summary,
+    encoding, html::attributes, image, sniff,
 };
 
 /// Maximum number of elements.
-const NODES: u32 = 1_000_000;
+const MAX_NODES: u32 = 1_000_000;
 /// Maximum number of namespace prefixes in an image. At each element with a new prefix, the parser compares all earlier
 /// ones.
-const PREFIXES: usize = 32;
+const MAX_PREFIXES: usize = 32;
 /// Minimum length of the shorter side of a picture rendered for OCR.
-const READABLE: f32 = 1000.0;
+const MIN_RASTER_SIDE: f32 = 1000.0;
 /// Number of pixels that is sufficient for legible letters.
-const DOTS: u64 = 4_000_000;
+const MAX_RASTER_PIXELS: u64 = 4_000_000;
 /// Disables filters. The renderer applies this style sheet first, and its first important declaration of a property
 /// wins over attributes, `style` attributes and style sheets of the file, however these spell the property.
 ///
@@ -45,7 +45,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     let scanned = blocks.is_empty();
     sink.pages(1);
     sink.page(Page { number: 1, blocks, scanned, ..Page::default() });
-    Ok(Summary { metadata, method: Method::ImageAnalysis, warnings: Vec::new() })
+    Ok(Summary { metadata, method: ExtractionMethod::ImageAnalysis, warnings: Vec::new() })
 }
 
 /// Renders the image on white, large enough that small letters are legible. External files are not opened, and text
@@ -69,8 +69,8 @@ pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
     };
     let tree = usvg::Tree::from_xmltree(&document, &options).map_err(|error| Error::Corrupted(error.to_string()))?;
     let size = tree.size();
-    let wanted = (READABLE / size.width().min(size.height())).clamp(1.0, 8.0);
-    let pixels = limits.pixels.min(DOTS);
+    let wanted = (MIN_RASTER_SIDE / size.width().min(size.height())).clamp(1.0, 8.0);
+    let pixels = limits.pixels.min(MAX_RASTER_PIXELS);
     let most = (pixels as f32 / (size.width() * size.height())).sqrt();
     let scale = wanted.min(most);
     let (width, height) = ((size.width() * scale).floor().max(1.0), (size.height() * scale).floor().max(1.0));
@@ -88,7 +88,7 @@ pub fn svg_raster(bytes: &[u8], limits: &Limits) -> Result<Raster, Error> {
 /// An embedded image, unless it is too large.
 fn embedded(bytes: Arc<Vec<u8>>, limits: &Limits) -> Option<usvg::ImageKind> {
     let format = sniff(&bytes)?;
-    picture::size(&bytes, format).filter(|(width, height)| u64::from(*width) * u64::from(*height) <= limits.pixels)?;
+    image::size(&bytes, format).filter(|(width, height)| u64::from(*width) * u64::from(*height) <= limits.pixels)?;
     match format {
         Format::Jpg => Some(usvg::ImageKind::JPEG(bytes)),
         Format::Png => Some(usvg::ImageKind::PNG(bytes)),
@@ -101,13 +101,13 @@ fn parse(text: &str) -> Result<roxmltree::Document<'_>, Error> {
     let mut prefixes = HashSet::new();
     for after in text.split("xmlns:").skip(1) {
         prefixes.insert(after.split(|letter: char| letter == '=' || letter.is_whitespace()).next());
-        if prefixes.len() > PREFIXES {
-            return Err(Error::TooMuch { what: "prefixes of namespaces", most: PREFIXES as u64 });
+        if prefixes.len() > MAX_PREFIXES {
+            return Err(Error::TooMuch { what: "prefixes of namespaces", most: MAX_PREFIXES as u64 });
         }
     }
-    let options = ParsingOptions { allow_dtd: false, nodes_limit: NODES, ..ParsingOptions::default() };
+    let options = ParsingOptions { allow_dtd: false, nodes_limit: MAX_NODES, ..ParsingOptions::default() };
     let document = roxmltree::Document::parse_with_options(text, options).map_err(|error| match error {
-        roxmltree::Error::NodesLimitReached => Error::TooMuch { what: "elements", most: NODES.into() },
+        roxmltree::Error::NodesLimitReached => Error::TooMuch { what: "elements", most: MAX_NODES.into() },
         error => Error::Corrupted(error.to_string()),
     })?;
     if document.root_element().tag_name().name() != "svg" {
@@ -123,10 +123,10 @@ fn blocks(root: Node<'_, '_>, limits: &Limits) -> Result<Vec<Block>, Error> {
     let mut next = Some(root);
     while let Some(node) = next {
         let kind = match node.tag_name().name() {
-            "text" | "flowRoot" => Some(Kind::Paragraph),
-            "title" | "desc" => Some(Kind::Caption),
+            "text" | "flowRoot" => Some(BlockKind::Paragraph),
+            "title" | "desc" => Some(BlockKind::Caption),
             // HTML text inside the image.
-            "foreignObject" => Some(Kind::Paragraph),
+            "foreignObject" => Some(BlockKind::Paragraph),
             _ => None,
         };
         let (skip, said) = (is_unseen(node), kind.is_some());

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use corbie_extract::chunk::{self, Chunk, Role, Settings, Text};
-use corbie_extract::{Block, Document, Format, Kind, Metadata, Method, Page, Table};
+use corbie_extract::chunk::{self, Chunk, DocumentText, Settings, SpanRole};
+use corbie_extract::{Block, BlockKind, Document, ExtractionMethod, Format, Metadata, Page, Table};
 
 fn page(number: u32, blocks: Vec<Block>) -> Page {
     Page { number, blocks, ..Page::default() }
@@ -16,7 +16,7 @@ fn words(text: &str) -> Vec<Range<usize>> {
 }
 
 fn check(pages: &[Page], size: usize, overlap: usize, expected: &[&str]) -> Vec<Chunk> {
-    let text = Text::of(pages);
+    let text = DocumentText::of(pages);
     let chunks = chunk::pack(&text, &words(text.as_str()), Settings { size, overlap });
     let texts: Vec<&str> = chunks.iter().map(|chunk| chunk.text.as_str()).collect();
     assert_eq!(texts, expected);
@@ -31,10 +31,10 @@ fn the_text_is_the_documents() {
     let pages = vec![
         page(1, vec![Block::paragraph("one"), Block::paragraph(""), Block::paragraph("two")]),
         page(2, vec![]),
-        page(3, vec![Block::new(Kind::Furniture, "3"), Block::paragraph("three")]),
+        page(3, vec![Block::new(BlockKind::Furniture, "3"), Block::paragraph("three")]),
     ];
-    let text = Text::of(&pages).as_str().to_owned();
-    let (format, metadata, method) = (Format::Text, Metadata::default(), Method::default());
+    let text = DocumentText::of(&pages).as_str().to_owned();
+    let (format, metadata, method) = (Format::Text, Metadata::default(), ExtractionMethod::default());
     assert_eq!(text, Document { format, pages, metadata, method, warnings: vec![] }.text());
 }
 
@@ -43,8 +43,8 @@ fn k40_a_chunk_ends_with_a_sentence_and_the_next_repeats_it() {
     let pages = [page(1, vec![Block::paragraph("One two three. Four five. Six seven eight. Nine ten.")])];
     let expected = ["One two three. Four five.", "Four five. Six seven eight.", "seven eight. Nine ten."];
     let chunks = check(&pages, 6, 2, &expected);
-    let roles: Vec<Role> = chunks[1].spans.iter().map(|span| span.role).collect();
-    assert_eq!(roles, [Role::Overlap, Role::New]);
+    let roles: Vec<SpanRole> = chunks[1].spans.iter().map(|span| span.role).collect();
+    assert_eq!(roles, [SpanRole::Overlap, SpanRole::New]);
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn rows_stay_whole_and_the_header_comes_again() {
     let pages = [page(1, vec![Block::heading(2, "Title"), table, Block::paragraph("After it.")])];
     let expected = ["Title\n\nk\tv\na\t1\t2\t3", "k\tv\nb\t4\t5\t6", "k\tv\nc\t7\t8\t9\n\nAfter it."];
     let chunks = check(&pages, 8, 4, &expected);
-    assert_eq!(chunks[1].spans[0].role, Role::Header);
+    assert_eq!(chunks[1].spans[0].role, SpanRole::Header);
     assert_eq!(chunks[1].spans[0].in_page, 7..10);
     // A row that fits only without the header is not given one.
     check(&pages, 5, 0, &["Title\n\nk\tv", "a\t1\t2\t3", "b\t4\t5\t6", "c\t7\t8\t9", "After it."]);
@@ -82,7 +82,7 @@ fn rows_stay_whole_and_the_header_comes_again() {
 
 #[test]
 fn k34_furniture_is_left_out_and_pages_are_told() {
-    let furniture = |text: &str| Block::new(Kind::Furniture, text);
+    let furniture = |text: &str| Block::new(BlockKind::Furniture, text);
     let pages = [
         page(7, vec![Block::paragraph("One two"), furniture("page seven")]),
         page(8, vec![furniture("header"), Block::paragraph("three. Four.")]),
@@ -119,19 +119,19 @@ fn k40_no_chunk_is_larger_than_its_tokens_may_be_whatever_the_text_is_made_of() 
     for text in strange {
         for block in [Block::paragraph(text.clone()), Block::heading(1, text.clone())] {
             let pages = [page(1, vec![block])];
-            let text = Text::of(&pages);
+            let text = DocumentText::of(&pages);
             // Tokens of a model without the long word and without invisible characters.
             let visible = |word: &Range<usize>| !text.as_str()[word.clone()].starts_with('\u{200b}');
             let tokens = words(text.as_str()).into_iter().filter(visible).collect();
-            let tokens = chunk::parted(text.as_str(), tokens);
+            let tokens = chunk::bound_tokens(text.as_str(), tokens);
             let chunks = chunk::pack(&text, &tokens, Settings { size: SIZE, overlap: 5 });
-            let most = SIZE * 2 * chunk::LONGEST_TOKEN;
+            let most = SIZE * 2 * chunk::MAX_TOKEN_BYTES;
             for chunk in &chunks {
                 let path: usize = chunk.path.iter().map(String::len).sum();
                 assert!(chunk.text.len() <= most && path <= 1024, "{} and {path} bytes", chunk.text.len());
             }
             // No text is lost.
-            let new = chunks.iter().flat_map(|chunk| &chunk.spans).filter(|span| span.role == Role::New);
+            let new = chunks.iter().flat_map(|chunk| &chunk.spans).filter(|span| span.role == SpanRole::New);
             let bytes: usize = new.map(|span| span.in_document.len()).sum();
             assert_eq!(bytes, text.as_str().len());
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use corbie_extract::chunk::{self, Chunk, Role, Settings, Text, sentence_starts};
-use corbie_extract::{Block, Kind, Page, Table};
+use corbie_extract::chunk::{self, Chunk, DocumentText, Settings, SpanRole, sentence_starts};
+use corbie_extract::{Block, BlockKind, Page, Table};
 use proptest::prelude::*;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -44,9 +44,9 @@ fn block() -> impl Strategy<Value = Block> {
         4 => prose().prop_map(Block::paragraph),
         2 => (1u8..4, prose()).prop_map(|(level, text)| Block::heading(level, text)),
         2 => table,
-        1 => prose().prop_map(|text| Block::new(Kind::ListItem { depth: 0 }, text)),
-        1 => prose().prop_map(|text| Block::new(Kind::Code, text)),
-        1 => prose().prop_map(|text| Block::new(Kind::Furniture, text)),
+        1 => prose().prop_map(|text| Block::new(BlockKind::ListItem { depth: 0 }, text)),
+        1 => prose().prop_map(|text| Block::new(BlockKind::Code, text)),
+        1 => prose().prop_map(|text| Block::new(BlockKind::Furniture, text)),
     ]
 }
 
@@ -85,9 +85,9 @@ proptest! {
         size in 1usize..30,
         overlap in 0usize..12,
     ) {
-        let text = Text::of(&pages);
+        let text = DocumentText::of(&pages);
         let tokens = tokens(text.as_str(), &chance);
-        let slow = Slow::new(&pages, text.as_str(), &tokens, size);
+        let slow = ReferenceChunker::new(&pages, text.as_str(), &tokens, size);
         let chunks = chunk::pack(&text, &tokens, Settings { size, overlap });
 
         if slow.count(0..text.as_str().len()) == 0 {
@@ -95,7 +95,7 @@ proptest! {
             return Ok(());
         }
         let new = |chunk: &Chunk| -> Vec<Range<usize>> {
-            let spans = chunk.spans.iter().filter(|span| span.role == Role::New);
+            let spans = chunk.spans.iter().filter(|span| span.role == SpanRole::New);
             spans.map(|span| span.in_document.clone()).collect()
         };
         // Every byte once, in order.
@@ -120,7 +120,7 @@ proptest! {
             let fresh = slow.count(start..end);
             let lead: usize = chunk.tokens - fresh;
             prop_assert!(lead <= size / 2);
-            if chunk.spans[0].role == Role::Overlap {
+            if chunk.spans[0].role == SpanRole::Overlap {
                 prop_assert!(lead <= overlap && lead > 0);
             }
             let mut inside = slow.tokens.iter().map(|token| token.start).filter(|at| (start..end).contains(at));
@@ -134,7 +134,7 @@ proptest! {
 }
 
 /// Reference implementation without an index: recounts everything each time.
-struct Slow<'a> {
+struct ReferenceChunker<'a> {
     text: &'a str,
     /// Only tokens inside blocks.
     tokens: Vec<Range<usize>>,
@@ -148,8 +148,8 @@ struct Slow<'a> {
 
 const STUCK: u16 = 1;
 
-impl<'a> Slow<'a> {
-    fn new(pages: &[Page], text: &'a str, tokens: &[Range<usize>], size: usize) -> Slow<'a> {
+impl<'a> ReferenceChunker<'a> {
+    fn new(pages: &[Page], text: &'a str, tokens: &[Range<usize>], size: usize) -> ReferenceChunker<'a> {
         let (mut blocks, mut furniture, mut at) = (Vec::new(), Vec::new(), 0);
         for page in pages {
             let page_start = at;
@@ -162,9 +162,9 @@ impl<'a> Slow<'a> {
             }
             at += 3;
         }
-        if blocks.iter().any(|(block, ..)| block.kind != Kind::Furniture) {
+        if blocks.iter().any(|(block, ..)| block.kind != BlockKind::Furniture) {
             furniture =
-                blocks.extract_if(.., |(block, ..)| block.kind == Kind::Furniture).map(|(_, at, _)| at).collect();
+                blocks.extract_if(.., |(block, ..)| block.kind == BlockKind::Furniture).map(|(_, at, _)| at).collect();
         }
         let inside = |token: &Range<usize>| {
             let mut parts = blocks.iter().map(|(_, at, _)| token.start.max(at.start)..token.end.min(at.end));
@@ -172,7 +172,7 @@ impl<'a> Slow<'a> {
         };
         let tokens = tokens.iter().filter_map(inside).collect();
         let graphemes = text.grapheme_indices(true).map(|(at, _)| at).collect();
-        let mut slow = Slow { text, tokens, blocks, furniture, graphemes, cuts: BTreeMap::new(), size };
+        let mut slow = ReferenceChunker { text, tokens, blocks, furniture, graphemes, cuts: BTreeMap::new(), size };
         slow.find_cuts();
         slow
     }
@@ -203,26 +203,26 @@ impl<'a> Slow<'a> {
             let rank = match (before, &block.kind) {
                 (None, _) => None,
                 _ if *opens => Some(300),
-                (Some(Kind::Heading { .. }), Kind::Table(_)) => Some(STUCK),
-                (Some(Kind::Heading { .. }), _) => None,
-                (_, Kind::Heading { level }) => Some(200 - u16::from(*level)),
-                (Some(Kind::ListItem { .. }), Kind::ListItem { .. }) => Some(3),
-                (Some(Kind::Paragraph), Kind::Paragraph) if self.goes_on(index) => Some(2),
+                (Some(BlockKind::Heading { .. }), BlockKind::Table(_)) => Some(STUCK),
+                (Some(BlockKind::Heading { .. }), _) => None,
+                (_, BlockKind::Heading { level }) => Some(200 - u16::from(*level)),
+                (Some(BlockKind::ListItem { .. }), BlockKind::ListItem { .. }) => Some(3),
+                (Some(BlockKind::Paragraph), BlockKind::Paragraph) if self.goes_on(index) => Some(2),
                 _ => Some(4),
             };
             wanted.extend(rank.map(|rank| (at.start, rank)));
             let lines =
                 || block.text.match_indices('\n').map(|(line, _)| at.start + line + 1).filter(|&line| line < at.end);
             match &block.kind {
-                Kind::Heading { .. } => {}
-                Kind::Table(table) => {
+                BlockKind::Heading { .. } => {}
+                BlockKind::Table(table) => {
                     let is_written = |row: &&Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
                     let headers = table.rows.iter().take(table.header_rows).filter(is_written).count();
                     // A table with only header rows has no header.
                     let headers = if block.text.lines().count() > headers { headers } else { 0 };
                     wanted.extend(lines().zip(1..).map(|(line, row)| (line, if row <= headers { STUCK } else { 3 })));
                 }
-                Kind::Code => wanted.extend(lines().map(|line| (line, 3))),
+                BlockKind::Code => wanted.extend(lines().map(|line| (line, 3))),
                 _ => wanted.extend(sentence_starts(&block.text).into_iter().map(|start| (at.start + start, 2))),
             }
         }

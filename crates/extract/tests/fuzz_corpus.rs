@@ -1,7 +1,7 @@
 //! Replays the fuzz corpus and a number of new inputs.
 
-#[path = "../fuzz/promises.rs"]
-mod promises;
+#[path = "../fuzz/invariants.rs"]
+mod invariants;
 #[path = "../../../tests/fuzz/replay.rs"]
 mod replay;
 
@@ -12,7 +12,7 @@ const CHANGED: u64 = 300;
 
 fn replay(target: &str) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    replay::replay(&corpus, CHANGED, |input| promises::hold(target, input));
+    replay::replay(&corpus, CHANGED, |input| invariants::check_invariants(target, input));
 }
 
 #[test]

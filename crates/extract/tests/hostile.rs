@@ -1,6 +1,6 @@
 //! Corrupted files of every format: each gives text or a typed error, never a panic.
 
-use corbie_extract::{Error, Format, Limits, Options, document, markdown, picture_raster, resolve, svg_raster};
+use corbie_extract::{Error, Format, Limits, Options, decode_image, document, markdown, resolve, svg_raster};
 
 /// A small file per format that covers the features of its reader.
 fn seeds() -> Vec<(Format, Vec<u8>)> {
@@ -36,7 +36,7 @@ fn read(format: Format, bytes: &[u8]) {
     let limits = Limits { pixels: 10_000, ..Limits::default() };
     let _ = match format {
         Format::Svg => svg_raster(bytes, &limits),
-        format => picture_raster(bytes, format, &limits),
+        format => decode_image(bytes, format, &limits),
     };
 }
 

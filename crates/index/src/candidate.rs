@@ -1,6 +1,6 @@
 //! Merges the results of both searches and ranks them.
 
-use crate::fuse::{fuse, pool, promise};
+use crate::fusion::{candidate_score, fused_score, max_candidates};
 use crate::relevance::{self, Evidence};
 use foldhash::{HashMap, HashMapExt};
 use std::hash::Hash;
@@ -8,7 +8,7 @@ use std::hash::Hash;
 /// A chunk that the word search or the vector search has returned.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Candidate<P> {
-    pub(crate) place: P,
+    pub(crate) location: P,
     pub(crate) key: u64,
     pub(crate) evidence: Evidence,
     /// Sort key.
@@ -17,7 +17,7 @@ pub(crate) struct Candidate<P> {
 
 /// Merges both result lists, which are sorted best first, and keeps the candidates to rerank for `top` hits, the most
 /// promising first. Results of the word search carry their word evidence.
-pub(crate) fn gather<P: Copy + Eq + Hash>(
+pub(crate) fn merge_results<P: Copy + Eq + Hash>(
     common: Evidence,
     by_words: impl ExactSizeIterator<Item = (P, Evidence)>,
     by_vector: impl ExactSizeIterator<Item = (P, f32)>,
@@ -26,7 +26,7 @@ pub(crate) fn gather<P: Copy + Eq + Hash>(
 ) -> Vec<Candidate<P>> {
     let mut places = HashMap::with_capacity(by_words.len() + by_vector.len());
     let mut candidates: Vec<Candidate<P>> = Vec::with_capacity(by_words.len() + by_vector.len());
-    let candidate = |place, evidence| Candidate { place, key: key(place), evidence, score: 0.0 };
+    let candidate = |place, evidence| Candidate { location: place, key: key(place), evidence, score: 0.0 };
     for (rank, (place, evidence)) in by_words.enumerate() {
         places.insert(place, candidates.len());
         candidates.push(candidate(place, Evidence { word_rank: Some(rank as u32), ..evidence }));
@@ -39,21 +39,21 @@ pub(crate) fn gather<P: Copy + Eq + Hash>(
         candidates[at].evidence.vector_rank = Some(rank as u32);
         candidates[at].evidence.similarity = Some(similarity);
     }
-    best_first(&mut candidates, promise);
-    candidates.truncate(pool(top));
+    sort_by_score(&mut candidates, candidate_score);
+    candidates.truncate(max_candidates(top));
     candidates
 }
 
 /// The best `top` candidates in order with their relevance, without irrelevant ones.
-pub(crate) fn settle<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(Candidate<P>, f32)> {
-    best_first(&mut candidates, fuse);
+pub(crate) fn rank_candidates<P>(mut candidates: Vec<Candidate<P>>, top: usize) -> Vec<(Candidate<P>, f32)> {
+    sort_by_score(&mut candidates, fused_score);
     let ordered: Vec<Evidence> = candidates.iter().map(|candidate| candidate.evidence).collect();
-    let settled = candidates.into_iter().zip(relevance::settle(&ordered));
+    let settled = candidates.into_iter().zip(relevance::final_relevance(&ordered));
     settled.filter_map(|(candidate, relevance)| Some((candidate, relevance?))).take(top).collect()
 }
 
 /// Ties are sorted by key.
-fn best_first<P>(candidates: &mut [Candidate<P>], score: fn(&Evidence) -> f32) {
+fn sort_by_score<P>(candidates: &mut [Candidate<P>], score: fn(&Evidence) -> f32) {
     candidates.iter_mut().for_each(|candidate| candidate.score = score(&candidate.evidence));
     candidates.sort_unstable_by(|a, b| b.score.total_cmp(&a.score).then(a.key.cmp(&b.key)));
 }

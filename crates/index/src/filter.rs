@@ -1,20 +1,20 @@
 //! Facet index of a segment: evaluates filters.
 
 use crate::bitmap::Bitmap;
-use crate::change::Facet;
 use crate::query::Filter;
+use crate::update::Facet;
 use foldhash::{HashMap, HashMapExt};
 
 /// The filterable attributes of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Detail {
+pub(crate) struct DocumentAttributes {
     pub(crate) added: i64,
     pub(crate) facets: std::sync::Arc<[Facet]>,
 }
 
 /// The documents of a segment by facet and by date.
 #[derive(Debug, Default)]
-pub(crate) struct Facets {
+pub(crate) struct FacetIndex {
     /// Sorted document numbers by key and value.
     values: HashMap<String, HashMap<String, Vec<u32>>>,
     /// Documents sorted by date.
@@ -23,9 +23,9 @@ pub(crate) struct Facets {
 
 // === impl Facets ===
 
-impl Facets {
-    pub(crate) fn new(details: &[Detail]) -> Facets {
-        let mut facets = Facets { values: HashMap::new(), dates: Vec::with_capacity(details.len()) };
+impl FacetIndex {
+    pub(crate) fn new(details: &[DocumentAttributes]) -> FacetIndex {
+        let mut facets = FacetIndex { values: HashMap::new(), dates: Vec::with_capacity(details.len()) };
         for (document, detail) in details.iter().enumerate() {
             facets.dates.push((detail.added, document as u32));
             for facet in detail.facets.iter() {
@@ -76,11 +76,11 @@ mod tests {
 
     #[test]
     fn a_filter_wants_one_value_of_each_key_and_the_dates() {
-        let detail = |added, facets: &[(&str, &str)]| Detail {
+        let detail = |added, facets: &[(&str, &str)]| DocumentAttributes {
             added,
             facets: facets.iter().map(|(key, value)| Facet { key: (*key).into(), value: (*value).into() }).collect(),
         };
-        let facets = Facets::new(&[
+        let facets = FacetIndex::new(&[
             detail(30, &[("kind", "pdf"), ("tag", "a"), ("tag", "b")]),
             detail(10, &[("kind", "pdf"), ("tag", "c")]),
             detail(20, &[("kind", "html"), ("tag", "a")]),

@@ -8,22 +8,22 @@ pub(crate) const LANES: usize = 64;
 /// The code of zero: codes are the numbers from -127 to 127, plus this.
 pub(crate) const ZERO: u8 = 128;
 /// Largest absolute component of a query. With it, sums over 4096 codes fit into 32 bits.
-pub(crate) const MOST: i16 = 2047;
+pub(crate) const MAX_QUERY_COMPONENT: i16 = 2047;
 /// Sketches are interleaved in groups of eight, word by word.
-pub(crate) const TOGETHER: usize = 8;
+pub(crate) const SKETCH_GROUP: usize = 8;
 
 /// Prefetch distance in vectors.
-const AHEAD: usize = 6;
+const PREFETCH_DISTANCE: usize = 6;
 
 /// A quantized query, as long as a padded vector.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Numbers {
-    whole: Vec<i16>,
+pub(crate) struct QuantizedQuery {
+    components: Vec<i16>,
     /// `whole` is 16 times this plus `low`.
     high: Vec<i8>,
     low: Vec<i8>,
     /// The contribution of the offset [`ZERO`] to each product.
-    shift: i32,
+    zero_offset: i32,
 }
 
 /// The instruction set of a kernel.
@@ -38,22 +38,22 @@ pub(crate) enum Kernel {
 
 // === impl Numbers ===
 
-impl Numbers {
-    /// `whole` has numbers from -[`MOST`] to [`MOST`], at most 4096 of them.
-    pub(crate) fn new(mut whole: Vec<i16>) -> Numbers {
+impl QuantizedQuery {
+    /// `whole` has numbers from -[`MAX_QUERY_COMPONENT`] to [`MAX_QUERY_COMPONENT`], at most 4096 of them.
+    pub(crate) fn new(mut whole: Vec<i16>) -> QuantizedQuery {
         whole.resize(whole.len().next_multiple_of(LANES), 0);
         let high = whole.iter().map(|number| (number >> 4) as i8).collect();
         let low = whole.iter().map(|number| (number & 15) as i8).collect();
         let shift = whole.iter().map(|number| i32::from(*number) * i32::from(ZERO)).sum();
-        Numbers { whole, high, low, shift }
+        QuantizedQuery { components: whole, high, low, zero_offset: shift }
     }
 
-    pub(crate) fn whole(&self) -> &[i16] {
-        &self.whole
+    pub(crate) fn components(&self) -> &[i16] {
+        &self.components
     }
 
     fn len(&self) -> usize {
-        self.whole.len()
+        self.components.len()
     }
 }
 
@@ -61,12 +61,12 @@ impl Numbers {
 
 impl Kernel {
     /// The best kernel for this CPU.
-    pub(crate) fn here() -> Kernel {
-        Kernel::all().last().copied().unwrap_or(Kernel::Portable)
+    pub(crate) fn detect() -> Kernel {
+        Kernel::supported().last().copied().unwrap_or(Kernel::Portable)
     }
 
     /// All kernels that this CPU supports, the best one last.
-    pub(crate) fn all() -> &'static [Kernel] {
+    pub(crate) fn supported() -> &'static [Kernel] {
         #[cfg(target_arch = "x86_64")]
         {
             let has_avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("popcnt");
@@ -87,7 +87,7 @@ impl Kernel {
 
     /// The dot product of the query with each of the contiguous vectors in `codes`.
     #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
-    pub(crate) fn products(self, codes: &[u8], query: &Numbers, out: &mut [i32]) {
+    pub(crate) fn products(self, codes: &[u8], query: &QuantizedQuery, out: &mut [i32]) {
         assert!(query.len() > 0 && codes.len() >= out.len() * query.len(), "as many vectors as products");
         match self {
             Kernel::Portable => products_portable(codes, query, out),
@@ -101,13 +101,19 @@ impl Kernel {
     }
 
     /// Like `products`, for vectors at scattered positions. Prefetches the next ones to hide memory latency.
-    pub(crate) fn products_at(self, codes: &[u8], query: &Numbers, places: &[u32], mut each: impl FnMut(usize, i32)) {
+    pub(crate) fn products_at(
+        self,
+        codes: &[u8],
+        query: &QuantizedQuery,
+        places: &[u32],
+        mut each: impl FnMut(usize, i32),
+    ) {
         let stride = query.len();
         let mut product = [0];
         for (at, place) in places.iter().enumerate() {
-            let next = places.get(at + AHEAD).map(|next| *next as usize * stride);
+            let next = places.get(at + PREFETCH_DISTANCE).map(|next| *next as usize * stride);
             if let Some(next) = next.and_then(|from| codes.get(from..from + stride)) {
-                fetch(next);
+                prefetch(next);
             }
             let place = *place as usize;
             self.products(&codes[place * stride..][..stride], query, &mut product);
@@ -117,11 +123,11 @@ impl Kernel {
 
     /// Hamming distance of each sketch to the query. `out` has one element per sketch slot.
     #[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "calling functions for a processor's features"))]
-    pub(crate) fn differences(self, sketches: &[u64], query: &[u64], out: &mut [u16]) {
-        assert!(!query.is_empty() && out.len().is_multiple_of(TOGETHER), "whole groups");
+    pub(crate) fn hamming_distances(self, sketches: &[u64], query: &[u64], out: &mut [u16]) {
+        assert!(!query.is_empty() && out.len().is_multiple_of(SKETCH_GROUP), "whole groups");
         assert!(sketches.len() >= out.len() * query.len(), "as many sketches as differences");
         match self {
-            Kernel::Portable => differences_portable(sketches, query, out),
+            Kernel::Portable => hamming_portable(sketches, query, out),
             // SAFETY: only `all` returns these variants, after detecting the CPU features.
             #[cfg(target_arch = "x86_64")]
             Kernel::Avx2 => unsafe { x86::differences_avx2(sketches, query, out) },
@@ -133,25 +139,26 @@ impl Kernel {
 }
 
 /// Prefetches a vector if the platform supports it.
-fn fetch(codes: &[u8]) {
+fn prefetch(codes: &[u8]) {
     #[cfg(target_arch = "x86_64")]
     x86::fetch(codes);
     #[cfg(not(target_arch = "x86_64"))]
     let _ = codes;
 }
 
-fn products_portable(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+fn products_portable(codes: &[u8], query: &QuantizedQuery, out: &mut [i32]) {
     for (codes, out) in codes.chunks_exact(query.len()).zip(out) {
-        let sum: i32 = codes.iter().zip(&query.whole).map(|(code, number)| i32::from(*code) * i32::from(*number)).sum();
-        *out = sum - query.shift;
+        let sum: i32 =
+            codes.iter().zip(&query.components).map(|(code, number)| i32::from(*code) * i32::from(*number)).sum();
+        *out = sum - query.zero_offset;
     }
 }
 
 #[inline(always)]
-fn differences_portable(sketches: &[u64], query: &[u64], out: &mut [u16]) {
-    for (group, out) in sketches.chunks_exact(query.len() * TOGETHER).zip(out.chunks_exact_mut(TOGETHER)) {
-        let mut sums = [0_u32; TOGETHER];
-        for (words, query) in group.chunks_exact(TOGETHER).zip(query) {
+fn hamming_portable(sketches: &[u64], query: &[u64], out: &mut [u16]) {
+    for (group, out) in sketches.chunks_exact(query.len() * SKETCH_GROUP).zip(out.chunks_exact_mut(SKETCH_GROUP)) {
+        let mut sums = [0_u32; SKETCH_GROUP];
+        for (words, query) in group.chunks_exact(SKETCH_GROUP).zip(query) {
             for (sum, word) in sums.iter_mut().zip(words) {
                 *sum += (word ^ query).count_ones();
             }
@@ -165,7 +172,7 @@ fn differences_portable(sketches: &[u64], query: &[u64], out: &mut [u16]) {
 #[cfg(target_arch = "x86_64")]
 #[expect(unsafe_code, reason = "loads from slices whose lengths were checked")]
 mod x86 {
-    use super::{LANES, Numbers, TOGETHER};
+    use super::{LANES, QuantizedQuery, SKETCH_GROUP};
     use std::arch::x86_64::*;
 
     pub(super) fn fetch(codes: &[u8]) {
@@ -177,14 +184,14 @@ mod x86 {
 
     #[target_feature(enable = "avx2,popcnt")]
     pub(super) fn differences_avx2(sketches: &[u64], query: &[u64], out: &mut [u16]) {
-        super::differences_portable(sketches, query, out);
+        super::hamming_portable(sketches, query, out);
     }
 
     #[target_feature(enable = "avx512f,avx512vl,avx512vpopcntdq")]
     pub(super) fn differences_avx512(sketches: &[u64], query: &[u64], out: &mut [u16]) {
-        for (group, out) in sketches.chunks_exact(query.len() * TOGETHER).zip(out.chunks_exact_mut(TOGETHER)) {
+        for (group, out) in sketches.chunks_exact(query.len() * SKETCH_GROUP).zip(out.chunks_exact_mut(SKETCH_GROUP)) {
             let mut sums = _mm512_setzero_si512();
-            for (words, query) in group.chunks_exact(TOGETHER).zip(query) {
+            for (words, query) in group.chunks_exact(SKETCH_GROUP).zip(query) {
                 // SAFETY: reads 64 bytes, which are eight words; the load is unaligned.
                 let words = unsafe { _mm512_loadu_si512(words.as_ptr().cast()) };
                 let differing = _mm512_xor_si512(words, _mm512_set1_epi64(*query as i64));
@@ -196,10 +203,10 @@ mod x86 {
     }
 
     #[target_feature(enable = "avx2")]
-    pub(super) fn products_avx2(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+    pub(super) fn products_avx2(codes: &[u8], query: &QuantizedQuery, out: &mut [i32]) {
         for (codes, out) in codes.chunks_exact(query.len()).zip(out) {
             let mut sums = _mm256_setzero_si256();
-            for (codes, numbers) in codes.chunks_exact(16).zip(query.whole.chunks_exact(16)) {
+            for (codes, numbers) in codes.chunks_exact(16).zip(query.components.chunks_exact(16)) {
                 // SAFETY: reads 16 and 32 bytes, which are sixteen codes and sixteen numbers.
                 let (codes, numbers) =
                     unsafe { (_mm_loadu_si128(codes.as_ptr().cast()), _mm256_loadu_si256(numbers.as_ptr().cast())) };
@@ -208,12 +215,12 @@ mod x86 {
             let half = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256::<1>(sums));
             let quarter = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
             let sum = _mm_add_epi32(quarter, _mm_shuffle_epi32::<1>(quarter));
-            *out = _mm_cvtsi128_si32(sum) - query.shift;
+            *out = _mm_cvtsi128_si32(sum) - query.zero_offset;
         }
     }
 
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    pub(super) fn products_avx512(codes: &[u8], query: &Numbers, out: &mut [i32]) {
+    pub(super) fn products_avx512(codes: &[u8], query: &QuantizedQuery, out: &mut [i32]) {
         let stride = query.len();
         let (fours, rest) = out.as_chunks_mut::<4>();
         let (four_codes, rest_codes) = codes.split_at(fours.len() * 4 * stride);
@@ -228,7 +235,7 @@ mod x86 {
     /// Processes several vectors together, so that the query is loaded once for all of them.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vnni")]
-    fn products_of<const VECTORS: usize>(codes: &[u8], query: &Numbers) -> [i32; VECTORS] {
+    fn products_of<const VECTORS: usize>(codes: &[u8], query: &QuantizedQuery) -> [i32; VECTORS] {
         let stride = query.len();
         let mut high = [_mm512_setzero_si512(); VECTORS];
         let mut low = [_mm512_setzero_si512(); VECTORS];
@@ -244,7 +251,7 @@ mod x86 {
         }
         std::array::from_fn(|vector| {
             let sums = _mm512_add_epi32(_mm512_slli_epi32::<4>(high[vector]), low[vector]);
-            _mm512_reduce_add_epi32(sums) - query.shift
+            _mm512_reduce_add_epi32(sums) - query.zero_offset
         })
     }
 
@@ -265,11 +272,11 @@ mod tests {
     proptest! {
         #[test]
         fn all_kernels_give_the_portable_products(
-            whole in prop::collection::vec(-MOST..=MOST, 1..400),
+            whole in prop::collection::vec(-MAX_QUERY_COMPONENT..=MAX_QUERY_COMPONENT, 1..400),
             seed in any::<u64>(),
             vectors in 0_usize..9,
         ) {
-            let query = Numbers::new(whole);
+            let query = QuantizedQuery::new(whole);
             let mut state = seed;
             let codes: Vec<u8> = (0..vectors * query.len())
                 .map(|_| {
@@ -279,7 +286,7 @@ mod tests {
                 .collect();
             let mut wanted = vec![0; vectors];
             Kernel::Portable.products(&codes, &query, &mut wanted);
-            for kernel in Kernel::all() {
+            for kernel in Kernel::supported() {
                 let mut products = vec![0; vectors];
                 kernel.products(&codes, &query, &mut products);
                 prop_assert_eq!(&products, &wanted);
@@ -293,11 +300,11 @@ mod tests {
         ) {
             let sketches = &words[..query.len() * 32];
             let mut wanted = vec![0; 32];
-            Kernel::Portable.differences(sketches, &query, &mut wanted);
+            Kernel::Portable.hamming_distances(sketches, &query, &mut wanted);
             prop_assert_eq!(u32::from(wanted[9]), (0..query.len()).map(|at| (sketches[query.len() * 8 + at * 8 + 1] ^ query[at]).count_ones()).sum::<u32>());
-            for kernel in Kernel::all() {
+            for kernel in Kernel::supported() {
                 let mut differences = vec![0; 32];
-                kernel.differences(sketches, &query, &mut differences);
+                kernel.hamming_distances(sketches, &query, &mut differences);
                 prop_assert_eq!(&differences, &wanted);
             }
         }
@@ -305,13 +312,13 @@ mod tests {
 
     #[test]
     fn extreme_numbers_do_not_overflow() {
-        let query = Numbers::new(vec![MOST; 4096]);
-        for kernel in Kernel::all() {
+        let query = QuantizedQuery::new(vec![MAX_QUERY_COMPONENT; 4096]);
+        for kernel in Kernel::supported() {
             let mut products = [0];
             kernel.products(&[255; 4096], &query, &mut products);
-            assert_eq!(products[0], 4096 * 127 * i32::from(MOST));
+            assert_eq!(products[0], 4096 * 127 * i32::from(MAX_QUERY_COMPONENT));
             kernel.products(&[1; 4096], &query, &mut products);
-            assert_eq!(products[0], -4096 * 127 * i32::from(MOST));
+            assert_eq!(products[0], -4096 * 127 * i32::from(MAX_QUERY_COMPONENT));
         }
     }
 
@@ -322,16 +329,16 @@ mod tests {
         let noise = |at: usize| (at * 2_654_435_761) >> 7;
         for numbers in [1, 16, 63, 64, 65, 128, 384, 400] {
             for vectors in 0..10 {
-                let whole = (0..numbers).map(|at| (noise(at) % 4095) as i16 - MOST).collect();
-                let query = crate::guarded::guarded(|| Numbers::new(whole).clone());
-                let codes = crate::guarded::guarded(|| {
+                let whole = (0..numbers).map(|at| (noise(at) % 4095) as i16 - MAX_QUERY_COMPONENT).collect();
+                let query = crate::guard_page::with_guard_pages(|| QuantizedQuery::new(whole).clone());
+                let codes = crate::guard_page::with_guard_pages(|| {
                     (0..=vectors * query.len()).map(|at| noise(at) as u8).collect::<Box<[u8]>>()
                 });
                 let mut wanted = vec![0; vectors];
                 Kernel::Portable.products(&codes[1..], &query, &mut wanted);
                 let places: Vec<u32> = (0..vectors as u32).rev().collect();
-                for kernel in Kernel::all() {
-                    let mut products = crate::guarded::guarded(|| vec![0; vectors]);
+                for kernel in Kernel::supported() {
+                    let mut products = crate::guard_page::with_guard_pages(|| vec![0; vectors]);
                     kernel.products(&codes[1..], &query, &mut products);
                     assert_eq!(products, wanted, "{kernel:?}");
                     kernel.products_at(&codes[1..], &query, &places, |at, product| assert_eq!(product, wanted[at]));
@@ -340,16 +347,16 @@ mod tests {
         }
         for words in 1..9 {
             for groups in 0..5 {
-                let places = groups * TOGETHER;
+                let places = groups * SKETCH_GROUP;
                 let make = |count: usize| {
                     (0..=count).map(|at| noise(at) as u64 ^ (noise(at) << 40) as u64).collect::<Box<[u64]>>()
                 };
-                let (query, sketches) = crate::guarded::guarded(|| (make(words), make(places * words)));
+                let (query, sketches) = crate::guard_page::with_guard_pages(|| (make(words), make(places * words)));
                 let mut wanted = vec![0; places];
-                Kernel::Portable.differences(&sketches[1..], &query[1..], &mut wanted);
-                for kernel in Kernel::all() {
-                    let mut differences = crate::guarded::guarded(|| vec![0; places]);
-                    kernel.differences(&sketches[1..], &query[1..], &mut differences);
+                Kernel::Portable.hamming_distances(&sketches[1..], &query[1..], &mut wanted);
+                for kernel in Kernel::supported() {
+                    let mut differences = crate::guard_page::with_guard_pages(|| vec![0; places]);
+                    kernel.hamming_distances(&sketches[1..], &query[1..], &mut differences);
                     assert_eq!(differences, wanted, "{kernel:?}");
                 }
             }

@@ -11,14 +11,14 @@ use whatlang::{Lang, Script};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Language(u8);
 
-pub(crate) const LANGUAGES: usize = TABLE.len();
+pub(crate) const LANGUAGES: usize = STEMMERS.len();
 
 /// Maximum number of bytes for detection: more text does not improve the result.
-const ENOUGH: usize = 600;
+const MAX_DETECTION_BYTES: usize = 600;
 /// Texts with fewer letters are names or codes and have no detectable language.
-const FEWEST_LETTERS: usize = 20;
+const MIN_LETTERS: usize = 20;
 
-const TABLE: [(Lang, Algorithm); 31] = [
+const STEMMERS: [(Lang, Algorithm); 31] = [
     (Lang::Eng, Algorithm::English),
     (Lang::Deu, Algorithm::German),
     (Lang::Fra, Algorithm::French),
@@ -58,33 +58,33 @@ impl Language {
     pub(crate) const ENGLISH: Language = Language(0);
 
     /// The language of a text, if detection is reliable and there is a stemmer for it.
-    pub(crate) fn of(text: &str) -> Option<Language> {
-        let text = &text[..text.floor_char_boundary(ENOUGH)];
-        if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
+    pub(crate) fn detect(text: &str) -> Option<Language> {
+        let text = &text[..text.floor_char_boundary(MAX_DETECTION_BYTES)];
+        if text.chars().filter(|letter| letter.is_alphabetic()).take(MIN_LETTERS).count() < MIN_LETTERS {
             return None;
         }
         let seen = whatlang::detect(text)?;
         // Latin-script languages are easily confused in short texts.
         let is_certain = seen.script() != Script::Latin || seen.is_reliable();
-        is_certain.then(|| Language::known(seen.lang())).flatten()
+        is_certain.then(|| Language::from_lang(seen.lang())).flatten()
     }
 
     /// The assumed language of a text without reliable detection. Most lists, tables and headings in ASCII letters
     /// contain English words. For other letters a guess is better than none, because queries are stemmed in every
     /// language.
     pub(crate) fn fallback(text: &str) -> Option<Language> {
-        let text = &text[..text.floor_char_boundary(ENOUGH)];
+        let text = &text[..text.floor_char_boundary(MAX_DETECTION_BYTES)];
         if text.chars().filter(|letter| letter.is_alphabetic()).all(|letter| letter.is_ascii()) {
             return Some(Language::ENGLISH);
         }
-        Language::known(whatlang::detect_lang(text)?)
+        Language::from_lang(whatlang::detect_lang(text)?)
     }
 
     /// Languages and their shares, the most frequent first, from the number of chunks per language number.
     pub(crate) fn shares(counted: impl Iterator<Item = (u8, u64)>) -> Vec<(Language, f32)> {
         let counted: Vec<(Language, u64)> = counted
             .filter(|(_, count)| *count > 0)
-            .filter_map(|(number, count)| Some((Language::numbered(number)?, count)))
+            .filter_map(|(number, count)| Some((Language::from_number(number)?, count)))
             .collect();
         let all: u64 = counted.iter().map(|(_, count)| count).sum();
         let mut shares: Vec<(Language, f32)> =
@@ -94,23 +94,23 @@ impl Language {
     }
 
     pub(crate) fn stem(self, word: &str) -> Cow<'_, str> {
-        Stemmer::new(TABLE[usize::from(self.0)].1).stem(word)
+        Stemmer::new(STEMMERS[usize::from(self.0)].1).stem(word)
     }
 
     pub(crate) fn number(self) -> u8 {
         self.0
     }
 
-    pub(crate) fn numbered(number: u8) -> Option<Language> {
+    pub(crate) fn from_number(number: u8) -> Option<Language> {
         (usize::from(number) < LANGUAGES).then_some(Language(number))
     }
 
     pub(crate) fn code(self) -> &'static str {
-        TABLE[usize::from(self.0)].0.code()
+        STEMMERS[usize::from(self.0)].0.code()
     }
 
-    fn known(lang: Lang) -> Option<Language> {
-        TABLE.iter().position(|(known, _)| *known == lang).map(|at| Language(at as u8))
+    fn from_lang(lang: Lang) -> Option<Language> {
+        STEMMERS.iter().position(|(known, _)| *known == lang).map(|at| Language(at as u8))
     }
 }
 
@@ -120,11 +120,12 @@ mod tests {
 
     #[test]
     fn a_language_is_told_and_its_words_are_stemmed() {
-        let german = Language::of("Die Verträge wurden gestern von beiden Geschäftsführern unterschrieben.").unwrap();
+        let german =
+            Language::detect("Die Verträge wurden gestern von beiden Geschäftsführern unterschrieben.").unwrap();
         assert_eq!(german.code(), "deu");
         assert_eq!(german.stem("verträge"), "vertrag");
         assert_eq!(Language::ENGLISH.stem("running"), "run");
-        assert_eq!(Language::of("RFC 9110"), None);
+        assert_eq!(Language::detect("RFC 9110"), None);
         assert_eq!(Language::fallback("Table 3: payments"), Some(Language::ENGLISH));
         assert_eq!(Language::fallback("réunions de la société").map(Language::code), Some("fra"));
         assert_eq!(Language::fallback("東京"), None);

@@ -6,41 +6,41 @@
 //! An index is a list of immutable segments. A change adds a small segment and marks removed documents; small
 //! segments are merged from time to time. Searches run on a [`Snapshot`], which is immutable.
 
-pub mod apart;
+mod binary_quantization;
 mod bitmap;
 mod bm25;
 mod candidate;
-mod change;
 mod dictionary;
-mod file;
+pub mod external;
 mod filter;
-mod fuse;
+mod fusion;
 #[cfg(all(test, target_os = "linux"))]
-#[path = "../../../tests/guarded/mod.rs"]
-mod guarded;
+#[path = "../../../tests/guard_page/mod.rs"]
+mod guard_page;
 mod index;
+mod inverted_index;
 mod kernel;
 mod language;
-mod part;
+mod merge_policy;
 mod postings;
 mod query;
+mod query_terms;
 mod relevance;
 mod segment;
-mod sketches;
+mod segment_file;
+mod segment_view;
 mod snapshot;
 mod spelling;
-mod stop;
-mod terms;
-mod tidy;
-mod tokens;
-mod top;
+mod stop_words;
+mod term_weight;
+mod tokenizer;
+mod top_k;
+mod update;
 mod vectors;
-mod weight;
-mod words;
 
-pub use change::{Change, Chunk, Document, Facet, LiveDocument};
-pub use file::Damage;
-pub use index::{Index, Refused, Restored, Saved};
+pub use index::{Index, RejectedSegment, RestoreReport, SegmentsToSave};
 pub use query::{Filter, Hit, Mode, Query};
 pub use segment::SegmentId;
+pub use segment_file::SegmentError;
 pub use snapshot::Snapshot;
+pub use update::{Chunk, Document, Facet, IndexUpdate, LiveDocument};

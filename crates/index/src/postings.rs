@@ -5,14 +5,14 @@
 //! blocks.
 
 /// Postings per block.
-pub(crate) const BLOCK: usize = 128;
+pub(crate) const BLOCK_LEN: usize = 128;
 
 /// Zero bytes after the last list, so that eight bytes can be read at any position.
-pub(crate) const PADDING: usize = 8;
+pub(crate) const PADDING_BYTES: usize = 8;
 
-const HEADER: usize = 11;
+const HEADER_BYTES: usize = 11;
 
-/// A chunk that contains a term. `count` is in halves: see [`crate::words`].
+/// A chunk that contains a term. `count` is in halves: see [`crate::inverted_index`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Posting {
     pub(crate) chunk: u32,
@@ -21,43 +21,43 @@ pub(crate) struct Posting {
 
 /// An encoded list.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct List<'a> {
+pub(crate) struct PostingList<'a> {
     bytes: &'a [u8],
     pub(crate) len: usize,
 }
 
 /// Iterates over a list, a block at a time.
 pub(crate) struct Cursor<'a> {
-    list: List<'a>,
+    list: PostingList<'a>,
     /// The block after the decoded one.
     next_block: usize,
-    chunks: [u32; BLOCK],
-    counts: [u32; BLOCK],
+    chunks: [u32; BLOCK_LEN],
+    counts: [u32; BLOCK_LEN],
     filled: usize,
     at: usize,
 }
 
 /// The header of a block.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Header {
+pub(crate) struct BlockHeader {
     pub(crate) last: u32,
     offset: u32,
-    pub(crate) most: u8,
-    pub(crate) shortest: u16,
+    pub(crate) max_count: u8,
+    pub(crate) min_length: u16,
 }
 
 /// Appends a list. Postings are sorted by chunk; `lengths` has the length of each chunk.
-pub(crate) fn write(postings: &[Posting], lengths: &[u16], out: &mut Vec<u8>) {
-    let blocks = postings.len().div_ceil(BLOCK);
+pub(crate) fn write_list(postings: &[Posting], lengths: &[u16], out: &mut Vec<u8>) {
+    let blocks = postings.len().div_ceil(BLOCK_LEN);
     let start = out.len();
     if blocks > 1 {
-        out.resize(start + blocks * HEADER, 0);
+        out.resize(start + blocks * HEADER_BYTES, 0);
     }
     let mut next = 0;
-    for (number, block) in postings.chunks(BLOCK).enumerate() {
+    for (number, block) in postings.chunks(BLOCK_LEN).enumerate() {
         if blocks > 1 {
             let offset = (out.len() - start) as u32;
-            let header = &mut out[start + number * HEADER..];
+            let header = &mut out[start + number * HEADER_BYTES..];
             let shortest = block.iter().map(|posting| lengths[posting.chunk as usize]).min().unwrap_or(0);
             header[..4].copy_from_slice(&block[block.len() - 1].chunk.to_le_bytes());
             header[4..8].copy_from_slice(&offset.to_le_bytes());
@@ -79,10 +79,10 @@ fn write_block(block: &[Posting], first: u32, out: &mut Vec<u8>) -> u32 {
             gap
         })
         .collect();
-    let gap_bits = bits(gaps.iter().copied().max().unwrap_or(0));
-    let count_bits = bits(block.iter().map(|posting| u32::from(posting.count) - 1).max().unwrap_or(0));
+    let gap_bits = bit_width(gaps.iter().copied().max().unwrap_or(0));
+    let count_bits = bit_width(block.iter().map(|posting| u32::from(posting.count) - 1).max().unwrap_or(0));
     out.extend([gap_bits, count_bits]);
-    let mut packer = Packer { out, held: 0, bits: 0 };
+    let mut packer = Packer { out, buffer: 0, bits: 0 };
     for gap in gaps {
         packer.push(gap, gap_bits);
     }
@@ -93,13 +93,13 @@ fn write_block(block: &[Posting], first: u32, out: &mut Vec<u8>) -> u32 {
     next
 }
 
-fn bits(most: u32) -> u8 {
+fn bit_width(most: u32) -> u8 {
     (32 - most.leading_zeros()) as u8
 }
 
 struct Packer<'a> {
     out: &'a mut Vec<u8>,
-    held: u64,
+    buffer: u64,
     bits: u32,
 }
 
@@ -107,52 +107,57 @@ struct Packer<'a> {
 
 impl Packer<'_> {
     fn push(&mut self, number: u32, bits: u8) {
-        self.held |= u64::from(number) << self.bits;
+        self.buffer |= u64::from(number) << self.bits;
         self.bits += u32::from(bits);
         while self.bits >= 8 {
-            self.out.push(self.held as u8);
-            self.held >>= 8;
+            self.out.push(self.buffer as u8);
+            self.buffer >>= 8;
             self.bits -= 8;
         }
     }
 
     fn finish(self) {
         if self.bits > 0 {
-            self.out.push(self.held as u8);
+            self.out.push(self.buffer as u8);
         }
     }
 }
 
 // === impl List ===
 
-impl<'a> List<'a> {
+impl<'a> PostingList<'a> {
     /// `bytes` start with the list and extend to the end of the padding.
-    pub(crate) fn new(bytes: &'a [u8], len: usize) -> List<'a> {
-        List { bytes, len }
+    pub(crate) fn new(bytes: &'a [u8], len: usize) -> PostingList<'a> {
+        PostingList { bytes, len }
     }
 
     pub(crate) fn blocks(&self) -> usize {
-        self.len.div_ceil(BLOCK)
+        self.len.div_ceil(BLOCK_LEN)
     }
 
     /// Header of a block; `None` in a list with a single block.
-    pub(crate) fn header(&self, block: usize) -> Option<Header> {
+    pub(crate) fn header(&self, block: usize) -> Option<BlockHeader> {
         if self.blocks() < 2 {
             return None;
         }
-        let header: &[u8; HEADER] = self.bytes.get(block * HEADER..)?.first_chunk()?;
+        let header: &[u8; HEADER_BYTES] = self.bytes.get(block * HEADER_BYTES..)?.first_chunk()?;
         let [a, b, c, d, e, f, g, h, most, i, j] = *header;
-        Some(Header {
+        Some(BlockHeader {
             last: u32::from_le_bytes([a, b, c, d]),
             offset: u32::from_le_bytes([e, f, g, h]),
-            most,
-            shortest: u16::from_le_bytes([i, j]),
+            max_count: most,
+            min_length: u16::from_le_bytes([i, j]),
         })
     }
 
     /// Decodes a block and returns its number of chunks, or `None` if the bytes end early.
-    fn unpack(&self, block: usize, chunks: &mut [u32; BLOCK], counts: &mut [u32; BLOCK]) -> Option<usize> {
-        let filled = (self.len - block * BLOCK).min(BLOCK);
+    fn decode_block(
+        &self,
+        block: usize,
+        chunks: &mut [u32; BLOCK_LEN],
+        counts: &mut [u32; BLOCK_LEN],
+    ) -> Option<usize> {
+        let filled = (self.len - block * BLOCK_LEN).min(BLOCK_LEN);
         let (offset, mut next) = match self.header(block) {
             None => (0, 0),
             Some(header) if block == 0 => (header.offset as usize, 0),
@@ -165,7 +170,7 @@ impl<'a> List<'a> {
             return None;
         }
         let all_bits = filled * (usize::from(gap_bits) + usize::from(count_bits));
-        if all_bits.div_ceil(8) + PADDING > bytes.len() {
+        if all_bits.div_ceil(8) + PADDING_BYTES > bytes.len() {
             return None;
         }
         read_bits(bytes, 0, gap_bits, &mut chunks[..filled]);
@@ -182,17 +187,18 @@ impl<'a> List<'a> {
     }
 
     /// Whether the list is decodable, sorted, below `chunks`, and consistent with its headers.
-    pub(crate) fn check(&self, chunks: usize, lengths: &[u16]) -> bool {
+    pub(crate) fn is_valid(&self, chunks: usize, lengths: &[u16]) -> bool {
         let mut cursor = Cursor::new(*self);
         let mut last: Option<u32> = None;
         for block in 0..self.blocks() {
-            let Some(filled) = self.unpack(block, &mut cursor.chunks, &mut cursor.counts) else { return false };
+            let Some(filled) = self.decode_block(block, &mut cursor.chunks, &mut cursor.counts) else { return false };
             for (chunk, count) in cursor.chunks[..filled].iter().zip(&cursor.counts) {
                 if last.is_some_and(|last| *chunk <= last) || *chunk as usize >= chunks || *count > 255 {
                     return false;
                 }
                 if let Some(header) = self.header(block) {
-                    let is_within = *count <= u32::from(header.most) && lengths[*chunk as usize] >= header.shortest;
+                    let is_within =
+                        *count <= u32::from(header.max_count) && lengths[*chunk as usize] >= header.min_length;
                     if !is_within {
                         return false;
                     }
@@ -225,8 +231,8 @@ fn read_bits(bytes: &[u8], from: usize, width: u8, out: &mut [u32]) {
 // === impl Cursor ===
 
 impl<'a> Cursor<'a> {
-    pub(crate) fn new(list: List<'a>) -> Cursor<'a> {
-        Cursor { list, next_block: 0, chunks: [0; BLOCK], counts: [0; BLOCK], filled: 0, at: 0 }
+    pub(crate) fn new(list: PostingList<'a>) -> Cursor<'a> {
+        Cursor { list, next_block: 0, chunks: [0; BLOCK_LEN], counts: [0; BLOCK_LEN], filled: 0, at: 0 }
     }
 
     /// Moves to the first chunk at or after `chunk` and returns it.
@@ -282,7 +288,7 @@ impl<'a> Cursor<'a> {
     }
 
     fn load(&mut self, block: usize) -> Option<()> {
-        let filled = self.list.unpack(block, &mut self.chunks, &mut self.counts);
+        let filled = self.list.decode_block(block, &mut self.chunks, &mut self.counts);
         (self.next_block, self.filled, self.at) = (block + 1, filled.unwrap_or(0), 0);
         filled.map(|_| ())
     }
@@ -307,11 +313,11 @@ mod tests {
                 .collect();
             let lengths = vec![7; next as usize];
             let mut bytes = Vec::new();
-            write(&postings, &lengths, &mut bytes);
-            bytes.extend([0; PADDING]);
-            let list = List::new(&bytes, postings.len());
-            prop_assert!(list.check(next as usize, &lengths));
-            prop_assert!(!list.check(next as usize - 1, &lengths));
+            write_list(&postings, &lengths, &mut bytes);
+            bytes.extend([0; PADDING_BYTES]);
+            let list = PostingList::new(&bytes, postings.len());
+            prop_assert!(list.is_valid(next as usize, &lengths));
+            prop_assert!(!list.is_valid(next as usize - 1, &lengths));
             let mut read = Vec::new();
             Cursor::new(list).read_until(u32::MAX, |chunk, count| read.push(Posting { chunk, count: count as u8 }));
             prop_assert_eq!(&read, &postings);

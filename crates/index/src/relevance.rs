@@ -7,7 +7,7 @@
 //! replaced by unknown ones, as in paraphrases. One half of the queries was used for fitting; on the other half the
 //! expected calibration error is 0.007. BM25 improves the order, but adds nothing to these features.
 //!
-//! Hits are returned in the order of [`fuse`](crate::fuse), which ranks better than relevance does. If the two
+//! Hits are returned in the order of [`fuse`](crate::fusion), which ranks better than relevance does. If the two
 //! disagree, neighbours share the mean of their values (isotonic regression), so that relevance never rises along the
 //! list.
 //!
@@ -25,7 +25,7 @@ pub(crate) struct Evidence {
     /// BM25.
     pub(crate) words: f32,
     /// Upper bound of BM25 for this query.
-    pub(crate) most_words: f32,
+    pub(crate) max_words: f32,
     /// Share of the query's words that the chunk contains, weighted by rarity.
     pub(crate) share: f32,
     /// Rank in the word search, from 0; `None` if the word search did not return it.
@@ -38,7 +38,7 @@ pub(crate) struct Evidence {
 }
 
 /// Coefficients of a logistic regression, in log-odds.
-struct Odds {
+struct LogisticModel {
     bias: f32,
     similarity: f32,
     share: f32,
@@ -46,44 +46,44 @@ struct Odds {
     chance: f32,
 }
 
-const BOTH: Odds = Odds { bias: -4.7, similarity: 12.6, share: 3.8, chance: 1.02 };
+const HYBRID_MODEL: LogisticModel = LogisticModel { bias: -4.7, similarity: 12.6, share: 3.8, chance: 1.02 };
 /// For queries without searchable words, and for vector mode.
-const VECTORS: Odds = Odds { bias: -3.5, similarity: 13.5, share: 0.0, chance: 1.3 };
+const VECTOR_MODEL: LogisticModel = LogisticModel { bias: -3.5, similarity: 13.5, share: 0.0, chance: 1.3 };
 /// For queries or chunks without a vector. Less confident: three words in ten are worth a hit, but unrelated chunks
 /// often have as many.
-const WORDS: Odds = Odds { bias: -3.9, similarity: 0.0, share: 5.0, chance: 0.0 };
+const LEXICAL_MODEL: LogisticModel = LogisticModel { bias: -3.9, similarity: 0.0, share: 5.0, chance: 0.0 };
 
 /// Number of first hits that decide whether there is an answer at all.
-const FIRST: usize = 10;
+const DECISIVE_HITS: usize = 10;
 /// Minimum relevance of the best of them.
-const ANSWERED: f32 = 0.02;
+const MIN_BEST_RELEVANCE: f32 = 0.02;
 /// The same if none of them has a word of the query: an absent topic also has near vectors.
-const ANSWERED_BY_MEANING: f32 = 0.05;
+const MIN_BEST_RELEVANCE_BY_VECTOR: f32 = 0.05;
 /// Minimum relevance of every hit.
-const FLOOR: f32 = 0.003;
+const MIN_RELEVANCE: f32 = 0.003;
 
 /// From the evidence of one chunk alone.
 pub(crate) fn relevance(evidence: &Evidence) -> f32 {
-    let Odds { bias, similarity, share, chance } = match evidence {
-        Evidence { mode: Mode::Words, .. } | Evidence { similarity: None, .. } => WORDS,
-        Evidence { mode: Mode::Vectors, .. } | Evidence { terms: 0, .. } => VECTORS,
-        _ => BOTH,
+    let LogisticModel { bias, similarity, share, chance } = match evidence {
+        Evidence { mode: Mode::Words, .. } | Evidence { similarity: None, .. } => LEXICAL_MODEL,
+        Evidence { mode: Mode::Vectors, .. } | Evidence { terms: 0, .. } => VECTOR_MODEL,
+        _ => HYBRID_MODEL,
     };
     let nearest_by_chance = (2.0 * (evidence.searched.max(1) as f32).ln()).sqrt();
     let odds = bias + similarity * evidence.similarity.unwrap_or(0.0) + share * evidence.share * evidence.share
         - chance * nearest_by_chance;
-    (1.0 / (1.0 + (-odds).exp())).max(by_words(evidence))
+    (1.0 / (1.0 + (-odds).exp())).max(exact_match_relevance(evidence))
 }
 
 /// Relevance of a chunk by exact words, regardless of similarity: vectors do not represent numbers and names well.
 /// Not fitted, because the data sets have no such queries: a chunk with all words of a query is more likely than not
 /// an answer if the words are rare. Each missing word lowers this sharply.
-fn by_words(evidence: &Evidence) -> f32 {
+fn exact_match_relevance(evidence: &Evidence) -> f32 {
     if evidence.terms == 0 || evidence.mode == Mode::Vectors {
         return 0.0;
     }
     // A word in one of a thousand chunks weighs about six, and a word in every fifth chunk less than two.
-    let rarity = evidence.most_words / evidence.terms as f32 / 2.2;
+    let rarity = evidence.max_words / evidence.terms as f32 / 2.2;
     let rarity = ((rarity - 1.0) / 4.0).clamp(0.1, 1.0);
     0.6 * rarity * evidence.share.powi(6)
 }
@@ -91,19 +91,19 @@ fn by_words(evidence: &Evidence) -> f32 {
 /// The final relevance of ranked chunks; `None` for chunks that are not returned.
 ///
 /// Searches by words or vectors alone return everything; they are for comparisons.
-pub(crate) fn settle(ordered: &[Evidence]) -> Vec<Option<f32>> {
+pub(crate) fn final_relevance(ordered: &[Evidence]) -> Vec<Option<f32>> {
     let own: Vec<f32> = ordered.iter().map(relevance).collect();
     let shows_all = ordered.first().is_none_or(|first| first.mode != Mode::Hybrid);
-    let has_words = ordered.iter().take(FIRST).any(|evidence| evidence.share > 0.0);
-    let least = if has_words { ANSWERED } else { ANSWERED_BY_MEANING };
-    let is_answered = own.iter().take(FIRST).any(|relevance| *relevance >= least);
-    let is_shown = |relevance: &f32| shows_all || (is_answered && *relevance >= FLOOR);
-    let mut pooled = pool(own.iter().copied().filter(is_shown)).into_iter();
+    let has_words = ordered.iter().take(DECISIVE_HITS).any(|evidence| evidence.share > 0.0);
+    let least = if has_words { MIN_BEST_RELEVANCE } else { MIN_BEST_RELEVANCE_BY_VECTOR };
+    let is_answered = own.iter().take(DECISIVE_HITS).any(|relevance| *relevance >= least);
+    let is_shown = |relevance: &f32| shows_all || (is_answered && *relevance >= MIN_RELEVANCE);
+    let mut pooled = isotonic_regression(own.iter().copied().filter(is_shown)).into_iter();
     own.iter().map(|relevance| if is_shown(relevance) { pooled.next() } else { None }).collect()
 }
 
 /// Isotonic regression (pool adjacent violators): rising runs are replaced by their mean.
-fn pool(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
+fn isotonic_regression(numbers: impl Iterator<Item = f32>) -> Vec<f32> {
     let mut runs: Vec<(f32, usize)> = Vec::new();
     for number in numbers {
         let mut run = (number, 1);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     fn shown(ordered: &[Evidence]) -> Vec<f32> {
-        settle(ordered).into_iter().flatten().collect()
+        final_relevance(ordered).into_iter().flatten().collect()
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn k59_unrelated_text_scores_low_and_an_absent_topic_finds_nothing() {
         assert!(relevance(&found(0.1, 0.2)) < 0.01);
-        assert_eq!(settle(&[found(0.3, 0.1), found(0.25, 0.2), found(0.1, 0.0)]), [None, None, None]);
+        assert_eq!(final_relevance(&[found(0.3, 0.1), found(0.25, 0.2), found(0.1, 0.0)]), [None, None, None]);
     }
 
     #[test]
@@ -180,9 +180,9 @@ mod tests {
 
     #[test]
     fn k56_hits_out_of_order_share_their_mean() {
-        assert_eq!(pool([0.5, 0.125, 0.375].into_iter()), [0.5, 0.25, 0.25]);
-        assert_eq!(pool([0.125, 0.25, 0.375].into_iter()), [0.25, 0.25, 0.25]);
-        assert_eq!(pool([].into_iter()), [] as [f32; 0]);
+        assert_eq!(isotonic_regression([0.5, 0.125, 0.375].into_iter()), [0.5, 0.25, 0.25]);
+        assert_eq!(isotonic_regression([0.125, 0.25, 0.375].into_iter()), [0.25, 0.25, 0.25]);
+        assert_eq!(isotonic_regression([].into_iter()), [] as [f32; 0]);
     }
 
     proptest! {

@@ -1,9 +1,9 @@
 //! Immutable segment: the chunks of some documents.
 
 use crate::bitmap::Bitmap;
-use crate::change::Document;
+use crate::inverted_index::{self, InvertedIndex};
+use crate::update::Document;
 use crate::vectors::Vectors;
-use crate::words::{self, Words};
 use std::fmt;
 
 /// Content-derived segment ID: segments with the same keys have the same ID on every machine.
@@ -23,7 +23,7 @@ pub(crate) struct Segment {
     pub(crate) owners: Vec<u32>,
     /// Chunks sorted by key.
     by_key: Vec<u32>,
-    pub(crate) words: Words,
+    pub(crate) words: InvertedIndex,
     pub(crate) vectors: Vectors,
 }
 
@@ -39,12 +39,12 @@ impl fmt::Display for SegmentId {
 
 impl Segment {
     pub(crate) fn build(documents: &[Document], dimension: usize) -> Segment {
-        let mut words = words::Builder::default();
+        let mut words = inverted_index::Builder::default();
         let mut vectors = Vectors::new(dimension);
         let mut chunks = Vec::new();
         let mut starts = vec![0];
         for document in documents {
-            words.read(document);
+            words.add_document(document);
             for chunk in &document.chunks {
                 vectors.push(&chunk.vectors);
                 chunks.push(chunk.key);
@@ -57,7 +57,7 @@ impl Segment {
     }
 
     /// Merges segments, in this order, with only the given live documents and chunks.
-    pub(crate) fn join(parts: &[(&Segment, &Bitmap, &Bitmap)], dimension: usize) -> Segment {
+    pub(crate) fn merge(parts: &[(&Segment, &Bitmap, &Bitmap)], dimension: usize) -> Segment {
         let mut documents = Vec::new();
         let mut starts = vec![0];
         let mut chunks = Vec::new();
@@ -74,14 +74,14 @@ impl Segment {
         }
         vectors.finish();
         let words: Vec<_> = parts.iter().map(|(segment, _, chunks)| (&segment.words, *chunks)).collect();
-        Segment::new(documents, starts, chunks, Words::join(&words), vectors)
+        Segment::new(documents, starts, chunks, InvertedIndex::merge(&words), vectors)
     }
 
     pub(crate) fn new(
         documents: Vec<u64>,
         starts: Vec<u32>,
         chunks: Vec<u64>,
-        words: Words,
+        words: InvertedIndex,
         vectors: Vectors,
     ) -> Segment {
         let mut owners = Vec::with_capacity(chunks.len());
@@ -121,7 +121,7 @@ impl Segment {
 
 /// A stable hash: it names files and must not change.
 fn fingerprint(documents: &[u64], starts: &[u32], chunks: &[u64]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(crate::file::VERSION);
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(crate::segment_file::VERSION);
     let numbers =
         documents.iter().copied().chain(starts.iter().map(|start| u64::from(*start))).chain(chunks.iter().copied());
     for number in numbers {

@@ -1,96 +1,100 @@
 //! Immutable snapshot of the index. Searches on it are isolated from later changes.
 
 use crate::bitmap::Bitmap;
-use crate::bm25::Weighed;
+use crate::bm25::WeightedQuery;
 use crate::candidate::{self, Candidate};
-use crate::fuse::depth;
+use crate::fusion::depth;
+use crate::inverted_index::InvertedIndex;
 use crate::language::Language;
-use crate::part::{Part, Sums};
 use crate::query::{Hit, Mode, Query};
 use crate::relevance::Evidence;
-use crate::vectors::Direction;
-use crate::words::Words;
-use crate::{bm25, spelling, terms, vectors};
+use crate::segment_view::{SegmentStats, SegmentView};
+use crate::vectors::QueryVector;
+use crate::{bm25, query_terms, spelling, vectors};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    pub(crate) parts: Vec<Arc<Part>>,
-    sums: Sums,
+    pub(crate) segments: Vec<Arc<SegmentView>>,
+    stats: SegmentStats,
     dimension: usize,
 }
 
 /// Location of a chunk: segment number and position in it.
-type Place = (u32, u32);
+type ChunkLocation = (u32, u32);
 
 // === impl Snapshot ===
 
 impl Snapshot {
-    pub(crate) fn new(parts: Vec<Arc<Part>>, dimension: usize) -> Snapshot {
-        let mut sums = Sums::default();
-        parts.iter().for_each(|part| sums.plus(&part.sums));
-        Snapshot { parts, sums, dimension }
+    pub(crate) fn new(parts: Vec<Arc<SegmentView>>, dimension: usize) -> Snapshot {
+        let mut sums = SegmentStats::default();
+        parts.iter().for_each(|part| sums.add(&part.stats));
+        Snapshot { segments: parts, stats: sums, dimension }
     }
 
     /// The best hits, sorted by relevance, highest first; ties by key.
     pub fn search(&self, query: &Query) -> Vec<Hit> {
-        let depth = depth(query.top).min(self.sums.chunks);
+        let depth = depth(query.top).min(self.stats.chunks);
         if depth == 0 || query.top == 0 {
             return Vec::new();
         }
-        let allowed: Vec<Option<Bitmap>> = self.parts.iter().map(|part| part.allowed(query.filter)).collect();
-        let word_views: Vec<bm25::View> = self
-            .parts
+        let allowed: Vec<Option<Bitmap>> = self.segments.iter().map(|part| part.allowed(query.filter)).collect();
+        let word_views: Vec<bm25::LexicalView> = self
+            .segments
             .iter()
             .zip(&allowed)
-            .map(|(part, allowed)| bm25::View {
+            .map(|(part, allowed)| bm25::LexicalView {
                 words: &part.segment.words,
-                dead: &part.dead,
+                removed: &part.removed_chunks,
                 allowed: allowed.as_ref(),
             })
             .collect();
-        let counted = self.sums.languages.iter().zip(0..).map(|(count, number)| (number, u64::from(*count)));
+        let counted = self.stats.languages.iter().zip(0..).map(|(count, number)| (number, u64::from(*count)));
         let mut terms = match query.mode {
             Mode::Vectors => Vec::new(),
-            Mode::Hybrid | Mode::Words => terms::query(query.text, &Language::shares(counted)),
+            Mode::Hybrid | Mode::Words => query_terms::parse_query(query.text, &Language::shares(counted)),
         };
-        let words: Vec<&Words> = self.parts.iter().map(|part| &part.segment.words).collect();
-        spelling::mend(&mut terms, &words);
-        let weighed = Weighed::new(&word_views, &terms, self.sums.chunks, self.sums.length);
+        let words: Vec<&InvertedIndex> = self.segments.iter().map(|part| &part.segment.words).collect();
+        spelling::correct(&mut terms, &words);
+        let weighed = WeightedQuery::new(&word_views, &terms, self.stats.chunks, self.stats.length);
         let by_words = if terms.is_empty() { Vec::new() } else { weighed.search(depth) };
         let vector = query.vector.filter(|_| query.mode != Mode::Words);
-        let direction = vector.and_then(|vector| Direction::new(vector, self.dimension));
+        let direction = vector.and_then(|vector| QueryVector::new(vector, self.dimension));
         let by_vector = direction.as_ref().map_or_else(Vec::new, |direction| {
-            let views = self.parts.iter().zip(&allowed);
-            let views: Vec<vectors::View> = views
-                .map(|(part, allowed)| vectors::View { vectors: &part.segment.vectors, allowed: allowed.as_ref() })
+            let views = self.segments.iter().zip(&allowed);
+            let views: Vec<vectors::VectorView> = views
+                .map(|(part, allowed)| vectors::VectorView {
+                    vectors: &part.segment.vectors,
+                    allowed: allowed.as_ref(),
+                })
                 .collect();
             direction.search(&views, depth)
         });
-        let searched = self.parts.iter().zip(&allowed);
-        let searched = searched.map(|(part, allowed)| allowed.as_ref().map_or(part.sums.chunks, Bitmap::count)).sum();
+        let searched = self.segments.iter().zip(&allowed);
+        let searched = searched.map(|(part, allowed)| allowed.as_ref().map_or(part.stats.chunks, Bitmap::count)).sum();
         let common = Evidence {
             mode: query.mode,
             terms: weighed.weights.count() as u32,
-            most_words: weighed.weights.most(),
+            max_words: weighed.weights.max_score(),
             searched,
             ..Evidence::default()
         };
         let by_words = by_words.iter().map(|found| {
-            let evidence = Evidence { words: found.score, share: weighed.weights.share(found.matched), ..common };
-            ((found.part, found.chunk), evidence)
+            let evidence =
+                Evidence { words: found.score, share: weighed.weights.coverage_share(found.matched), ..common };
+            ((found.segment, found.chunk), evidence)
         });
-        let by_vector = by_vector.iter().map(|found| ((found.part, found.chunk), found.score));
-        let key = |(part, chunk): Place| self.parts[part as usize].segment.chunks[chunk as usize];
-        let mut candidates = candidate::gather(common, by_words, by_vector, key, query.top);
+        let by_vector = by_vector.iter().map(|found| ((found.segment, found.chunk), found.score));
+        let key = |(part, chunk): ChunkLocation| self.segments[part as usize].segment.chunks[chunk as usize];
+        let mut candidates = candidate::merge_results(common, by_words, by_vector, key, query.top);
         self.complete(&mut candidates, &weighed, direction.as_ref());
-        let shown = candidate::settle(candidates, query.top).into_iter();
+        let shown = candidate::rank_candidates(candidates, query.top).into_iter();
         shown.map(|(candidate, relevance)| self.hit(&candidate, relevance)).collect()
     }
 
     /// Keys of the chunks around a chunk in reading order, including the chunk itself. Empty for an unknown chunk.
     pub fn neighbours(&self, chunk: u64, before: usize, after: usize) -> Vec<u64> {
-        for part in &self.parts {
+        for part in &self.segments {
             if let Some(at) = part.segment.find(chunk).filter(|at| part.chunks.contains(*at)) {
                 let range = part.segment.range(part.segment.owners[at] as usize);
                 let from = at.saturating_sub(before).max(range.start);
@@ -102,49 +106,54 @@ impl Snapshot {
     }
 
     pub fn documents(&self) -> usize {
-        self.sums.documents
+        self.stats.documents
     }
 
     pub fn chunks(&self) -> usize {
-        self.sums.chunks
+        self.stats.chunks
     }
 
     pub fn vectors(&self) -> usize {
-        self.sums.vectors
+        self.stats.vectors
     }
 
     /// Memory of this snapshot in bytes.
-    pub fn memory(&self) -> usize {
-        self.parts.iter().map(|part| part.bytes()).sum()
+    pub fn memory_bytes(&self) -> usize {
+        self.segments.iter().map(|part| part.bytes()).sum()
     }
 
     /// Computes the scores of the search that did not return a candidate.
-    fn complete(&self, candidates: &mut [Candidate<Place>], weighed: &Weighed, direction: Option<&Direction>) {
+    fn complete(
+        &self,
+        candidates: &mut [Candidate<ChunkLocation>],
+        weighed: &WeightedQuery,
+        direction: Option<&QueryVector>,
+    ) {
         if let Some(direction) = direction {
             for candidate in candidates.iter_mut().filter(|candidate| candidate.evidence.similarity.is_none()) {
-                let (part, chunk) = candidate.place;
-                let vectors = &self.parts[part as usize].segment.vectors;
+                let (part, chunk) = candidate.location;
+                let vectors = &self.segments[part as usize].segment.vectors;
                 candidate.evidence.similarity = direction.similarity(vectors, chunk as usize);
             }
         }
         // Posting lists are read forwards.
-        candidates.sort_unstable_by_key(|candidate| candidate.place);
-        for same_part in candidates.chunk_by_mut(|a, b| a.place.0 == b.place.0) {
-            let mut unknown: Vec<&mut Candidate<Place>> =
+        candidates.sort_unstable_by_key(|candidate| candidate.location);
+        for same_part in candidates.chunk_by_mut(|a, b| a.location.0 == b.location.0) {
+            let mut unknown: Vec<&mut Candidate<ChunkLocation>> =
                 same_part.iter_mut().filter(|candidate| candidate.evidence.word_rank.is_none()).collect();
-            let chunks: Vec<u32> = unknown.iter().map(|candidate| candidate.place.1).collect();
+            let chunks: Vec<u32> = unknown.iter().map(|candidate| candidate.location.1).collect();
             let Some(first) = unknown.first() else { continue };
-            let scores = weighed.score(first.place.0 as usize, &chunks);
+            let scores = weighed.score(first.location.0 as usize, &chunks);
             for (candidate, (score, matched)) in unknown.iter_mut().zip(scores) {
                 candidate.evidence.words = score;
-                candidate.evidence.share = weighed.weights.share(matched);
+                candidate.evidence.share = weighed.weights.coverage_share(matched);
             }
         }
     }
 
-    fn hit(&self, candidate: &Candidate<Place>, relevance: f32) -> Hit {
-        let (part, chunk) = candidate.place;
-        let segment = &self.parts[part as usize].segment;
+    fn hit(&self, candidate: &Candidate<ChunkLocation>, relevance: f32) -> Hit {
+        let (part, chunk) = candidate.location;
+        let segment = &self.segments[part as usize].segment;
         Hit {
             chunk: candidate.key,
             document: segment.documents[segment.owners[chunk as usize] as usize],

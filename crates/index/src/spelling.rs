@@ -3,61 +3,61 @@
 //! The whole dictionary is scanned, at a few nanoseconds per term, and only if a query has such a word. Names and
 //! numbers such as `RFC2616` are not corrected: the nearest one is a different name.
 
-use crate::terms::Term;
-use crate::words::Words;
+use crate::inverted_index::InvertedIndex;
+use crate::query_terms::QueryTerm;
 use foldhash::HashMap;
 
 /// Shorter words are near too many terms.
-const SHORTEST: usize = 5;
+const MIN_WORD_LEN: usize = 5;
 /// Words of at least this length may have two edits.
-const LONG: usize = 8;
+const TWO_EDITS_MIN_LEN: usize = 8;
 /// Longer tokens are not natural words.
-const LONGEST: usize = 32;
+const MAX_WORD_LEN: usize = 32;
 /// Maximum number of corrected words per query.
-const MOST_MENDED: usize = 8;
+const MAX_CORRECTED_WORDS: usize = 8;
 /// Maximum number of corrections per word.
-const MOST_MEANT: usize = 3;
+const MAX_CORRECTIONS: usize = 3;
 
 /// Replaces unknown words with their most likely corrections.
-pub(crate) fn mend(terms: &mut [Term], parts: &[&Words]) {
+pub(crate) fn correct(terms: &mut [QueryTerm], parts: &[&InvertedIndex]) {
     let is_known = |form: &str| parts.iter().any(|words| words.dictionary.find(form.as_bytes()).is_some());
-    for at in unknown(terms, is_known) {
+    for at in unknown_words(terms, is_known) {
         let dictionaries = parts.iter().map(|words| &words.dictionary);
         let known = dictionaries.flat_map(|dictionary| {
-            (0..dictionary.len()).map(|at| (dictionary.term(at), u64::from(dictionary.counts[at])))
+            (0..dictionary.len()).map(|at| (dictionary.term(at), u64::from(dictionary.document_frequencies[at])))
         });
-        let meant = nearest(&terms[at].forms, known);
-        terms[at].mean(meant);
+        let meant = nearest_words(&terms[at].forms, known);
+        terms[at].replace_forms(meant);
     }
 }
 
 /// Positions of the words that may be misspelt because the corpus contains none of their forms.
-pub(crate) fn unknown(terms: &[Term], is_known: impl Fn(&str) -> bool) -> Vec<usize> {
+pub(crate) fn unknown_words(terms: &[QueryTerm], is_known: impl Fn(&str) -> bool) -> Vec<usize> {
     let unknown =
         terms.iter().enumerate().filter(|(_, term)| !term.is_extra && !term.forms.iter().any(|form| is_known(form)));
     let words = unknown.filter(|(_, term)| term.forms.iter().all(|form| is_word(form)));
-    words.map(|(at, _)| at).take(MOST_MENDED).collect()
+    words.map(|(at, _)| at).take(MAX_CORRECTED_WORDS).collect()
 }
 
 /// Whether it may be misspelt, or be a correction.
 pub(crate) fn is_word(form: &str) -> bool {
-    (SHORTEST..=LONGEST).contains(&form.chars().count()) && form.chars().all(char::is_alphabetic)
+    (MIN_WORD_LEN..=MAX_WORD_LEN).contains(&form.chars().count()) && form.chars().all(char::is_alphabetic)
 }
 
 /// Maximum edit distance of a word.
-pub(crate) fn most_wrong(form: &str) -> usize {
-    if form.chars().count() < LONG { 1 } else { 2 }
+pub(crate) fn max_distance(form: &str) -> usize {
+    if form.chars().count() < TWO_EDITS_MIN_LEN { 1 } else { 2 }
 }
 
 /// The nearest known words to any of the forms: first by edit distance, then by frequency. `known` has words with
 /// their document frequency; the counts of repeated words are added up.
-pub(crate) fn nearest<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8], u64)>) -> Vec<String> {
-    let wanted: Vec<Wanted> = forms.iter().map(|form| Wanted::new(form)).collect();
+pub(crate) fn nearest_words<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8], u64)>) -> Vec<String> {
+    let wanted: Vec<TypedWord> = forms.iter().map(|form| TypedWord::new(form)).collect();
     let mut found: HashMap<&str, (usize, u64)> = HashMap::default();
     for (term, having) in known {
-        let signs = signs(term);
-        let near = wanted.iter().filter(|wanted| wanted.may_be(term, signs));
-        let Some(wrong) = near.filter_map(|wanted| wanted.wrong_letters(term)).min() else { continue };
+        let signs = byte_signature(term);
+        let near = wanted.iter().filter(|wanted| wanted.may_match(term, signs));
+        let Some(wrong) = near.filter_map(|wanted| wanted.distance(term)).min() else { continue };
         if let Ok(term) = std::str::from_utf8(term) {
             let (fewest, count) = found.entry(term).or_insert((wrong, 0));
             *fewest = wrong.min(*fewest);
@@ -71,30 +71,31 @@ pub(crate) fn nearest<'a>(forms: &[String], known: impl Iterator<Item = (&'a [u8
         .map(|(term, (_, count))| (term, count))
         .collect();
     found.sort_unstable_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
-    found.into_iter().take(MOST_MEANT).map(|(term, _)| term.to_owned()).collect()
+    found.into_iter().take(MAX_CORRECTIONS).map(|(term, _)| term.to_owned()).collect()
 }
 
 /// A word as typed.
-struct Wanted<'a> {
+struct TypedWord<'a> {
     form: &'a str,
-    signs: u64,
+    signature: u64,
     /// Maximum edit distance.
-    most: usize,
+    max_distance: usize,
 }
 
-impl Wanted<'_> {
-    fn new(form: &str) -> Wanted<'_> {
-        Wanted { form, signs: signs(form.as_bytes()), most: most_wrong(form) }
+impl TypedWord<'_> {
+    fn new(form: &str) -> TypedWord<'_> {
+        TypedWord { form, signature: byte_signature(form.as_bytes()), max_distance: max_distance(form) }
     }
 
     /// Cheap prefilter before the edit distance. A letter has up to four bytes, and each missing, extra or substituted
     /// letter changes at most two signature bits per byte.
-    fn may_be(&self, term: &[u8], signs: u64) -> bool {
-        let letters = 4 * self.most;
+    fn may_match(&self, term: &[u8], signs: u64) -> bool {
+        let letters = 4 * self.max_distance;
         let is_plain = term.is_ascii() && self.form.is_ascii();
-        let (longer, differing) = (term.len().abs_diff(self.form.len()), (signs ^ self.signs).count_ones() as usize);
+        let (longer, differing) =
+            (term.len().abs_diff(self.form.len()), (signs ^ self.signature).count_ones() as usize);
         if is_plain {
-            longer <= self.most && differing <= 2 * self.most
+            longer <= self.max_distance && differing <= 2 * self.max_distance
         } else {
             longer <= letters && differing <= 2 * letters
         }
@@ -102,33 +103,33 @@ impl Wanted<'_> {
 
     /// Optimal string alignment distance: substituted, missing, extra or transposed letters. `None` if it is too
     /// large.
-    fn wrong_letters(&self, term: &[u8]) -> Option<usize> {
+    fn distance(&self, term: &[u8]) -> Option<usize> {
         let term = std::str::from_utf8(term).ok().filter(|term| is_word(term))?;
-        Some(strsim::osa_distance(self.form, term)).filter(|wrong| *wrong <= self.most)
+        Some(strsim::osa_distance(self.form, term)).filter(|wrong| *wrong <= self.max_distance)
     }
 }
 
 /// Byte signature of a word: each byte sets one of 64 bits.
-fn signs(term: &[u8]) -> u64 {
+fn byte_signature(term: &[u8]) -> u64 {
     term.iter().fold(0, |signs, byte| signs | 1 << (byte & 63))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::Builder;
+    use crate::inverted_index::Builder;
     use proptest::prelude::*;
 
-    fn words(texts: &[&str]) -> Words {
+    fn words(texts: &[&str]) -> InvertedIndex {
         let mut builder = Builder::default();
-        texts.iter().for_each(|text| builder.push(text, "", None));
+        texts.iter().for_each(|text| builder.add_chunk(text, "", None));
         builder.finish()
     }
 
     fn mended(query: &str, texts: &[&str]) -> Vec<String> {
-        let mut terms = vec![Term { forms: vec![query.into()], count: 1, is_extra: false, is_guess: false }];
-        mend(&mut terms, &[&words(texts)]);
-        assert_eq!(terms[0].is_guess, terms[0].forms != [query]);
+        let mut terms = vec![QueryTerm { forms: vec![query.into()], count: 1, is_extra: false, is_correction: false }];
+        correct(&mut terms, &[&words(texts)]);
+        assert_eq!(terms[0].is_correction, terms[0].forms != [query]);
         terms[0].forms.clone()
     }
 
@@ -161,9 +162,9 @@ mod tests {
         /// The prefilter by length and signature drops no near word.
         #[test]
         fn every_word_is_compared_that_is_near(typed in "[a-dß東]{5,10}", other in "[a-dß東]{5,10}") {
-            let wanted = Wanted::new(&typed);
-            let is_near = strsim::osa_distance(&typed, &other) <= wanted.most;
-            prop_assert!(!is_near || wanted.may_be(other.as_bytes(), signs(other.as_bytes())));
+            let wanted = TypedWord::new(&typed);
+            let is_near = strsim::osa_distance(&typed, &other) <= wanted.max_distance;
+            prop_assert!(!is_near || wanted.may_match(other.as_bytes(), byte_signature(other.as_bytes())));
         }
     }
 }

@@ -4,36 +4,36 @@
 //! with 384 dimensions and neighbours with a distance of .0018 at the tenth rank: recall@10 is .9875 with eight bits
 //! and .9975 with two more for the hundred nearest.
 //!
-//! Up to [`MANY`] vectors, all codes are scanned, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Only reading as much
+//! Up to [`MAX_FULL_SCAN`] vectors, all codes are scanned, 384 bytes each: 3.8 MB for 10,000, in 0.09 ms. Only reading as much
 //! memory takes 0.04 ms on the same core. Above that, binary sketches are scanned first, 48 bytes each, and then the
 //! codes of the nearest: 4.8 MB and 0.5 MB for 100,000, in 0.3 to 0.5 ms, of which reading is 0.06 ms; recall@10 is
 //! .997. A million sketches are 48 MB and no longer fit into the caches: reading them takes 2.6 ms. With a filter, all
-//! allowed vectors are compared in full, unless there are more than [`EXACT`].
+//! allowed vectors are compared in full, unless there are more than [`MAX_EXACT_FILTERED`].
 
+use crate::binary_quantization::BinarySketches;
 use crate::bitmap::Bitmap;
-use crate::kernel::{Kernel, LANES, MOST, Numbers, ZERO};
-use crate::sketches::Sketches;
-use crate::top::{Found, Top};
+use crate::kernel::{Kernel, LANES, MAX_QUERY_COMPONENT, QuantizedQuery, ZERO};
+use crate::top_k::{ScoredHit, TopK};
 
 /// Maximum dimension: with more, dot products would not fit into 32 bits.
-pub(crate) const MOST_DIMENSIONS: usize = 4096;
+pub(crate) const MAX_DIMENSIONS: usize = 4096;
 /// Vectors per step; the threshold is updated between steps.
-const STRIP: usize = 256;
+const VECTORS_PER_STEP: usize = 256;
 /// Maximum scale, with a margin for rounding: no component of a unit vector exceeds 127 times its scale.
-const MOST_SCALE: f32 = 1.001 / 127.0;
+const MAX_SCALE: f32 = 1.001 / 127.0;
 /// If fewer than one in this many chunks is allowed, their vectors are compared one by one.
-const SELECTIVE: usize = 2;
+const SELECTIVE_FILTER_RATIO: usize = 2;
 
 /// Smaller segments have no sketches.
-const SKETCHED: usize = 16 * 1024;
+const MIN_SKETCHED_VECTORS: usize = 16 * 1024;
 /// A smaller index is scanned in full, and the search is exact.
-const MANY: usize = 30_000;
+const MAX_FULL_SCAN: usize = 30_000;
 /// Vectors compared in full per requested chunk after the prefilter. It grows with the index, because more vectors
 /// are near.
-const COMPARED: usize = 8;
-const COMPARED_MORE: usize = 25_000;
+const RESCORED_PER_HIT: usize = 8;
+const VECTORS_PER_EXTRA_RESCORED: usize = 25_000;
 /// Up to this many chunks allowed by a filter are compared in full, and the search is exact.
-const EXACT: usize = 100_000;
+const MAX_EXACT_FILTERED: usize = 100_000;
 
 /// The quantized vectors of a segment's chunks.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -42,7 +42,7 @@ pub(crate) struct Vectors {
     /// Padded to full lanes.
     pub(crate) codes: Vec<u8>,
     /// Two more bits per component, four components per byte, for rescoring.
-    pub(crate) rests: Vec<u8>,
+    pub(crate) extra_bits: Vec<u8>,
     pub(crate) scales: Vec<f32>,
     /// Start of each chunk's vectors, followed by the total.
     pub(crate) starts: Vec<u32>,
@@ -51,11 +51,11 @@ pub(crate) struct Vectors {
     /// Whether any chunk has more than one vector.
     has_several: bool,
     /// Only in large segments.
-    sketches: Option<Sketches>,
+    sketches: Option<BinarySketches>,
 }
 
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct View<'a> {
+pub(crate) struct VectorView<'a> {
     pub(crate) vectors: &'a Vectors,
     /// Chunks that may be returned; `None` means all.
     pub(crate) allowed: Option<&'a Bitmap>,
@@ -63,9 +63,9 @@ pub(crate) struct View<'a> {
 
 /// A normalized and quantized query vector.
 #[derive(Debug)]
-pub(crate) struct Direction {
+pub(crate) struct QueryVector {
     unit: Vec<f32>,
-    numbers: Numbers,
+    quantized: QuantizedQuery,
     /// Sum of all components.
     sum: i32,
     scale: f32,
@@ -74,16 +74,16 @@ pub(crate) struct Direction {
 
 // === impl Direction ===
 
-impl Direction {
+impl QueryVector {
     /// `None` for vectors with the wrong dimension or without a direction.
-    pub(crate) fn new(vector: &[f32], dimension: usize) -> Option<Direction> {
-        let unit = unit(vector, dimension)?;
+    pub(crate) fn new(vector: &[f32], dimension: usize) -> Option<QueryVector> {
+        let unit = normalize(vector, dimension)?;
         let largest = unit.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
-        let scale = largest / f32::from(MOST);
+        let scale = largest / f32::from(MAX_QUERY_COMPONENT);
         let whole: Vec<i16> =
             unit.iter().map(|number| (number / scale).round().clamp(-2047.0, 2047.0) as i16).collect();
         let sum = whole.iter().map(|number| i32::from(*number)).sum();
-        Some(Direction { unit, numbers: Numbers::new(whole), sum, scale, kernel: Kernel::here() })
+        Some(QueryVector { unit, quantized: QuantizedQuery::new(whole), sum, scale, kernel: Kernel::detect() })
     }
 
     /// Cosine with a chunk's best vector.
@@ -92,24 +92,28 @@ impl Direction {
     }
 
     /// The `depth` nearest chunks, nearest first.
-    pub(crate) fn search(&self, views: &[View], depth: usize) -> Vec<Found> {
+    pub(crate) fn search(&self, views: &[VectorView], depth: usize) -> Vec<ScoredHit> {
         let has_copies = views.iter().any(|view| view.vectors.has_several);
         let floor = f32::NEG_INFINITY;
-        let mut top = if has_copies { Top::with_copies(depth, floor) } else { Top::new(depth, floor) };
+        let mut top = if has_copies { TopK::with_duplicates(depth, floor) } else { TopK::new(depth, floor) };
         let all: usize = views.iter().map(|view| view.vectors.len()).sum();
         let allowed_in_all: usize = views.iter().filter_map(|view| view.allowed).map(Bitmap::count).sum();
         for (part, view) in views.iter().enumerate() {
             let chunks = view.vectors.starts.len().saturating_sub(1);
             let count = view.allowed.map_or(chunks, Bitmap::count);
             match (view.allowed, &view.vectors.sketches) {
-                (Some(allowed), _) if count * SELECTIVE < chunks && allowed_in_all <= EXACT => {
-                    self.look_up(part, view.vectors, allowed, &mut top);
+                (Some(allowed), _)
+                    if count * SELECTIVE_FILTER_RATIO < chunks && allowed_in_all <= MAX_EXACT_FILTERED =>
+                {
+                    self.compare_allowed(part, view.vectors, allowed, &mut top);
                 }
-                (Some(allowed), _) if allowed_in_all <= EXACT => self.scan(part, view.vectors, Some(allowed), &mut top),
-                (allowed, Some(sketches)) if all > MANY => {
-                    let compared = depth * (COMPARED + all / COMPARED_MORE);
+                (Some(allowed), _) if allowed_in_all <= MAX_EXACT_FILTERED => {
+                    self.scan(part, view.vectors, Some(allowed), &mut top)
+                }
+                (allowed, Some(sketches)) if all > MAX_FULL_SCAN => {
+                    let compared = depth * (RESCORED_PER_HIT + all / VECTORS_PER_EXTRA_RESCORED);
                     let wanted = (compared * view.vectors.len() / all).max(depth * 4);
-                    self.look_near(part, view.vectors, sketches, wanted, allowed, &mut top);
+                    self.compare_prefiltered(part, view.vectors, sketches, wanted, allowed, &mut top);
                 }
                 (allowed, _) => self.scan(part, view.vectors, allowed, &mut top),
             }
@@ -117,26 +121,26 @@ impl Direction {
         // The codes select the nearest, and the extra bits rescore them.
         let mut found = top.finish();
         for found in &mut found {
-            let vectors = views[found.part as usize].vectors;
+            let vectors = views[found.segment as usize].vectors;
             found.score = self.similarity(vectors, found.chunk as usize).unwrap_or(found.score);
         }
         found.sort_by(|a, b| b.score.total_cmp(&a.score));
         found
     }
 
-    fn look_up(&self, part: usize, vectors: &Vectors, allowed: &Bitmap, top: &mut Top) {
+    fn compare_allowed(&self, part: usize, vectors: &Vectors, allowed: &Bitmap, top: &mut TopK) {
         let places: Vec<u32> = allowed.iter().flat_map(|chunk| vectors.range(chunk)).map(|at| at as u32).collect();
         self.compare(part, vectors, &places, top);
     }
 
-    fn look_near(
+    fn compare_prefiltered(
         &self,
         part: usize,
         vectors: &Vectors,
-        sketches: &Sketches,
+        sketches: &BinarySketches,
         wanted: usize,
         allowed: Option<&Bitmap>,
-        top: &mut Top,
+        top: &mut TopK,
     ) {
         let is_allowed = |at: usize| allowed.is_none_or(|allowed| allowed.contains(vectors.owners[at] as usize));
         let near = sketches.nearest(self.kernel, &self.unit, vectors.len(), wanted, is_allowed);
@@ -144,35 +148,35 @@ impl Direction {
     }
 
     /// Scores the vectors at these positions.
-    fn compare(&self, part: usize, vectors: &Vectors, places: &[u32], top: &mut Top) {
-        self.kernel.products_at(&vectors.codes, &self.numbers, places, |at, product| {
+    fn compare(&self, part: usize, vectors: &Vectors, places: &[u32], top: &mut TopK) {
+        self.kernel.products_at(&vectors.codes, &self.quantized, places, |at, product| {
             let score = product as f32 * vectors.scales[at] * self.scale;
-            if score > top.bar() {
-                top.offer(Found { score, part: part as u32, chunk: vectors.owners[at], matched: 0 });
+            if score > top.threshold() {
+                top.push(ScoredHit { score, segment: part as u32, chunk: vectors.owners[at], matched: 0 });
             }
         });
     }
 
-    fn scan(&self, part: usize, vectors: &Vectors, allowed: Option<&Bitmap>, top: &mut Top) {
+    fn scan(&self, part: usize, vectors: &Vectors, allowed: Option<&Bitmap>, top: &mut TopK) {
         let stride = vectors.stride();
-        let mut products = [0; STRIP];
-        let mut cosines = [0.0; STRIP];
-        for (strip, scales) in vectors.scales.chunks(STRIP).enumerate() {
-            let from = strip * STRIP;
+        let mut products = [0; VECTORS_PER_STEP];
+        let mut cosines = [0.0; VECTORS_PER_STEP];
+        for (strip, scales) in vectors.scales.chunks(VECTORS_PER_STEP).enumerate() {
+            let from = strip * VECTORS_PER_STEP;
             let (products, cosines) = (&mut products[..scales.len()], &mut cosines[..scales.len()]);
-            self.kernel.products(&vectors.codes[from * stride..], &self.numbers, products);
+            self.kernel.products(&vectors.codes[from * stride..], &self.quantized, products);
             for ((cosine, product), scale) in cosines.iter_mut().zip(products.iter()).zip(scales) {
                 *cosine = *product as f32 * scale * self.scale;
             }
             for (group, cosines) in cosines.chunks(16).enumerate() {
-                let bar = top.bar();
+                let bar = top.threshold();
                 if !cosines.iter().fold(false, |any, cosine| any | (*cosine > bar)) {
                     continue;
                 }
                 for (at, cosine) in cosines.iter().enumerate() {
                     let chunk = vectors.owners[from + group * 16 + at];
-                    if *cosine > top.bar() && allowed.is_none_or(|allowed| allowed.contains(chunk as usize)) {
-                        top.offer(Found { score: *cosine, part: part as u32, chunk, matched: 0 });
+                    if *cosine > top.threshold() && allowed.is_none_or(|allowed| allowed.contains(chunk as usize)) {
+                        top.push(ScoredHit { score: *cosine, segment: part as u32, chunk, matched: 0 });
                     }
                 }
             }
@@ -182,8 +186,8 @@ impl Direction {
     /// With all ten bits.
     fn cosine(&self, vectors: &Vectors, at: usize) -> f32 {
         let quarter = vectors.stride() / 4;
-        let rests = &vectors.rests[at * quarter..][..quarter];
-        let [a, b, c, d] = [0, 1, 2, 3].map(|part| &self.numbers.whole()[part * quarter..][..quarter]);
+        let rests = &vectors.extra_bits[at * quarter..][..quarter];
+        let [a, b, c, d] = [0, 1, 2, 3].map(|part| &self.quantized.components()[part * quarter..][..quarter]);
         let mut sum = 0;
         for ((((rest, a), b), c), d) in rests.iter().zip(a).zip(b).zip(c).zip(d) {
             let rest = i32::from(*rest);
@@ -197,7 +201,7 @@ impl Direction {
 
     fn product(&self, vectors: &Vectors, at: usize) -> i32 {
         let mut product = [0];
-        self.kernel.products(&vectors.codes[at * vectors.stride()..], &self.numbers, &mut product);
+        self.kernel.products(&vectors.codes[at * vectors.stride()..], &self.quantized, &mut product);
         product[0]
     }
 }
@@ -217,12 +221,20 @@ impl Vectors {
         scales: Vec<f32>,
         starts: Vec<u32>,
     ) -> Option<Vectors> {
-        let mut vectors =
-            Vectors { dimension, codes, rests, scales, starts, owners: Vec::new(), has_several: false, sketches: None };
+        let mut vectors = Vectors {
+            dimension,
+            codes,
+            extra_bits: rests,
+            scales,
+            starts,
+            owners: Vec::new(),
+            has_several: false,
+            sketches: None,
+        };
         let size = vectors.scales.len().checked_mul(vectors.stride())?;
         let is_whole = vectors.codes.len() == size
-            && vectors.rests.len() == size / 4
-            && vectors.scales.iter().all(|scale| *scale > 0.0 && *scale <= MOST_SCALE);
+            && vectors.extra_bits.len() == size / 4
+            && vectors.scales.iter().all(|scale| *scale > 0.0 && *scale <= MAX_SCALE);
         for (chunk, range) in vectors.starts.windows(2).enumerate() {
             vectors.owners.extend((range[0]..range[1]).map(|_| chunk as u32));
         }
@@ -249,12 +261,12 @@ impl Vectors {
     pub(crate) fn push(&mut self, vectors: &[Vec<f32>]) {
         let chunk = self.starts.len() as u32 - 1;
         for vector in vectors {
-            let Some(unit) = unit(vector, self.dimension) else { continue };
+            let Some(unit) = normalize(vector, self.dimension) else { continue };
             let largest = unit.iter().fold(0.0_f32, |largest, number| largest.max(number.abs()));
             let step = largest / 127.0;
             self.scales.push(step);
             self.codes.resize(self.scales.len() * self.stride(), ZERO);
-            self.rests.resize(self.scales.len() * self.stride() / 4, 0);
+            self.extra_bits.resize(self.scales.len() * self.stride() / 4, 0);
             let quarter = self.stride() / 4;
             let (codes, rests) = ((self.scales.len() - 1) * self.stride(), (self.scales.len() - 1) * quarter);
             for (at, number) in unit.iter().enumerate() {
@@ -262,7 +274,7 @@ impl Vectors {
                 let code = exact.round().clamp(-127.0, 127.0);
                 self.codes[codes + at] = (code as i16 + i16::from(ZERO)) as u8;
                 let rest = ((exact - code + 0.5) * 4.0).clamp(0.0, 3.0) as u8;
-                self.rests[rests + at % quarter] |= rest << (at / quarter * 2);
+                self.extra_bits[rests + at % quarter] |= rest << (at / quarter * 2);
             }
             self.owners.push(chunk);
         }
@@ -275,7 +287,7 @@ impl Vectors {
         let std::ops::Range { start: from, end: to } = other.range(chunk);
         self.codes.extend_from_slice(&other.codes[from * other.stride()..to * other.stride()]);
         let quarter = other.stride() / 4;
-        self.rests.extend_from_slice(&other.rests[from * quarter..to * quarter]);
+        self.extra_bits.extend_from_slice(&other.extra_bits[from * quarter..to * quarter]);
         self.scales.extend_from_slice(&other.scales[from..to]);
         self.owners.extend((from..to).map(|_| number));
         self.starts.push(self.scales.len() as u32);
@@ -284,24 +296,27 @@ impl Vectors {
     /// Must be called after the last vector.
     pub(crate) fn finish(&mut self) {
         self.codes.shrink_to_fit();
-        self.rests.shrink_to_fit();
+        self.extra_bits.shrink_to_fit();
         self.scales.shrink_to_fit();
         self.starts.shrink_to_fit();
         self.owners.shrink_to_fit();
         self.has_several = self.starts.windows(2).any(|range| range[1] > range[0] + 1);
-        if self.len() >= SKETCHED {
-            self.sketches = Some(Sketches::new(&self.codes, &self.scales, self.stride(), self.dimension));
+        if self.len() >= MIN_SKETCHED_VECTORS {
+            self.sketches = Some(BinarySketches::new(&self.codes, &self.scales, self.stride(), self.dimension));
         }
     }
 
     pub(crate) fn bytes(&self) -> usize {
-        let sketches = self.sketches.as_ref().map_or(0, Sketches::bytes);
-        sketches + self.codes.len() + self.rests.len() + (self.scales.len() + self.starts.len() + self.owners.len()) * 4
+        let sketches = self.sketches.as_ref().map_or(0, BinarySketches::bytes);
+        sketches
+            + self.codes.len()
+            + self.extra_bits.len()
+            + (self.scales.len() + self.starts.len() + self.owners.len()) * 4
     }
 }
 
 /// The normalized vector.
-fn unit(vector: &[f32], dimension: usize) -> Option<Vec<f32>> {
+fn normalize(vector: &[f32], dimension: usize) -> Option<Vec<f32>> {
     if vector.len() != dimension {
         return None;
     }

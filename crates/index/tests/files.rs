@@ -1,6 +1,6 @@
 //! Saved segments are restored unchanged, or rejected.
 
-use corbie_index::{Change, Chunk, Damage, Document, Facet, Index, LiveDocument, Mode, Query};
+use corbie_index::{Chunk, Document, Facet, Index, IndexUpdate, LiveDocument, Mode, Query, SegmentError};
 use std::collections::HashSet;
 
 const DIMENSION: usize = 6;
@@ -36,10 +36,10 @@ fn live() -> Vec<LiveDocument> {
 
 fn saved() -> Vec<u8> {
     let index = Index::new(DIMENSION);
-    index.apply(documents().into_iter().map(Change::Put).collect());
+    index.apply(documents().into_iter().map(IndexUpdate::Put).collect());
     let mut saved = index.save(&HashSet::new());
-    assert_eq!((saved.fresh.len(), saved.in_use.len()), (1, 1));
-    saved.fresh.remove(0).1
+    assert_eq!((saved.new_segments.len(), saved.in_use.len()), (1, 1));
+    saved.new_segments.remove(0).1
 }
 
 fn search(index: &Index, text: &str) -> Vec<u64> {
@@ -51,14 +51,14 @@ fn search(index: &Index, text: &str) -> Vec<u64> {
 fn a_segment_comes_back_as_it_was() {
     let index = Index::new(DIMENSION);
     let restored = index.restore(vec![saved()], live());
-    assert!(restored.missing.is_empty() && restored.refused.is_empty());
+    assert!(restored.missing.is_empty() && restored.rejected.is_empty());
     assert_eq!(search(&index, "river"), [0]);
     assert_eq!(search(&index, "invoice"), [1]);
     assert_eq!(search(&index, "rfc9110"), [2]);
     let again = index.save(&HashSet::new());
-    assert_eq!(again.fresh[0].1, saved());
+    assert_eq!(again.new_segments[0].1, saved());
     let known = again.in_use.iter().copied().collect();
-    assert!(index.save(&known).fresh.is_empty());
+    assert!(index.save(&known).new_segments.is_empty());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn bytes_damaged_anywhere_are_refused() {
         let restored = index.restore(vec![bytes], live());
         assert_eq!(restored.missing, [0, 1, 2]);
         assert_eq!(index.snapshot().documents(), 0);
-        restored.refused[0].why
+        restored.rejected[0].error
     };
     for at in 0..good.len() {
         for flip in [1, 0x80, 0xff] {
@@ -94,8 +94,8 @@ fn bytes_damaged_anywhere_are_refused() {
         refusal(good[..at].to_vec());
     }
     refusal([good.as_slice(), &[0]].concat());
-    assert_eq!(refusal(b"something else".to_vec()), Damage::NotASegment);
-    assert_eq!(refusal(Vec::new()), Damage::NotASegment);
+    assert_eq!(refusal(b"something else".to_vec()), SegmentError::InvalidMagic);
+    assert_eq!(refusal(Vec::new()), SegmentError::InvalidMagic);
 }
 
 /// A valid checksum is easily forged, so the content must be validated nevertheless.
@@ -115,7 +115,7 @@ fn bytes_damaged_on_purpose_never_make_a_search_fail() {
                 let query = Query { text, vector: Some(&vector), filter: None, top: 10, mode: Mode::Hybrid };
                 index.snapshot().search(&query);
             }
-            index.tidy();
+            index.merge_segments();
         }
     }
 }
@@ -126,9 +126,9 @@ fn segments_of_other_versions_and_dimensions_are_refused() {
     newer[8] += 1;
     let index = Index::new(DIMENSION);
     let restored = index.restore(vec![newer], Vec::new());
-    assert!(matches!(restored.refused[0].why, Damage::OtherVersion { .. }));
+    assert!(matches!(restored.rejected[0].error, SegmentError::UnsupportedVersion { .. }));
     let other = Index::new(DIMENSION + 1);
     let restored = other.restore(vec![saved()], live());
-    assert_eq!(restored.refused[0].why, Damage::OtherDimension { found: 6, wanted: 7 });
+    assert_eq!(restored.rejected[0].error, SegmentError::DimensionMismatch { found: 6, wanted: 7 });
     assert_eq!(restored.missing, [0, 1, 2]);
 }

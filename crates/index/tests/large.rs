@@ -2,8 +2,8 @@
 
 mod model;
 
-use corbie_index::{Change, Chunk, Document, Facet, Filter, Index, Mode, Query};
-use model::Model;
+use corbie_index::{Chunk, Document, Facet, Filter, Index, IndexUpdate, Mode, Query};
+use model::ReferenceModel;
 
 const DIMENSION: usize = 64;
 const DOCUMENTS: u64 = 4_000;
@@ -28,8 +28,8 @@ fn vector(seed: u64) -> Vec<f32> {
     centre.iter().zip(noise).map(|(centre, noise)| centre + 0.7 * noise).collect()
 }
 
-fn world() -> (Index, Model) {
-    let (index, mut model) = (Index::new(DIMENSION), Model::default());
+fn world() -> (Index, ReferenceModel) {
+    let (index, mut model) = (Index::new(DIMENSION), ReferenceModel::default());
     for batch in 0..8 {
         let documents = (0..DOCUMENTS).filter(|key| key % 8 == batch).map(|key| {
             let chunks = (0..CHUNKS).map(|at| {
@@ -42,12 +42,12 @@ fn world() -> (Index, Model) {
             ];
             Document { key, added: key as i64, facets, chunks: chunks.collect() }
         });
-        let changes: Vec<Change> = documents.map(Change::Put).collect();
+        let changes: Vec<IndexUpdate> = documents.map(IndexUpdate::Put).collect();
         changes.iter().for_each(|change| model.apply(change));
         index.apply(changes);
     }
-    index.tidy();
-    let gone: Vec<Change> = (0..DOCUMENTS / 9).map(|at| Change::Remove { document: at * 9 }).collect();
+    index.merge_segments();
+    let gone: Vec<IndexUpdate> = (0..DOCUMENTS / 9).map(|at| IndexUpdate::Remove { document: at * 9 }).collect();
     gone.iter().for_each(|change| model.apply(change));
     index.apply(gone);
     (index, model)

@@ -1,6 +1,6 @@
 //! Readers see atomic changes under concurrent writes.
 
-use corbie_index::{Change, Chunk, Document, Index, Mode, Query};
+use corbie_index::{Chunk, Document, Index, IndexUpdate, Mode, Query};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const CHUNKS: u64 = 5;
@@ -20,7 +20,7 @@ fn document(key: u64, version: u64) -> Document {
 #[test]
 fn readers_never_see_half_a_document() {
     let index = Index::new(3);
-    index.apply((0..DOCUMENTS).map(|key| Change::Put(document(key, 0))).collect());
+    index.apply((0..DOCUMENTS).map(|key| IndexUpdate::Put(document(key, 0))).collect());
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         for reader in 0..3 {
@@ -51,12 +51,12 @@ fn readers_never_see_half_a_document() {
         let (index, is_done) = (&index, &is_done);
         let tidier = scope.spawn(move || {
             while !is_done.load(Ordering::Relaxed) {
-                index.tidy();
+                index.merge_segments();
                 std::thread::yield_now();
             }
         });
         for version in 1..200 {
-            index.apply(vec![Change::Put(document(version % DOCUMENTS, version))]);
+            index.apply(vec![IndexUpdate::Put(document(version % DOCUMENTS, version))]);
         }
         is_done.store(true, Ordering::Relaxed);
         tidier.join().expect("tidying ends");

@@ -1,12 +1,12 @@
 //! Search tests: inflections, languages, names, unusual queries.
 
-use corbie_index::{Change, Chunk, Document, Hit, Index, Mode, Query};
+use corbie_index::{Chunk, Document, Hit, Index, IndexUpdate, Mode, Query};
 
 fn index(texts: &[&str]) -> Index {
     let index = Index::new(4);
     let documents = texts.iter().zip(0..).map(|(text, key)| {
         let chunk = Chunk { key: key + 100, text: (*text).into(), context: String::new(), vectors: Vec::new() };
-        Change::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })
+        IndexUpdate::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })
     });
     index.apply(documents.collect());
     index
@@ -98,7 +98,7 @@ fn context_is_found_and_counts_less_than_text() {
     let index = Index::new(4);
     let put = |key, text: &str, context: &str| {
         let chunk = Chunk { key, text: text.into(), context: context.into(), vectors: Vec::new() };
-        Change::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })
+        IndexUpdate::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })
     };
     index.apply(vec![put(1, "about rivers", "salmon"), put(2, "about salmon", "rivers"), put(3, "other", "things")]);
     let hits = search(&index, "salmon");
@@ -111,11 +111,11 @@ fn one_document_at_a_time_leaves_few_segments() {
     let index = Index::new(4);
     for key in 0..3000 {
         let chunk = Chunk { key, text: format!("number {key}"), context: String::new(), vectors: vec![vec![1.0; 4]] };
-        index.apply(vec![Change::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })]);
+        index.apply(vec![IndexUpdate::Put(Document { key, added: 0, facets: Vec::new(), chunks: vec![chunk] })]);
     }
     assert!(index.save(&Default::default()).in_use.len() < 40);
     assert_eq!(found(&index, "1234"), [1234]);
-    index.tidy();
+    index.merge_segments();
     assert_eq!(index.save(&Default::default()).in_use.len(), 1);
     assert_eq!(found(&index, "1234"), [1234]);
     assert_eq!(index.snapshot().vectors(), 3000);

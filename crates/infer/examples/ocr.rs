@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use corbie_infer::ocr::{Engine, Picture, Settings};
+use corbie_infer::ocr::{ImageRef, OcrEngine, OcrOptions};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut settings = Settings::default();
+    let mut settings = OcrOptions::default();
     let (mut boxes, mut threads) = (false, 1);
     let mut files: Vec<PathBuf> = Vec::new();
     let mut arguments = std::env::args().skip(1);
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             file => files.push(file.into()),
         }
     }
-    let engine = Engine::builtin()?;
+    let engine = OcrEngine::builtin()?;
     let next = AtomicUsize::new(0);
     std::thread::scope(|scope| {
         let read = || {
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 #[expect(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to its user")]
-fn read(engine: &Engine, settings: &Settings, file: &Path, boxes: bool) -> Result<(), Box<dyn std::error::Error>> {
+fn read(engine: &OcrEngine, settings: &OcrOptions, file: &Path, boxes: bool) -> Result<(), Box<dyn std::error::Error>> {
     let image = image::open(file)?.to_rgba8();
     let (width, height) = image.dimensions();
     // Composites transparent pixels onto white.
@@ -51,16 +51,16 @@ fn read(engine: &Engine, settings: &Settings, file: &Path, boxes: bool) -> Resul
         image.pixels().flat_map(|pixel| [0, 1, 2].map(|index| on_white(pixel[index], pixel[3]))).collect();
     drop(image);
     let start = (Instant::now(), cpu_seconds());
-    let found = engine.recognise(Picture { width, height, rgb: &rgb }, settings)?;
+    let found = engine.recognize(ImageRef { width, height, rgb: &rgb }, settings)?;
     let (wall, cpu) = (start.0.elapsed().as_secs_f64(), cpu_seconds() - start.1);
     eprintln!(
         "{}: {width} x {height}, {} lines, turn {:?}, skew {:.2}, confidence {:.3}{}, {wall:.2} s, {cpu:.2} s of CPU, peak {} MB",
         file.display(),
         found.lines.len(),
-        found.turn,
+        found.rotation,
         found.skew,
         found.confidence(),
-        if found.doubtful { " (doubtful)" } else { "" },
+        if found.low_confidence { " (doubtful)" } else { "" },
         peak_megabytes(),
     );
     if boxes {

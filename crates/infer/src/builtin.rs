@@ -10,7 +10,7 @@ use crate::ocr;
 
 /// Metadata of a model: identity, origin, and checksums of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Card {
+pub struct ModelCard {
     pub id: String,
     pub name: String,
     /// Dimension of its embeddings; 0 for models without embeddings, such as OCR.
@@ -20,13 +20,13 @@ pub struct Card {
     #[serde(default, skip_serializing_if = "is_none")]
     pub max_tokens: usize,
     pub languages: Vec<String>,
-    pub source: Source,
+    pub source: ModelSource,
     #[serde(rename = "file")]
-    pub files: Vec<File>,
+    pub files: Vec<ModelFile>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Source {
+pub struct ModelSource {
     /// Publisher of the model.
     pub publisher: String,
     /// The package that contains the weights.
@@ -39,7 +39,7 @@ pub struct Source {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
+pub struct ModelFile {
     pub name: String,
     pub bytes: u64,
     pub sha256: String,
@@ -54,7 +54,7 @@ pub(crate) const WEIGHTS_NAME: &str = "model.onnx.data";
 pub(crate) static WEIGHTS: &[u8] = rten::include_external_data!("../models/all-MiniLM-L6-v2/model.onnx.data");
 
 /// The embedding model comes first.
-static CARDS: LazyLock<[Card; 2]> = LazyLock::new(|| {
+static CARDS: LazyLock<[ModelCard; 2]> = LazyLock::new(|| {
     [include_str!("../models/all-MiniLM-L6-v2/MODEL.toml"), include_str!("../models/PP-OCRv6-tiny/MODEL.toml")]
         .map(|card| toml::from_str(card).expect("the card was checked by a test"))
 });
@@ -89,9 +89,9 @@ pub(crate) fn english_words() -> impl Iterator<Item = &'static str> + Clone {
     ENGLISH_WORDS.lines()
 }
 
-impl Card {
+impl ModelCard {
     /// Short description of its input and output.
-    pub fn does(&self) -> String {
+    pub fn description(&self) -> String {
         match self.dimension {
             0 => "text in pictures to letters".to_owned(),
             dimension => format!("text to {dimension} numbers, reads {} tokens", self.max_tokens),
@@ -105,7 +105,7 @@ fn is_none(number: &usize) -> bool {
 }
 
 /// The models in this build: the embedding model, then the OCR model.
-pub fn builtin_models() -> &'static [Card] {
+pub fn builtin_models() -> &'static [ModelCard] {
     &*CARDS
 }
 
@@ -115,8 +115,8 @@ pub fn damaged_builtin_files() -> Vec<String> {
         ("model.onnx", NETWORK),
         ("model.onnx.data", WEIGHTS),
         ("tokenizer.json", TOKENIZER),
-        ("det.onnx", ocr::DETECTION_FILE),
-        ("rec.onnx", ocr::RECOGNITION_FILE),
+        ("det.onnx", ocr::DETECTION_MODEL),
+        ("rec.onnx", ocr::RECOGNITION_MODEL),
         ("characters.txt", ocr::CHARACTERS.as_bytes()),
     ];
     let is_sound = |(name, bytes): &(&str, &[u8])| {
@@ -128,6 +128,6 @@ pub fn damaged_builtin_files() -> Vec<String> {
 }
 
 /// Metadata of the embedding model.
-pub(crate) fn card() -> &'static Card {
+pub(crate) fn embedding_model_card() -> &'static ModelCard {
     &CARDS[0]
 }

@@ -11,12 +11,12 @@ use rten::ModelOptions;
 use crate::builtin;
 use crate::embedding::{Embedding, ModelId};
 use crate::error::Error;
-use crate::folder::{self, Folder, FolderOptions};
 #[cfg(target_arch = "x86_64")]
 use crate::minilm::{self, MiniLm};
-use crate::network::{Network, Task, pool};
+use crate::model_dir::{self, ModelDir, ModelDirOptions};
 use crate::pooling::{Pooling, normalise};
-use crate::tokens::{Reader, Tokenizer, Tokens};
+use crate::rten_runtime::{ModelTask, RtenModel, thread_pool};
+use crate::tokenizer::{TokenizedText, Tokenizer, TruncatingTokenizer};
 
 /// The role of a text. Some models were trained with different prefixes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -33,7 +33,7 @@ pub enum Purpose {
 pub struct Embedder {
     id: ModelId,
     dimension: usize,
-    reader: Arc<Reader>,
+    reader: Arc<TruncatingTokenizer>,
     engine: Engine,
     pooling: Pooling,
     query_prefix: String,
@@ -46,17 +46,17 @@ pub struct Embedder {
 #[derive(Debug)]
 enum Engine {
     /// Any model, on any CPU.
-    Network { network: Box<Network>, most_tokens_at_once: usize },
+    Network { network: Box<RtenModel>, most_tokens_at_once: usize },
     /// The built-in model, on CPUs with a hand-written kernel.
     #[cfg(target_arch = "x86_64")]
     MiniLm(Box<MiniLm>),
 }
 
 /// Maximum number of tokens per rten batch of the built-in model.
-const MOST_TOKENS_AT_ONCE: usize = 256;
+const MAX_BATCH_TOKENS: usize = 256;
 #[cfg(target_arch = "x86_64")]
 /// With fewer tokens, the work is done before another thread has started.
-const WORTH_A_THREAD: usize = 64;
+const MIN_TOKENS_PER_THREAD: usize = 64;
 
 impl Embedder {
     /// The built-in model: all-MiniLM-L6-v2, for English. Loads quickly.
@@ -64,7 +64,7 @@ impl Embedder {
         #[cfg(target_arch = "x86_64")]
         if let Some(minilm) = MiniLm::load() {
             let minilm = minilm.map_err(|reason| Error::Builtin { reason })?;
-            return Embedder::of_builtin(Engine::MiniLm(Box::new(minilm)), threads);
+            return Embedder::builtin_with(Engine::MiniLm(Box::new(minilm)), threads);
         }
         Embedder::builtin_portable(threads)
     }
@@ -79,13 +79,14 @@ impl Embedder {
             .external_data_static(builtin::WEIGHTS_NAME, builtin::WEIGHTS)
             .load_static_slice(builtin::NETWORK)
             .map_err(|error| damaged(error.to_string()))?;
-        let network = Box::new(Network::new(model, pool(threads)).map_err(damaged)?);
-        Embedder::of_builtin(Engine::Network { network, most_tokens_at_once: MOST_TOKENS_AT_ONCE }, threads)
+        let network = Box::new(RtenModel::new(model, thread_pool(threads)).map_err(damaged)?);
+        Embedder::builtin_with(Engine::Network { network, most_tokens_at_once: MAX_BATCH_TOKENS }, threads)
     }
 
-    fn of_builtin(engine: Engine, threads: usize) -> Result<Embedder, Error> {
-        let card = builtin::card();
-        let reader = Reader::new(builtin::TOKENIZER, card.max_tokens).map_err(|reason| Error::Builtin { reason })?;
+    fn builtin_with(engine: Engine, threads: usize) -> Result<Embedder, Error> {
+        let card = builtin::embedding_model_card();
+        let reader = TruncatingTokenizer::new(builtin::TOKENIZER, card.max_tokens)
+            .map_err(|reason| Error::Builtin { reason })?;
         Ok(Embedder {
             id: ModelId::from(card.id.as_str()),
             dimension: card.dimension,
@@ -100,18 +101,18 @@ impl Embedder {
     }
 
     /// Loads a model from a directory with `model.onnx` and `tokenizer.json`. Runs it once to verify that it works.
-    pub fn open(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
-        folder::open_guarded(path, || Embedder::open_or_panic(path, options, threads))
+    pub fn open(path: &Path, options: &ModelDirOptions, threads: usize) -> Result<Embedder, Error> {
+        model_dir::open_guarded(path, || Embedder::open_or_panic(path, options, threads))
     }
 
-    fn open_or_panic(path: &Path, options: &FolderOptions, threads: usize) -> Result<Embedder, Error> {
-        let folder = Folder::read(path, options)?;
+    fn open_or_panic(path: &Path, options: &ModelDirOptions, threads: usize) -> Result<Embedder, Error> {
+        let folder = ModelDir::read(path, options)?;
         let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
-        let network = Network::load(Task::FeatureExtraction, &folder.network, threads).map_err(bad)?;
+        let network = RtenModel::load(ModelTask::FeatureExtraction, &folder.network, threads).map_err(bad)?;
         let mut embedder = Embedder {
             id: folder.id().map_err(|error| bad(error.to_string()))?,
             dimension: 0,
-            reader: Arc::new(Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?),
+            reader: Arc::new(TruncatingTokenizer::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?),
             // One text at a time: with dynamic quantization, the range of activations is measured over a whole batch,
             // and a text's vector must not depend on the rest of the batch.
             engine: Engine::Network { network: Box::new(network), most_tokens_at_once: 0 },
@@ -145,7 +146,7 @@ impl Embedder {
     }
 
     pub fn embed(&self, text: &str, purpose: Purpose) -> Result<Embedding, Error> {
-        let tokens = self.read(text, purpose, 0)?;
+        let tokens = self.tokenize(text, purpose, 0)?;
         let mut embeddings = self.run(&[tokens])?;
         Ok(embeddings.remove(0))
     }
@@ -153,20 +154,20 @@ impl Embedder {
     /// Embeds many texts; the vectors are in the order of the texts. One text that cannot be embedded fails the whole
     /// call, and the error has its index.
     pub fn embed_many<T: AsRef<str>>(&self, texts: &[T], purpose: Purpose) -> Result<Vec<Embedding>, Error> {
-        let texts = texts.iter().enumerate().map(|(index, text)| self.read(text.as_ref(), purpose, index));
+        let texts = texts.iter().enumerate().map(|(index, text)| self.tokenize(text.as_ref(), purpose, index));
         self.run(&texts.collect::<Result<Vec<_>, _>>()?)
     }
 
     /// First step of embedding: tokenizes a text. `index` is only used in the error.
-    pub fn read(&self, text: &str, purpose: Purpose, index: usize) -> Result<Tokens, Error> {
+    pub fn tokenize(&self, text: &str, purpose: Purpose, index: usize) -> Result<TokenizedText, Error> {
         let prefix = match purpose {
             Purpose::Query => &self.query_prefix,
             Purpose::Passage => &self.passage_prefix,
         };
         if prefix.is_empty() || text.trim().is_empty() {
-            return self.reader.read(text, index);
+            return self.reader.tokenize(text, index);
         }
-        self.reader.read(&format!("{prefix}{text}"), index)
+        self.reader.tokenize(&format!("{prefix}{text}"), index)
     }
 
     /// Byte ranges of the tokens of a text, in order, without a length limit. For chunking.
@@ -180,12 +181,16 @@ impl Embedder {
     }
 
     /// Second step of embedding: runs the model.
-    pub fn run(&self, texts: &[Tokens]) -> Result<Vec<Embedding>, Error> {
-        self.run_telling(texts, &|| {})
+    pub fn run(&self, texts: &[TokenizedText]) -> Result<Vec<Embedding>, Error> {
+        self.run_with_progress(texts, &|| {})
     }
 
     /// Like [`Embedder::run`]; `goes_on` is called after every few texts, from any worker thread.
-    pub fn run_telling(&self, texts: &[Tokens], goes_on: &(dyn Fn() + Sync)) -> Result<Vec<Embedding>, Error> {
+    pub fn run_with_progress(
+        &self,
+        texts: &[TokenizedText],
+        goes_on: &(dyn Fn() + Sync),
+    ) -> Result<Vec<Embedding>, Error> {
         for (index, text) in texts.iter().enumerate() {
             self.reader.check(text.ids.len(), index)?;
         }
@@ -194,16 +199,16 @@ impl Embedder {
                 self.run_by_length(network, *most_tokens_at_once, texts, goes_on)
             }
             #[cfg(target_arch = "x86_64")]
-            Engine::MiniLm(minilm) => self.run_side_by_side(minilm, texts, goes_on),
+            Engine::MiniLm(minilm) => self.run_parallel(minilm, texts, goes_on),
         }
     }
 
     /// Texts of equal length form a batch, because that needs no padding.
     fn run_by_length(
         &self,
-        network: &Network,
+        network: &RtenModel,
         most_tokens: usize,
-        texts: &[Tokens],
+        texts: &[TokenizedText],
         goes_on: &(dyn Fn() + Sync),
     ) -> Result<Vec<Embedding>, Error> {
         let mut by_length: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
@@ -214,11 +219,11 @@ impl Embedder {
         for (length, indices) in by_length {
             for indices in indices.chunks((most_tokens / length).max(1)) {
                 let ids: Vec<&[u32]> = indices.iter().map(|index| &*texts[*index].ids).collect();
-                let output = network.run(&ids).map_err(|reason| self.failed(reason))?;
+                let output = network.run(&ids).map_err(|reason| self.run_error(reason))?;
                 goes_on();
                 let rows = output.numbers.chunks_exact(output.rows_per_text * output.width);
                 for (index, rows) in indices.iter().zip(rows) {
-                    embeddings[*index] = Some(self.pooled(rows, output.width, &texts[*index], *index)?);
+                    embeddings[*index] = Some(self.pool(rows, output.width, &texts[*index], *index)?);
                 }
             }
         }
@@ -227,19 +232,19 @@ impl Embedder {
 
     #[cfg(target_arch = "x86_64")]
     /// Each text separately, on as many threads as there are texts and cores.
-    fn run_side_by_side(
+    fn run_parallel(
         &self,
         minilm: &MiniLm,
-        texts: &[Tokens],
+        texts: &[TokenizedText],
         goes_on: &(dyn Fn() + Sync),
     ) -> Result<Vec<Embedding>, Error> {
-        let embed = |(index, text): (usize, &Tokens)| {
-            let states = minilm.states(&text.ids).map_err(|reason| self.failed(reason))?;
+        let embed = |(index, text): (usize, &TokenizedText)| {
+            let states = minilm.states(&text.ids).map_err(|reason| self.run_error(reason))?;
             goes_on();
-            self.pooled(&states, minilm::WIDTH, text, index)
+            self.pool(&states, minilm::WIDTH, text, index)
         };
         let tokens: usize = texts.iter().map(|text| text.ids.len()).sum();
-        let threads = self.threads.min(texts.len()).min(tokens / WORTH_A_THREAD);
+        let threads = self.threads.min(texts.len()).min(tokens / MIN_TOKENS_PER_THREAD);
         if threads < 2 {
             return texts.iter().enumerate().map(embed).collect();
         }
@@ -271,7 +276,7 @@ impl Embedder {
     }
 
     /// Pools the rows of one text into its vector.
-    fn pooled(&self, rows: &[f32], width: usize, text: &Tokens, index: usize) -> Result<Embedding, Error> {
+    fn pool(&self, rows: &[f32], width: usize, text: &TokenizedText, index: usize) -> Result<Embedding, Error> {
         // Zero only during the trial run of a new model.
         if self.dimension != 0 && width != self.dimension {
             let reason = "it has another dimension than the vectors before it";
@@ -285,7 +290,7 @@ impl Embedder {
         Ok(Embedding { model: self.id.clone(), vector, tokens: text.ids.len(), truncated: text.truncated })
     }
 
-    fn failed(&self, reason: String) -> Error {
+    fn run_error(&self, reason: String) -> Error {
         Error::Run { model: self.id.to_string(), reason }
     }
 }

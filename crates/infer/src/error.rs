@@ -35,7 +35,7 @@ pub enum Error {
 impl Error {
     /// The index and the description of an invalid text; `None` if the model is the cause. The client can correct the
     /// text.
-    pub fn about_a_text(&self) -> Option<(usize, String)> {
+    pub fn invalid_text(&self) -> Option<(usize, String)> {
         match self {
             Error::EmptyText { index } => Some((*index, "is empty; give at least one letter".into())),
             Error::TextTooLong { index, bytes, most } => {
@@ -47,6 +47,6 @@ impl Error {
     }
 
     fn fault(&self) -> String {
-        self.about_a_text().map(|(_, reason)| reason).unwrap_or_default()
+        self.invalid_text().map(|(_, reason)| reason).unwrap_or_default()
     }
 }

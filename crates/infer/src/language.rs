@@ -7,14 +7,14 @@ use whatlang::{Lang, Script};
 pub struct Language(Lang);
 
 /// Shorter texts are names or codes and do not indicate a language.
-const FEWEST_LETTERS: usize = 12;
+const MIN_LETTERS: usize = 12;
 
 impl Language {
     /// The language of a text, if the detection is reliable.
-    pub fn of(text: &str) -> Option<Language> {
+    pub fn detect(text: &str) -> Option<Language> {
         // A prefix is enough for detection and bounds the time.
         let text = &text[..text.floor_char_boundary(2000)];
-        if text.chars().filter(|letter| letter.is_alphabetic()).take(FEWEST_LETTERS).count() < FEWEST_LETTERS {
+        if text.chars().filter(|letter| letter.is_alphabetic()).take(MIN_LETTERS).count() < MIN_LETTERS {
             return None;
         }
         let seen = whatlang::detect(text)?;
@@ -54,7 +54,7 @@ mod tests {
             ("12345 67890", None),
             ("", None),
         ] {
-            assert_eq!(Language::of(text).map(Language::code), language, "{text}");
+            assert_eq!(Language::detect(text).map(Language::code), language, "{text}");
         }
     }
 }

@@ -11,9 +11,9 @@ use serde::Deserialize;
 
 use crate::embedding::ModelId;
 use crate::error::Error;
-use crate::folder::{self, Folder};
-use crate::network::{Network, Task};
-use crate::tokens::Reader;
+use crate::model_dir::{self, ModelDir};
+use crate::rten_runtime::{ModelTask, RtenModel};
+use crate::tokenizer::TruncatingTokenizer;
 
 /// A fine-tuned classifier. The same text gives the same probabilities, bit for bit.
 #[derive(Debug)]
@@ -21,25 +21,25 @@ pub struct SequenceClassifier {
     id: ModelId,
     /// At least two, all different, in the order of the model's outputs.
     labels: Vec<String>,
-    reader: Reader,
-    network: Network,
+    reader: TruncatingTokenizer,
+    network: RtenModel,
 }
 
 impl SequenceClassifier {
     /// Loads a model from a directory. Runs it once to verify that it works.
     pub fn open(path: &Path, max_tokens: Option<usize>, threads: usize) -> Result<SequenceClassifier, Error> {
-        folder::open_guarded(path, || SequenceClassifier::open_or_panic(path, max_tokens, threads))
+        model_dir::open_guarded(path, || SequenceClassifier::open_or_panic(path, max_tokens, threads))
     }
 
     fn open_or_panic(path: &Path, max_tokens: Option<usize>, threads: usize) -> Result<SequenceClassifier, Error> {
-        let folder = Folder::plain(path, max_tokens)?;
-        let labels = labels_beside(path)?;
+        let folder = ModelDir::read_model(path, max_tokens)?;
+        let labels = read_labels(path)?;
         let bad = |reason: String| Error::BadModel { path: folder.network.clone(), reason };
         let settings = format!("classes {labels:?} {}", folder.max_tokens);
         let classifier = SequenceClassifier {
-            network: Network::load(Task::TextClassification, &folder.network, threads).map_err(bad)?,
+            network: RtenModel::load(ModelTask::TextClassification, &folder.network, threads).map_err(bad)?,
             id: folder.id_with(&settings).map_err(|error| bad(error.to_string()))?,
-            reader: Reader::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
+            reader: TruncatingTokenizer::new(&folder.tokenizer, folder.max_tokens).map_err(bad)?,
             labels,
         };
         classifier.classify_or_panic("a word to try").map_err(|error| bad(error.to_string()))?;
@@ -66,12 +66,12 @@ impl SequenceClassifier {
         // A tokenizer may pass the trial run and panic on another text. It is only read here, so a panic leaves no
         // inconsistent state.
         catch_unwind(AssertUnwindSafe(|| self.classify_or_panic(text)))
-            .unwrap_or_else(|_| Err(self.failed("it panicked over this text; export it again".into())))
+            .unwrap_or_else(|_| Err(self.run_error("it panicked over this text; export it again".into())))
     }
 
     fn classify_or_panic(&self, text: &str) -> Result<Vec<f32>, Error> {
-        let tokens = self.reader.read(text, 0)?;
-        let scores = self.network.score(&tokens.ids, self.labels.len()).map_err(|reason| self.failed(reason))?;
+        let tokens = self.reader.tokenize(text, 0)?;
+        let scores = self.network.score(&tokens.ids, self.labels.len()).map_err(|reason| self.run_error(reason))?;
         softmax(&scores).ok_or_else(|| Error::Unusable {
             model: self.id.to_string(),
             index: 0,
@@ -79,7 +79,7 @@ impl SequenceClassifier {
         })
     }
 
-    fn failed(&self, reason: String) -> Error {
+    fn run_error(&self, reason: String) -> Error {
         Error::Run { model: self.id.to_string(), reason }
     }
 }
@@ -91,12 +91,12 @@ struct ConfigFile {
     problem_type: Option<String>,
 }
 
-const CONFIG: &str = "config.json";
+const CONFIG_FILE: &str = "config.json";
 
 /// Class names, in the order of the model's outputs.
-fn labels_beside(folder: &Path) -> Result<Vec<String>, Error> {
-    let bad = |reason: String| Error::BadModel { path: folder.join(CONFIG), reason };
-    let config: Option<ConfigFile> = folder::beside(folder, CONFIG)?;
+fn read_labels(folder: &Path) -> Result<Vec<String>, Error> {
+    let bad = |reason: String| Error::BadModel { path: folder.join(CONFIG_FILE), reason };
+    let config: Option<ConfigFile> = model_dir::read_optional(folder, CONFIG_FILE)?;
     let config = config.ok_or_else(|| {
         bad("it is not there; copy it from where the model was trained, it names the classes in `id2label`".into())
     })?;
@@ -107,10 +107,10 @@ fn labels_beside(folder: &Path) -> Result<Vec<String>, Error> {
     let by_output = config
         .id2label
         .ok_or_else(|| bad("it has no `id2label`; add one, such as {\"0\": \"no\", \"1\": \"yes\"}".into()))?;
-    in_order(by_output).map_err(bad)
+    labels_by_output(by_output).map_err(bad)
 }
 
-fn in_order(mut by_output: BTreeMap<String, String>) -> Result<Vec<String>, String> {
+fn labels_by_output(mut by_output: BTreeMap<String, String>) -> Result<Vec<String>, String> {
     let count = by_output.len();
     if count < 2 {
         return Err(format!("its `id2label` has {count} labels; a classifier has two or more"));

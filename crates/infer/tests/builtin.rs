@@ -41,8 +41,8 @@ fn the_cards_tell_what_each_model_does_and_its_licence() {
     let [embedding, reading] = builtin_models() else { panic!("two models are inside") };
     assert_eq!((EMBEDDER.dimension(), EMBEDDER.max_tokens()), (embedding.dimension, embedding.max_tokens));
     assert_eq!(EMBEDDER.id().as_str(), embedding.id);
-    assert_eq!(embedding.does(), "text to 384 numbers, reads 256 tokens");
-    assert_eq!((reading.id.as_str(), reading.does().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
+    assert_eq!(embedding.description(), "text to 384 numbers, reads 256 tokens");
+    assert_eq!((reading.id.as_str(), reading.description().as_str()), ("PP-OCRv6-tiny", "text in pictures to letters"));
     assert_eq!(reading.source.model_license, "Apache-2.0");
     assert!(["de", "en", "fr"].iter().all(|language| reading.languages.iter().any(|known| known == language)));
     // Fields that do not apply are omitted.
@@ -81,13 +81,13 @@ fn every_processor_gives_the_same_vectors_but_for_the_last_digits() {
 #[test]
 fn its_tokens_are_the_reference_tokenizers() {
     #[derive(Deserialize)]
-    struct Line {
+    struct ReferenceTokens {
         text: String,
         ids: Vec<u32>,
     }
     for line in include_str!("data/tokens.jsonl").lines() {
-        let Line { text, ids } = serde_json::from_str(line).expect("a text with its ids");
-        match EMBEDDER.read(&text, Purpose::Passage, 0) {
+        let ReferenceTokens { text, ids } = serde_json::from_str(line).expect("a text with its ids");
+        match EMBEDDER.tokenize(&text, Purpose::Passage, 0) {
             Ok(tokens) if !tokens.truncated => assert_eq!(tokens.ids, ids, "{text:?}"),
             Ok(tokens) => {
                 let (most, end) = (EMBEDDER.max_tokens(), ids[ids.len() - 1]);
@@ -191,7 +191,7 @@ fn the_places_of_tokens_are_told_for_texts_of_any_length() {
 #[test]
 fn k40_windows_are_the_whole_text_and_each_is_read_whole() {
     let tokenizer = EMBEDDER.tokenizer();
-    assert_eq!(tokenizer.room(), EMBEDDER.max_tokens() - 2);
+    assert_eq!(tokenizer.max_passage_tokens(), EMBEDDER.max_tokens() - 2);
     let prose = "The kestrel hovered above the motorway embankment. ".repeat(60);
     let long_word = "x7".repeat(900);
     let chinese = "\u{6c49}\u{5b57}".repeat(400);
@@ -199,9 +199,9 @@ fn k40_windows_are_the_whole_text_and_each_is_read_whole() {
         let windows = tokenizer.windows(text).unwrap();
         assert_eq!(windows.concat(), text);
         for window in &windows {
-            assert!(!EMBEDDER.read(window, Purpose::Passage, 0).unwrap().truncated, "{}", window.len());
+            assert!(!EMBEDDER.tokenize(window, Purpose::Passage, 0).unwrap().truncated, "{}", window.len());
         }
-        let fair = tokenizer.offsets(text).unwrap().len().div_ceil(tokenizer.room());
+        let fair = tokenizer.offsets(text).unwrap().len().div_ceil(tokenizer.max_passage_tokens());
         assert!(windows.len() <= fair + 1, "{} windows where {fair} would do", windows.len());
     }
 }

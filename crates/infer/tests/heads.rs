@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use corbie_infer::heads::{Classifier, ClassifyError, Example, LoadError, TrainError, Verdict};
+use corbie_infer::heads::{Classifier, ClassifyError, Example, LoadError, Prediction, TrainError};
 use corbie_infer::{Embedding, ModelId};
 
 const DIMENSION: usize = 32;
@@ -22,44 +22,44 @@ const PHRASES: [&str; 5] =
 
 /// One shared classifier for read-only tests.
 static TRAINED: LazyLock<Classifier> =
-    LazyLock::new(|| train(&World::new().texts(0..LEARNED, 40), LEARNED).expect("it trains"));
+    LazyLock::new(|| train(&TextGenerator::new().texts(0..LEARNED, 40), LEARNED).expect("it trains"));
 
-struct Text {
+struct LabelledText {
     text: String,
     embedding: Embedding,
     topic: usize,
 }
 
 /// Deterministic text generator.
-struct World {
+struct TextGenerator {
     state: u64,
     centres: Vec<Vec<f32>>,
 }
 
-impl World {
-    fn new() -> World {
-        let mut world = World { state: 42, centres: Vec::new() };
+impl TextGenerator {
+    fn new() -> TextGenerator {
+        let mut world = TextGenerator { state: 42, centres: Vec::new() };
         world.centres = (0..TOPICS.len()).map(|_| world.noise()).collect();
         world
     }
 
     /// The generator after the training texts of [`TRAINED`].
-    fn unseen() -> World {
-        World { state: 4711, ..World::new() }
+    fn unseen() -> TextGenerator {
+        TextGenerator { state: 4711, ..TextGenerator::new() }
     }
 
-    fn texts(&mut self, topics: Range<usize>, each: usize) -> Vec<Text> {
+    fn texts(&mut self, topics: Range<usize>, each: usize) -> Vec<LabelledText> {
         (0..each).flat_map(|_| topics.clone()).map(|topic| self.text(topic)).collect()
     }
 
     /// The noise makes neighbouring clusters overlap, and one text in ten has a word of another topic.
-    fn text(&mut self, topic: usize) -> Text {
+    fn text(&mut self, topic: usize) -> LabelledText {
         let says = if self.below(10) == 0 { self.below(TOPICS.len()) } else { topic };
         let word = TOPICS[says][self.below(4)];
         let text = PHRASES[self.below(PHRASES.len())].replace("{}", word);
         let noise = self.noise();
         let vector = self.centres[topic].iter().zip(noise).map(|(centre, noise)| centre + 1.2 * noise).collect();
-        Text { text, embedding: embedding("small-world", unit(vector)), topic }
+        LabelledText { text, embedding: embedding("small-world", unit(vector)), topic }
     }
 
     fn noise(&mut self) -> Vec<f32> {
@@ -87,19 +87,19 @@ fn embedding(model: &str, vector: Vec<f32>) -> Embedding {
     Embedding { model: ModelId::from(model), vector, tokens: 4, truncated: false }
 }
 
-fn train(texts: &[Text], classes: usize) -> Result<Classifier, TrainError> {
+fn train(texts: &[LabelledText], classes: usize) -> Result<Classifier, TrainError> {
     let examples: Vec<Example<'_>> =
         texts.iter().map(|text| Example { text: &text.text, embedding: &text.embedding, class: text.topic }).collect();
     Classifier::train(&examples, classes)
 }
 
-fn classify(classifier: &Classifier, texts: &[Text]) -> Vec<Verdict> {
+fn classify(classifier: &Classifier, texts: &[LabelledText]) -> Vec<Prediction> {
     texts.iter().map(|text| classifier.classify(&text.text, &text.embedding).expect("one model")).collect()
 }
 
 #[test]
 fn unseen_texts_are_told_right() {
-    let texts = World::unseen().texts(0..LEARNED, 100);
+    let texts = TextGenerator::unseen().texts(0..LEARNED, 100);
     let verdicts = classify(&TRAINED, &texts);
     let right = verdicts.iter().zip(&texts).filter(|(verdict, text)| verdict.class() == text.topic).count();
     assert!(right >= 360, "{right} of 400");
@@ -107,31 +107,31 @@ fn unseen_texts_are_told_right() {
 
 #[test]
 fn confidence_is_as_often_right_as_it_says() {
-    let texts = World::unseen().texts(0..LEARNED, 100);
+    let texts = TextGenerator::unseen().texts(0..LEARNED, 100);
     let verdicts = classify(&TRAINED, &texts);
     let right = verdicts.iter().zip(&texts).filter(|(verdict, text)| verdict.class() == text.topic).count();
-    let believed: f32 = verdicts.iter().map(Verdict::confidence).sum();
+    let believed: f32 = verdicts.iter().map(Prediction::confidence).sum();
     assert!((believed - right as f32).abs() < 0.05 * 400.0, "{right} are right, {believed} were believed to be");
 }
 
 #[test]
 fn texts_of_unknown_topics_look_strange() {
-    let mut world = World::unseen();
+    let mut world = TextGenerator::unseen();
     let known = classify(&TRAINED, &world.texts(0..LEARNED, 50));
     let strange = classify(&TRAINED, &world.texts(LEARNED..TOPICS.len(), 100));
     let pairs = strange.iter().flat_map(|one| known.iter().map(move |other| one.strangeness > other.strangeness));
     let share = pairs.filter(|is_stranger| *is_stranger).count() as f32 / (200 * 200) as f32;
     assert!(share > 0.9, "{share}");
-    let refused = |verdicts: &[Verdict]| verdicts.iter().filter(|verdict| verdict.out_of_scope >= 0.95).count();
+    let refused = |verdicts: &[Prediction]| verdicts.iter().filter(|verdict| verdict.out_of_scope >= 0.95).count();
     assert!(refused(&strange) > 100 && refused(&known) < 30, "{} and {}", refused(&strange), refused(&known));
 }
 
 #[test]
 fn probabilities_are_probabilities() {
-    let mut world = World::unseen();
+    let mut world = TextGenerator::unseen();
     let mut texts = world.texts(0..TOPICS.len(), 5);
     for odd in ["", " \n ", "?!", "\u{0}\u{202e}", "ÅΩß漢字🦀", &"long ".repeat(10_000)] {
-        texts.push(Text { text: odd.to_owned(), ..world.text(0) });
+        texts.push(LabelledText { text: odd.to_owned(), ..world.text(0) });
     }
     for verdict in classify(&TRAINED, &texts) {
         assert_eq!(verdict.probabilities.len(), LEARNED);
@@ -143,7 +143,7 @@ fn probabilities_are_probabilities() {
 
 #[test]
 fn the_same_examples_give_the_same_bytes() {
-    let again = train(&World::new().texts(0..LEARNED, 40), LEARNED).unwrap();
+    let again = train(&TextGenerator::new().texts(0..LEARNED, 40), LEARNED).unwrap();
     assert!(again.to_bytes() == TRAINED.to_bytes());
 }
 
@@ -151,14 +151,14 @@ fn the_same_examples_give_the_same_bytes() {
 fn a_saved_classifier_gives_the_same_verdicts() {
     let loaded = Classifier::from_bytes(&TRAINED.to_bytes()).unwrap();
     assert_eq!((loaded.model(), loaded.classes()), (TRAINED.model(), LEARNED));
-    let texts = World::unseen().texts(0..TOPICS.len(), 10);
+    let texts = TextGenerator::unseen().texts(0..TOPICS.len(), 10);
     assert_eq!(classify(&loaded, &texts), classify(&TRAINED, &texts));
     assert!(loaded.to_bytes() == TRAINED.to_bytes());
 }
 
 #[test]
 fn what_is_no_saved_classifier_is_refused() {
-    assert_eq!(Classifier::from_bytes(b"{}").unwrap_err(), LoadError::Foreign);
+    assert_eq!(Classifier::from_bytes(b"{}").unwrap_err(), LoadError::InvalidMagic);
     let bytes = TRAINED.to_bytes();
     let cut = Classifier::from_bytes(&bytes[..bytes.len() - 1]).unwrap_err();
     assert_eq!(cut, LoadError::WrongLength { found: bytes.len() - 1, expected: bytes.len() as u64 });
@@ -167,7 +167,7 @@ fn what_is_no_saved_classifier_is_refused() {
 
 #[test]
 fn one_example_of_each_class_is_enough_to_begin_with() {
-    let mut world = World::new();
+    let mut world = TextGenerator::new();
     let classifier = train(&world.texts(0..LEARNED, 1), LEARNED).unwrap();
     let texts = world.texts(0..LEARNED, 25);
     let verdicts = classify(&classifier, &texts);
@@ -178,7 +178,7 @@ fn one_example_of_each_class_is_enough_to_begin_with() {
 
 #[test]
 fn classes_may_be_of_very_different_sizes() {
-    let mut world = World::new();
+    let mut world = TextGenerator::new();
     let mut texts = world.texts(0..1, 60);
     texts.extend(world.texts(1..2, 6));
     texts.push(world.text(2));
@@ -191,10 +191,10 @@ fn classes_may_be_of_very_different_sizes() {
 
 #[test]
 fn examples_that_are_all_alike_still_give_probabilities() {
-    let mut world = World::new();
+    let mut world = TextGenerator::new();
     let one = world.text(0);
-    let texts: Vec<Text> = (0..20)
-        .map(|index| Text { text: one.text.clone(), embedding: one.embedding.clone(), topic: index % 2 })
+    let texts: Vec<LabelledText> = (0..20)
+        .map(|index| LabelledText { text: one.text.clone(), embedding: one.embedding.clone(), topic: index % 2 })
         .collect();
     let verdict = train(&texts, 2).unwrap().classify(&one.text, &one.embedding).unwrap();
     assert!((verdict.confidence() - 0.5).abs() < 0.05, "{verdict:?}");
@@ -202,8 +202,8 @@ fn examples_that_are_all_alike_still_give_probabilities() {
 
 #[test]
 fn unusable_examples_are_refused_with_the_next_step() {
-    let refused = |change: &dyn Fn(&mut Vec<Text>), classes| {
-        let mut texts = World::new().texts(0..LEARNED, 2);
+    let refused = |change: &dyn Fn(&mut Vec<LabelledText>), classes| {
+        let mut texts = TextGenerator::new().texts(0..LEARNED, 2);
         change(&mut texts);
         train(&texts, classes).unwrap_err()
     };
@@ -234,22 +234,22 @@ fn vectors_of_another_model_get_no_verdict() {
     let refused = |model, vector| TRAINED.classify("hello", &embedding(model, vector)).unwrap_err();
     let expected = ModelId::from("small-world");
     let other = refused("other", unit(vec![1.0; DIMENSION]));
-    assert_eq!(other, ClassifyError::OtherModel { found: ModelId::from("other"), expected });
-    assert_eq!(refused("small-world", vec![1.0]), ClassifyError::OtherDimension { found: 1, expected: DIMENSION });
+    assert_eq!(other, ClassifyError::ModelMismatch { found: ModelId::from("other"), expected });
+    assert_eq!(refused("small-world", vec![1.0]), ClassifyError::DimensionMismatch { found: 1, expected: DIMENSION });
     assert_eq!(refused("small-world", vec![f32::NAN; DIMENSION]), ClassifyError::NotAUnitVector);
 }
 
 #[test]
 fn thousands_of_classes_are_learned_in_seconds() {
-    let mut world = World::new();
+    let mut world = TextGenerator::new();
     let classes = 2000;
     world.centres = (0..classes).map(|_| world.noise()).collect();
-    let texts: Vec<Text> = (0..2 * classes)
+    let texts: Vec<LabelledText> = (0..2 * classes)
         .map(|index| {
             let topic = index % classes;
             let noise = world.noise();
             let vector = world.centres[topic].iter().zip(noise).map(|(centre, noise)| centre + 0.3 * noise).collect();
-            Text { text: format!("topic {topic}"), embedding: embedding("small-world", unit(vector)), topic }
+            LabelledText { text: format!("topic {topic}"), embedding: embedding("small-world", unit(vector)), topic }
         })
         .collect();
     let started = std::time::Instant::now();
@@ -263,32 +263,32 @@ fn thousands_of_classes_are_learned_in_seconds() {
 
 #[test]
 fn the_nearest_examples_are_named_and_vote() {
-    let text = World::unseen().text(2);
+    let text = TextGenerator::unseen().text(2);
     let nearest = TRAINED.nearest(&text.embedding).unwrap();
     assert_eq!(nearest.len(), 20);
     assert!(nearest.is_sorted_by(|one, next| one.similarity >= next.similarity));
-    let votes = TRAINED.vote(&text.embedding).unwrap().unwrap();
+    let votes = TRAINED.classify_knn(&text.embedding).unwrap().unwrap();
     assert!((votes.probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-5);
     let foreign = embedding("another model", vec![1.0; DIMENSION]);
-    assert!(matches!(TRAINED.vote(&foreign).unwrap(), Err(ClassifyError::OtherModel { .. })));
-    assert!(matches!(TRAINED.nearest(&foreign), Err(ClassifyError::OtherModel { .. })));
+    assert!(matches!(TRAINED.classify_knn(&foreign).unwrap(), Err(ClassifyError::ModelMismatch { .. })));
+    assert!(matches!(TRAINED.nearest(&foreign), Err(ClassifyError::ModelMismatch { .. })));
 }
 
 #[test]
 fn a_glance_settles_nothing_after_few_examples_and_plain_texts_after_many() {
-    let few = train(&World::new().texts(0..LEARNED, 10), LEARNED).unwrap();
-    assert_eq!(few.glance("tell me about the invoice"), None);
-    let plain: Vec<Text> = (0..400)
+    let few = train(&TextGenerator::new().texts(0..LEARNED, 10), LEARNED).unwrap();
+    assert_eq!(few.classify_early("tell me about the invoice"), None);
+    let plain: Vec<LabelledText> = (0..400)
         .map(|index| {
             let topic = index % LEARNED;
             let text = PHRASES[index / LEARNED % PHRASES.len()].replace("{}", TOPICS[topic][index / 20 % 4]);
-            let noise = World::new().noise();
-            Text { text, embedding: embedding("small-world", noise), topic }
+            let noise = TextGenerator::new().noise();
+            LabelledText { text, embedding: embedding("small-world", noise), topic }
         })
         .collect();
     let many = train(&plain, LEARNED).unwrap();
-    let verdict = many.glance("tell me about the invoice").expect("its words leave no doubt");
+    let verdict = many.classify_early("tell me about the invoice").expect("its words leave no doubt");
     assert_eq!(verdict.class(), 0);
     assert!(verdict.confidence() > 0.9 && verdict.out_of_scope < 0.95, "{verdict:?}");
-    assert_eq!(many.glance("completely unheard sesquipedalian vocabulary"), None);
+    assert_eq!(many.classify_early("completely unheard sesquipedalian vocabulary"), None);
 }

@@ -6,10 +6,10 @@ use std::fs;
 
 use corbie_infer::{Error, MAX_TEXT_BYTES, SequenceClassifier};
 use serde_json::{Value, json};
-use support::{Scorer, Table, WIDTH, WORDS};
+use support::{ScorerModel, TableModel, WIDTH, WORDS};
 use tempfile::TempDir;
 
-fn folder(scorer: &Scorer) -> TempDir {
+fn folder(scorer: &ScorerModel) -> TempDir {
     let folder = TempDir::new().expect("a folder");
     scorer.write(folder.path());
     folder
@@ -19,7 +19,7 @@ fn open(folder: &TempDir) -> Result<SequenceClassifier, Error> {
     SequenceClassifier::open(folder.path(), None, 1)
 }
 
-fn opened(scorer: &Scorer) -> SequenceClassifier {
+fn opened(scorer: &ScorerModel) -> SequenceClassifier {
     open(&folder(scorer)).expect("opens")
 }
 
@@ -42,14 +42,14 @@ fn assert_refused(folder: &TempDir, reason: &str) {
 
 #[track_caller]
 fn assert_config_refused(config: &Value, reason: &str) {
-    let folder = folder(&Scorer::default());
+    let folder = folder(&ScorerModel::default());
     write(&folder, "config.json", config.to_string().as_bytes());
     assert_refused(&folder, reason);
     assert_refused(&folder, "config.json");
 }
 
 /// Expected output of a scorer for these words, computed by hand.
-fn expected(scorer: &Scorer, words: &[&str]) -> Vec<f32> {
+fn expected(scorer: &ScorerModel, words: &[&str]) -> Vec<f32> {
     let rows = words.iter().map(|word| scorer.table.rows[WORDS.iter().position(|known| known == word).unwrap_or(0)]);
     let mut means = [0.0; WIDTH];
     for row in rows {
@@ -72,7 +72,7 @@ fn assert_close(left: &[f32], right: &[f32]) {
 
 #[test]
 fn probabilities_are_what_was_computed_by_hand() {
-    let scorer = Scorer::default();
+    let scorer = ScorerModel::default();
     let classifier = opened(&scorer);
     for words in [&["one"][..], &["two", "three", "two"], &["three", "nobody-knows", "one", "one"]] {
         let probabilities = classifier.classify(&words.join(" ")).expect("classifies");
@@ -85,7 +85,7 @@ fn probabilities_are_what_was_computed_by_hand() {
 
 #[test]
 fn labels_stand_in_the_order_of_the_outputs() {
-    let classifier = opened(&Scorer::default());
+    let classifier = opened(&ScorerModel::default());
     assert_eq!(classifier.labels(), ["billing", "refund", "other"]);
 
     // In string order, `10` comes before `2`.
@@ -93,7 +93,12 @@ fn labels_stand_in_the_order_of_the_outputs() {
     let by_output: serde_json::Map<_, _> =
         names.iter().enumerate().map(|(output, name)| (output.to_string(), name.as_str().into())).collect();
     let weights = (0..12).map(|output| [0.0, output as f32 / 10.0, 0.0, 0.0]).collect();
-    let scorer = Scorer { weights, bias: vec![0.0; 12], config: json!({ "id2label": by_output }), ..Scorer::default() };
+    let scorer = ScorerModel {
+        weights,
+        bias: vec![0.0; 12],
+        config: json!({ "id2label": by_output }),
+        ..ScorerModel::default()
+    };
     let classifier = opened(&scorer);
     assert_eq!(classifier.labels(), names);
     assert!(classifier.classify("one").expect("classifies").is_sorted());
@@ -101,21 +106,24 @@ fn labels_stand_in_the_order_of_the_outputs() {
 
 #[test]
 fn the_output_called_logits_is_taken_before_the_first() {
-    let scorer = Scorer { shows_means: true, ..Scorer::default() };
+    let scorer = ScorerModel { shows_means: true, ..ScorerModel::default() };
     let probabilities = opened(&scorer).classify("two").expect("classifies");
     assert_close(&probabilities, &expected(&scorer, &["[CLS]", "two", "[SEP]"]));
 }
 
 #[test]
 fn the_only_output_is_taken_whatever_it_is_called() {
-    let scorer = Scorer { table: Table { output: "scores", pools: true, ..Table::default() }, ..Scorer::default() };
+    let scorer = ScorerModel {
+        table: TableModel { output: "scores", pools: true, ..TableModel::default() },
+        ..ScorerModel::default()
+    };
     let probabilities = opened(&scorer).classify("two").expect("classifies");
     assert_close(&probabilities, &expected(&scorer, &["[CLS]", "two", "[SEP]"]));
 }
 
 #[test]
 fn probabilities_are_the_same_whatever_the_threads() {
-    let folder = folder(&Scorer::default());
+    let folder = folder(&ScorerModel::default());
     let with = |threads| {
         let classifier = SequenceClassifier::open(folder.path(), None, threads).expect("opens");
         classifier.classify("one two three").expect("classifies")
@@ -126,7 +134,7 @@ fn probabilities_are_the_same_whatever_the_threads() {
 
 #[test]
 fn everything_that_decides_has_a_part_in_the_id() {
-    let plain = folder(&Scorer::default());
+    let plain = folder(&ScorerModel::default());
     let id = |max_tokens| SequenceClassifier::open(plain.path(), max_tokens, 1).expect("opens").id().clone();
     let before = id(None);
     let name = plain.path().file_name().expect("a name").to_string_lossy();
@@ -135,7 +143,7 @@ fn everything_that_decides_has_a_part_in_the_id() {
     assert_ne!(before, id(Some(9)));
 
     let changes: [(&str, Vec<u8>); 3] = [
-        ("model.onnx", Scorer { bias: vec![0.0; 3], ..Scorer::default() }.onnx()),
+        ("model.onnx", ScorerModel { bias: vec![0.0; 3], ..ScorerModel::default() }.onnx()),
         ("tokenizer.json", support::tokenizer().replace("three", "four").into()),
         ("config.json", br#"{ "id2label": { "0": "refund", "1": "billing", "2": "other" } }"#.to_vec()),
     ];
@@ -157,7 +165,7 @@ fn missing_files_are_named() {
         ("tokenizer.json", "`tokenizer.json` cannot be read"),
         ("config.json", "it is not there; copy it"),
     ] {
-        let folder = folder(&Scorer::default());
+        let folder = folder(&ScorerModel::default());
         fs::remove_file(folder.path().join(file)).expect("removed");
         assert_refused(&folder, reason);
         assert_refused(&folder, file);
@@ -177,11 +185,11 @@ fn broken_files_are_refused() {
         ("config.json", b"\xff\xfe", "config.json"),
         ("config.json", b"7", "config.json"),
     ] {
-        let folder = folder(&Scorer::default());
+        let folder = folder(&ScorerModel::default());
         write(&folder, file, content);
         assert_refused(&folder, reason);
     }
-    let folder = folder(&Scorer::default());
+    let folder = folder(&ScorerModel::default());
     fs::remove_file(folder.path().join("config.json")).expect("removed");
     fs::create_dir(folder.path().join("config.json")).expect("created");
     assert_refused(&folder, "it is not a file");
@@ -235,7 +243,7 @@ fn classes_that_do_not_exclude_each_other_are_refused() {
         assert_config_refused(&config(kind.into()), &format!("its `problem_type` is `{kind}`"));
     }
     for kind in ["single_label_classification".into(), Value::Null] {
-        let scorer = Scorer { config: config(kind), ..Scorer::default() };
+        let scorer = ScorerModel { config: config(kind), ..ScorerModel::default() };
         assert!(open(&folder(&scorer)).is_ok());
     }
 }
@@ -245,15 +253,15 @@ fn another_number_of_outputs_than_labels_is_refused() {
     for count in [2, 4] {
         let by_output: serde_json::Map<_, _> =
             (0..count).map(|output: usize| (output.to_string(), format!("class {output}").into())).collect();
-        let scorer = Scorer { config: json!({ "id2label": by_output }), ..Scorer::default() };
+        let scorer = ScorerModel { config: json!({ "id2label": by_output }), ..ScorerModel::default() };
         assert_refused(&folder(&scorer), &format!("its output has the shape [1, 3], and `config.json` names {count}"));
     }
 }
 
 #[test]
 fn a_model_that_scores_each_token_is_refused() {
-    let table = Table { output: "logits", pools: false, ..Table::default() };
-    let folder = folder(&Scorer { table, ..Scorer::default() });
+    let table = TableModel { output: "logits", pools: false, ..TableModel::default() };
+    let folder = folder(&ScorerModel { table, ..ScorerModel::default() });
     assert_refused(&folder, "its output has the shape [1, 6, 3]");
     assert_refused(&folder, "export the model and its `config.json` together, for `text-classification`");
     // With one token, the output looks like one row per text.
@@ -266,33 +274,33 @@ fn a_model_that_scores_each_token_is_refused() {
 
 #[test]
 fn a_model_that_gives_vectors_is_refused() {
-    let folder = folder(&Scorer::default());
-    write(&folder, "model.onnx", &Table::default().onnx());
+    let folder = folder(&ScorerModel::default());
+    write(&folder, "model.onnx", &TableModel::default().onnx());
     assert_refused(&folder, "its output has the shape [1, 6, 4]");
 }
 
 #[test]
 fn a_model_that_wants_more_than_tokens_is_refused() {
-    let table = |inputs| Table { output: "logits", pools: true, inputs, ..Table::default() };
-    let scorer = Scorer { table: table(vec!["input_ids", "pixel_values"]), ..Scorer::default() };
+    let table = |inputs| TableModel { output: "logits", pools: true, inputs, ..TableModel::default() };
+    let scorer = ScorerModel { table: table(vec!["input_ids", "pixel_values"]), ..ScorerModel::default() };
     assert_refused(&folder(&scorer), "it wants an input `pixel_values`; export it for `text-classification`");
 
     let inputs = vec!["input_ids", "attention_mask", "token_type_ids", "position_ids"];
-    let scorer = Scorer { table: table(inputs), ..Scorer::default() };
+    let scorer = ScorerModel { table: table(inputs), ..ScorerModel::default() };
     let probabilities = opened(&scorer).classify("two").expect("classifies");
     assert_close(&probabilities, &expected(&scorer, &["[CLS]", "two", "[SEP]"]));
 }
 
 #[test]
 fn a_model_that_fits_its_tokenizer_badly_is_refused() {
-    let table = Table { rows: vec![[1.0; WIDTH]; 2], output: "logits", pools: true, ..Table::default() };
-    assert_refused(&folder(&Scorer { table, ..Scorer::default() }), "could not be run");
+    let table = TableModel { rows: vec![[1.0; WIDTH]; 2], output: "logits", pools: true, ..TableModel::default() };
+    assert_refused(&folder(&ScorerModel { table, ..ScorerModel::default() }), "could not be run");
 }
 
 #[test]
 fn numbers_that_are_not_finite_are_an_error_and_never_probabilities() {
     for bad in [f32::NAN, f32::INFINITY, f32::NEG_INFINITY] {
-        let mut scorer = Scorer::default();
+        let mut scorer = ScorerModel::default();
         scorer.table.rows[3] = [bad; WIDTH];
         let classifier = opened(&scorer);
         assert!(classifier.classify("two").is_ok());
@@ -301,7 +309,7 @@ fn numbers_that_are_not_finite_are_an_error_and_never_probabilities() {
         assert!(error.to_string().contains("its numbers are not finite"), "{error}");
 
         // Otherwise no text could be classified.
-        let scorer = Scorer { bias: vec![0.0, bad, 0.0], ..Scorer::default() };
+        let scorer = ScorerModel { bias: vec![0.0, bad, 0.0], ..ScorerModel::default() };
         assert_refused(&folder(&scorer), "its numbers are not finite");
     }
 }
@@ -309,23 +317,23 @@ fn numbers_that_are_not_finite_are_an_error_and_never_probabilities() {
 #[test]
 fn huge_scores_are_probabilities_all_the_same() {
     let bias = vec![f32::MAX / 2.0, f32::MIN / 2.0, 0.0];
-    let classifier = opened(&Scorer { bias, ..Scorer::default() });
+    let classifier = opened(&ScorerModel { bias, ..ScorerModel::default() });
     assert_eq!(classifier.classify("one").expect("classifies"), [1.0, 0.0, 0.0]);
 }
 
 #[test]
 fn a_text_with_nothing_in_it_is_the_senders_fault() {
-    let classifier = opened(&Scorer::default());
+    let classifier = opened(&ScorerModel::default());
     for text in ["", " ", "\n\t "] {
         let error = classifier.classify(text).expect_err("empty");
         assert!(matches!(error, Error::EmptyText { index: 0 }), "{error:?}");
-        assert!(error.about_a_text().is_some());
+        assert!(error.invalid_text().is_some());
     }
 }
 
 #[test]
 fn a_long_text_is_cut_where_the_model_stops_reading() {
-    let scorer = Scorer::default();
+    let scorer = ScorerModel::default();
     let folder = folder(&scorer);
     let classifier = SequenceClassifier::open(folder.path(), Some(5), 1).expect("opens");
     assert_eq!(classifier.max_tokens(), 5);
@@ -338,7 +346,7 @@ fn a_long_text_is_cut_where_the_model_stops_reading() {
 
 #[test]
 fn the_owner_says_how_much_is_read_then_the_tokenizer() {
-    let folder = folder(&Scorer::default());
+    let folder = folder(&ScorerModel::default());
     let most = |said| SequenceClassifier::open(folder.path(), said, 1).map(|classifier| classifier.max_tokens());
     assert_eq!(most(None).expect("opens"), 512);
     write(&folder, "tokenizer_config.json", br#"{ "model_max_length": 128 }"#);
@@ -353,7 +361,7 @@ fn the_owner_says_how_much_is_read_then_the_tokenizer() {
 
 #[test]
 fn a_tokenizer_that_panics_is_an_error() {
-    let folder = folder(&Scorer::default());
+    let folder = folder(&ScorerModel::default());
     with_tokenizer(&folder, |json| json["post_processor"]["special_tokens"] = json!({}));
     assert_refused(&folder, "panic");
 
@@ -371,8 +379,8 @@ fn a_tokenizer_that_panics_is_an_error() {
 
 #[test]
 fn a_model_cut_off_anywhere_is_an_error_and_never_a_panic() {
-    let whole = Scorer::default().onnx();
-    let folder = folder(&Scorer::default());
+    let whole = ScorerModel::default().onnx();
+    let folder = folder(&ScorerModel::default());
     for end in 0..whole.len() {
         write(&folder, "model.onnx", &whole[..end]);
         // Truncation may leave a smaller valid model; its probabilities must then be valid.

@@ -66,7 +66,7 @@ impl ToolAttribute {
             "description" => set(&mut self.description, key, text(key, input)?),
             "effect" => {
                 let words = [("reads", "Reads"), ("changes", "Changes"), ("destroys", "Destroys")];
-                set_effect(&mut self.effect, key, word(key, input, &words)?)
+                set_effect(&mut self.effect, key, enum_word(key, input, &words)?)
             }
             "read_only" => set_effect(&mut self.effect, key, Ident::new("Reads", key.span())),
             "destructive" => set_effect(&mut self.effect, key, Ident::new("Destroys", key.span())),
@@ -84,7 +84,7 @@ impl ToolAttribute {
             "task" => {
                 let words =
                     [("never", "Never"), ("optional", "Optional"), ("always", "Always"), ("handoff", "Handoff")];
-                set(&mut self.task, key, word(key, input, &words)?)
+                set(&mut self.task, key, enum_word(key, input, &words)?)
             }
             "module" => set(&mut self.module, key, text(key, input)?),
             "dialect" => {
@@ -92,7 +92,7 @@ impl ToolAttribute {
                 set(&mut self.dialect, key, input.parse()?)
             }
             "blocking" => set(&mut self.blocking, key, key.span()),
-            _ => Err(suggestion::unknown(key, "`#[mcp_tool]` key", KEYS)),
+            _ => Err(suggestion::unknown_word_error(key, "`#[mcp_tool]` key", KEYS)),
         }
     }
 }
@@ -142,7 +142,7 @@ fn flag(input: ParseStream) -> syn::Result<bool> {
 }
 
 /// Parses one of several bare words into an enum variant.
-fn word(key: &Ident, input: ParseStream, words: &[(&str, &str)]) -> syn::Result<Ident> {
+fn enum_word(key: &Ident, input: ParseStream, words: &[(&str, &str)]) -> syn::Result<Ident> {
     input.parse::<Token![=]>()?;
     let known: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
     let found = input.call(Ident::parse_any).map_err(|error| {
@@ -151,7 +151,7 @@ fn word(key: &Ident, input: ParseStream, words: &[(&str, &str)]) -> syn::Result<
     })?;
     match words.iter().find(|(word, _)| found == word) {
         Some((_, variant)) => Ok(Ident::new(variant, found.span())),
-        None => Err(suggestion::unknown(&found, &format!("{key}"), &known)),
+        None => Err(suggestion::unknown_word_error(&found, &format!("{key}"), &known)),
     }
 }
 

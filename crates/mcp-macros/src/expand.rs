@@ -9,12 +9,12 @@ use syn::ReturnType;
 use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 
-use crate::arguments::arguments_struct;
+use crate::arguments_struct::arguments_struct;
 use crate::attribute::ToolAttribute;
 use crate::description;
+use crate::diagnostics;
 use crate::function::Function;
-use crate::misuse;
-use crate::signature::{self, Input, Parameter, Parameters};
+use crate::signature::{self, InputSource, Parameter, Parameters};
 
 /// Emits the original function, followed by its tool function or by the errors.
 ///
@@ -28,13 +28,15 @@ pub(crate) fn expand(attribute: TokenStream, item: TokenStream) -> TokenStream {
         }
     };
     let sibling = tool_function(attribute, &function).unwrap_or_else(syn::Error::into_compile_error);
-    signature::strip(&mut function.signature);
+    signature::strip_helper_attributes(&mut function.signature);
     quote!(#function #sibling)
 }
 
 fn tool_function(attribute: TokenStream, function: &Function) -> syn::Result<TokenStream> {
-    let (attribute, parameters) =
-        misuse::both(syn::parse2::<ToolAttribute>(attribute), signature::read(&function.signature))?;
+    let (attribute, parameters) = diagnostics::combine_results(
+        syn::parse2::<ToolAttribute>(attribute),
+        signature::parse_parameters(&function.signature),
+    )?;
     let description = read_description(&attribute, function)?;
     if let (Some(blocking), Some(_)) = (attribute.blocking, &function.signature.asyncness) {
         let message = "`blocking` is for functions that are not `async`; remove one of the two";
@@ -87,12 +89,12 @@ fn builder(attribute: &ToolAttribute, description: &str, parameters: &Parameters
         Some(module) => module.to_token_stream(),
         None => quote!(::core::module_path!()),
     };
-    let input = match parameters.input() {
-        Input::Nothing => quote! {
+    let input = match parameters.input_source() {
+        InputSource::Empty => quote! {
             .input_schema(::corbie_mcp::__private::serde_json::json!({ "type": "object", "properties": {} }))
         },
-        Input::Properties(_) => quote!(.input::<__Arguments>()),
-        Input::Whole(kind) => quote_spanned!(kind.span()=> .input::<#kind>()),
+        InputSource::Properties(_) => quote!(.input::<__Arguments>()),
+        InputSource::Struct(kind) => quote_spanned!(kind.span()=> .input::<#kind>()),
     };
     let output = match &function.signature.output {
         ReturnType::Default => quote!(.output::<()>()),
@@ -123,10 +125,10 @@ fn builder(attribute: &ToolAttribute, description: &str, parameters: &Parameters
 /// The handler closure: parses the arguments, calls the function, converts the return value to an outcome.
 fn handler(attribute: &ToolAttribute, parameters: &Parameters, function: &Function) -> TokenStream {
     let share_state = parameters.is_method.then(|| quote!(let __this = ::std::sync::Arc::clone(&__this);));
-    let kind = match parameters.input() {
-        Input::Nothing => None,
-        Input::Properties(_) => Some(quote!(__Arguments)),
-        Input::Whole(kind) => Some(kind.to_token_stream()),
+    let kind = match parameters.input_source() {
+        InputSource::Empty => None,
+        InputSource::Properties(_) => Some(quote!(__Arguments)),
+        InputSource::Struct(kind) => Some(kind.to_token_stream()),
     };
     let read_input = kind.map(|kind| {
         quote! {
@@ -147,7 +149,7 @@ fn handler(attribute: &ToolAttribute, parameters: &Parameters, function: &Functi
             let ident = &property.ident;
             quote!(__input.#ident)
         }
-        Parameter::Whole(_) => quote!(__input),
+        Parameter::Struct(_) => quote!(__input),
     });
     let ident = &function.signature.ident;
     let call =

@@ -19,7 +19,7 @@ impl Parse for Function {
     fn parse(input: ParseStream) -> syn::Result<Self> {
         let attributes = input.call(Attribute::parse_outer)?;
         let visibility = input.parse()?;
-        if !starts_a_function(input) {
+        if !is_function(input) {
             let message = "`#[mcp_tool]` goes on a function or a method; put it above the `fn` that does the work";
             return Err(input.error(message));
         }
@@ -41,7 +41,7 @@ impl ToTokens for Function {
 }
 
 /// `const` and `unsafe` also start other items, so this looks ahead for `fn`.
-fn starts_a_function(input: ParseStream) -> bool {
+fn is_function(input: ParseStream) -> bool {
     let ahead = input.fork();
     while ahead.peek(Token![const])
         || ahead.peek(Token![async])

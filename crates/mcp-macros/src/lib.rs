@@ -3,13 +3,13 @@
 //! Name, description, schema and metadata are derived from the function, so they cannot diverge from the code. This
 //! crate only transforms tokens; `corbie_mcp` validates and runs the tools.
 
-mod argument;
-mod arguments;
+mod arg_attribute;
+mod arguments_struct;
 mod attribute;
 mod description;
+mod diagnostics;
 mod expand;
 mod function;
-mod misuse;
 mod signature;
 mod suggestion;
 

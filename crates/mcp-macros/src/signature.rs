@@ -3,9 +3,9 @@
 use syn::ext::IdentExt;
 use syn::{Attribute, FnArg, Ident, Meta, Pat, PatType, Type};
 
-use crate::argument::Argument;
+use crate::arg_attribute::ArgAttribute;
 use crate::description;
-use crate::misuse::{self, Faults};
+use crate::diagnostics::{self, Diagnostics};
 
 /// Parameters of a tool function.
 pub(crate) struct Parameters {
@@ -19,49 +19,49 @@ pub(crate) enum Parameter {
     BorrowedContext,
     Property(Box<Property>),
     /// `#[args]`: the type of the whole input.
-    Whole(Box<Type>),
+    Struct(Box<Type>),
 }
 
 pub(crate) struct Property {
     pub(crate) ident: Ident,
     pub(crate) kind: Box<Type>,
     pub(crate) description: Option<String>,
-    pub(crate) argument: Argument,
+    pub(crate) argument: ArgAttribute,
 }
 
 /// Source of the schema. `#[args]` and single properties exclude each other, because both define the top level.
-pub(crate) enum Input<'a> {
-    Nothing,
+pub(crate) enum InputSource<'a> {
+    Empty,
     Properties(Vec<&'a Property>),
-    Whole(&'a Type),
+    Struct(&'a Type),
 }
 
 /// Parses the parameters and reports all errors together.
-pub(crate) fn read(signature: &syn::Signature) -> syn::Result<Parameters> {
-    let mut faults = Faults::default();
-    faults.note(misuse::check_function(signature));
+pub(crate) fn parse_parameters(signature: &syn::Signature) -> syn::Result<Parameters> {
+    let mut faults = Diagnostics::default();
+    faults.push(diagnostics::check_function(signature));
     let mut is_method = false;
     let mut parameters = Vec::new();
     for input in &signature.inputs {
         match input {
             FnArg::Receiver(receiver) => {
                 is_method = true;
-                faults.note(misuse::check_receiver(receiver));
+                faults.push(diagnostics::check_receiver(receiver));
             }
             FnArg::Typed(written) => match read_parameter(written) {
                 Ok(parameter) => parameters.push((written, parameter)),
-                Err(error) => faults.note(Err(error)),
+                Err(error) => faults.push(Err(error)),
             },
         }
     }
-    faults.note(misuse::check_together(&parameters));
+    faults.push(diagnostics::check_combination(&parameters));
     faults.into_result()?;
     let in_order = parameters.into_iter().map(|(_, parameter)| parameter).collect();
     Ok(Parameters { is_method, in_order })
 }
 
 /// Removes the macro's own attributes, so that the compiler accepts the function.
-pub(crate) fn strip(signature: &mut syn::Signature) {
+pub(crate) fn strip_helper_attributes(signature: &mut syn::Signature) {
     for input in &mut signature.inputs {
         if let FnArg::Typed(parameter) = input {
             parameter.attrs.retain(is_lint);
@@ -70,16 +70,16 @@ pub(crate) fn strip(signature: &mut syn::Signature) {
 }
 
 impl Parameters {
-    pub(crate) fn input(&self) -> Input<'_> {
+    pub(crate) fn input_source(&self) -> InputSource<'_> {
         let mut properties = Vec::new();
         for parameter in &self.in_order {
             match parameter {
-                Parameter::Whole(kind) => return Input::Whole(kind),
+                Parameter::Struct(kind) => return InputSource::Struct(kind),
                 Parameter::Property(property) => properties.push(&**property),
                 Parameter::Context | Parameter::BorrowedContext => {}
             }
         }
-        if properties.is_empty() { Input::Nothing } else { Input::Properties(properties) }
+        if properties.is_empty() { InputSource::Empty } else { InputSource::Properties(properties) }
     }
 }
 
@@ -112,9 +112,9 @@ fn read_parameter(parameter: &PatType) -> syn::Result<Parameter> {
             None => Ok(context),
         };
     }
-    misuse::check_type(kind)?;
-    match (helpers.whole, helpers.argument) {
-        (true, None) => Ok(Parameter::Whole(kind.clone())),
+    diagnostics::check_type(kind)?;
+    match (helpers.is_struct, helpers.argument) {
+        (true, None) => Ok(Parameter::Struct(kind.clone())),
         (true, Some(_)) => {
             let message = "`#[args]` takes the whole struct; move what `#[arg]` says to the struct's fields";
             Err(syn::Error::new_spanned(helpers.first, message))
@@ -139,14 +139,14 @@ fn read_name(pattern: &Pat) -> syn::Result<Ident> {
     }
 }
 
-struct Helpers<'a> {
-    argument: Option<Argument>,
-    whole: bool,
+struct HelperAttributes<'a> {
+    argument: Option<ArgAttribute>,
+    is_struct: bool,
     first: Option<&'a Attribute>,
 }
 
-fn read_helpers(attributes: &[Attribute]) -> syn::Result<Helpers<'_>> {
-    let mut helpers = Helpers { argument: None, whole: false, first: None };
+fn read_helpers(attributes: &[Attribute]) -> syn::Result<HelperAttributes<'_>> {
+    let mut helpers = HelperAttributes { argument: None, is_struct: false, first: None };
     for attribute in attributes {
         if attribute.path().is_ident("arg") {
             if helpers.argument.replace(attribute.parse_args()?).is_some() {
@@ -157,7 +157,7 @@ fn read_helpers(attributes: &[Attribute]) -> syn::Result<Helpers<'_>> {
                 let message = "`#[args]` takes nothing; for one property use `#[arg(...)]`";
                 return Err(syn::Error::new_spanned(attribute, message));
             }
-            helpers.whole = true;
+            helpers.is_struct = true;
         } else if is_lint(attribute) || attribute.path().is_ident("doc") {
             continue;
         } else {
@@ -190,7 +190,7 @@ mod tests {
 
     /// One word per parameter kind, in order.
     fn check(signature: syn::Signature, expected: &str) {
-        let parameters = read(&signature).expect("accepted");
+        let parameters = parse_parameters(&signature).expect("accepted");
         let words: Vec<String> = parameters
             .in_order
             .iter()
@@ -198,7 +198,7 @@ mod tests {
                 Parameter::Context => "context".to_owned(),
                 Parameter::BorrowedContext => "&context".to_owned(),
                 Parameter::Property(property) => property.wire_name(),
-                Parameter::Whole(_) => "whole".to_owned(),
+                Parameter::Struct(_) => "whole".to_owned(),
             })
             .collect();
         assert_eq!(words.join(" "), expected);
@@ -214,19 +214,22 @@ mod tests {
 
     #[test]
     fn only_a_receiver_makes_a_method() {
-        assert!(read(&parse_quote!(fn f(&self))).expect("accepted").is_method);
-        assert!(!read(&parse_quote!(fn f(city: String))).expect("accepted").is_method);
+        assert!(parse_parameters(&parse_quote!(fn f(&self))).expect("accepted").is_method);
+        assert!(!parse_parameters(&parse_quote!(fn f(city: String))).expect("accepted").is_method);
     }
 
     #[test]
     fn the_context_is_no_input() {
-        assert!(matches!(read(&parse_quote!(fn f(context: Context))).expect("accepted").input(), Input::Nothing));
         assert!(matches!(
-            read(&parse_quote!(fn f(#[args] q: Query, c: Context))).expect("accepted").input(),
-            Input::Whole(_)
+            parse_parameters(&parse_quote!(fn f(context: Context))).expect("accepted").input_source(),
+            InputSource::Empty
+        ));
+        assert!(matches!(
+            parse_parameters(&parse_quote!(fn f(#[args] q: Query, c: Context))).expect("accepted").input_source(),
+            InputSource::Struct(_)
         ));
         assert!(
-            matches!(read(&parse_quote!(fn f(a: u8, b: u8))).expect("accepted").input(), Input::Properties(two) if two.len() == 2)
+            matches!(parse_parameters(&parse_quote!(fn f(a: u8, b: u8))).expect("accepted").input_source(), InputSource::Properties(two) if two.len() == 2)
         );
     }
 
@@ -239,9 +242,9 @@ mod tests {
                 city: String
             )
         };
-        let parameters = read(&signature).expect("accepted");
-        match parameters.input() {
-            Input::Properties(properties) => {
+        let parameters = parse_parameters(&signature).expect("accepted");
+        match parameters.input_source() {
+            InputSource::Properties(properties) => {
                 assert_eq!(properties[0].description.as_deref(), Some("City name, as written there"));
             }
             _ => panic!("one property expected"),
@@ -259,7 +262,7 @@ mod tests {
                 #[args] query: Query
             )
         };
-        strip(&mut signature);
+        strip_helper_attributes(&mut signature);
         let expected: syn::Signature = parse_quote!(fn f(#[allow(unused)] city: String, query: Query));
         assert_eq!(signature.to_token_stream().to_string(), expected.to_token_stream().to_string());
     }

@@ -6,21 +6,21 @@ use crate::client::META_SERVER_INFO;
 use crate::completion::Completer;
 use crate::context::Context;
 use crate::discovery::Module;
-use crate::dispatch::KNOWN;
+use crate::dispatch::PROTOCOL_METHODS;
 use crate::error::{Error, RegistrationError};
-use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::message::Params;
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
 use crate::registry::Registry;
+use crate::request_state::StateKey;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
-use crate::seal::StateKey;
-use crate::server::{Health, HealthCheck, Inner, Inspection, Method, MethodHandler, Server};
-use crate::tasks::{MemoryTasks, TaskStore, Turns};
+use crate::server::{CustomMethod, Health, HealthCheck, Inner, Inspection, MethodHandler, Server};
+use crate::state_keys::StateKeys;
+use crate::tasks::{MemoryTaskStore, TaskLocks, TaskStore};
 use crate::tool::{DEFAULT_CACHE_TTL, Tool};
-use crate::transport::{BodyMemory, Ledger};
+use crate::transport::{BodyMemory, RateLimiters};
 use crate::trust::Effect;
 use arc_swap::ArcSwap;
 use indexmap::IndexMap;
@@ -49,10 +49,10 @@ pub struct ServerBuilder {
     lister: Option<ResourceLister>,
     prompts: Vec<Prompt>,
     completers: HashMap<(String, String), Completer>,
-    methods: HashMap<String, Method>,
+    methods: HashMap<String, CustomMethod>,
     capabilities: Map<String, Value>,
-    quiet_flags: bool,
-    ask_person: bool,
+    suppress_change_flags: bool,
+    confirm_destructive: bool,
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
     health: Option<HealthCheck>,
@@ -61,7 +61,7 @@ pub struct ServerBuilder {
 }
 
 /// Events buffered for a slow subscriber; when the buffer is full it loses the oldest.
-const EVENT_BACKLOG: usize = 256;
+const EVENT_CHANNEL_CAPACITY: usize = 256;
 
 impl ServerBuilder {
     pub(crate) fn new(name: String, version: String) -> ServerBuilder {
@@ -155,7 +155,7 @@ impl ServerBuilder {
             let run = run.clone();
             Box::pin(async move { run(context, params).await })
         });
-        self.methods.insert(name, Method { effect, tool, run });
+        self.methods.insert(name, CustomMethod { effect, tool, run });
         self
     }
 
@@ -167,15 +167,15 @@ impl ServerBuilder {
 
     /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients although both
     /// are served: some published contracts require these values.
-    pub fn quiet_flags(mut self) -> Self {
-        self.quiet_flags = true;
+    pub fn suppress_change_flags(mut self) -> Self {
+        self.suppress_change_flags = true;
         self
     }
 
     /// Elicits confirmation from the user at the client for destructive calls of verified callers instead of rejecting
     /// them.
-    pub fn ask_person(mut self, ask: bool) -> Self {
-        self.ask_person = ask;
+    pub fn confirm_destructive(mut self, ask: bool) -> Self {
+        self.confirm_destructive = ask;
         self
     }
 
@@ -185,7 +185,7 @@ impl ServerBuilder {
     }
 
     /// Shared by instances behind one address, so that each can continue a call that another instance began, and resume
-    /// its legacy sessions. [`Server::share_state_key`] sets it later.
+    /// its legacy sessions. [`Server::set_shared_state_key`] sets it later.
     pub fn state_key(mut self, key: StateKey) -> Self {
         self.state_key = Some(key);
         self
@@ -211,13 +211,13 @@ impl ServerBuilder {
 
     /// Validates all declarations and creates the server.
     pub fn build(mut self) -> Result<Server, RegistrationError> {
-        self.limits = self.limits.usable();
+        self.limits = self.limits.normalized();
         let mut registry = Registry::default();
         for tool in self.tools {
             registry = registry.with(tool?)?.0;
         }
         // `completion/complete` is shared: programs may serve its generation form.
-        let taken = |name: &&String| KNOWN.contains(&name.as_str()) && *name != "completion/complete";
+        let taken = |name: &&String| PROTOCOL_METHODS.contains(&name.as_str()) && *name != "completion/complete";
         if let Some(name) = self.methods.keys().find(taken) {
             return Err(RegistrationError::Duplicate { kind: "method", name: name.clone() });
         }
@@ -237,15 +237,15 @@ impl ServerBuilder {
         }
         let who = json!({ "name": self.name, "version": self.version });
         let own_meta = Map::from_iter([(META_SERVER_INFO.to_owned(), who)]);
-        let metrics = Metrics::new(KNOWN.into_iter().chain(self.methods.keys().map(String::as_str)));
+        let metrics = Metrics::new(PROTOCOL_METHODS.into_iter().chain(self.methods.keys().map(String::as_str)));
         let server = Server(Arc::new(Inner {
-            own_meta_written: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
-            own_meta,
+            server_meta_json: serde_json::to_string(&own_meta).expect("a map of strings can be written"),
+            server_meta: own_meta,
             name: self.name,
             version: self.version,
             instructions: self.instructions,
             registry: ArcSwap::from_pointee(registry),
-            registering: Mutex::default(),
+            registry_lock: Mutex::default(),
             modules: self.modules,
             discovery_ttl: self.discovery_ttl.unwrap_or(DEFAULT_CACHE_TTL),
             last_scan: Mutex::default(),
@@ -255,29 +255,29 @@ impl ServerBuilder {
             prompts: ArcSwap::from_pointee(prompts),
             completers: self.completers,
             capabilities: self.capabilities,
-            quiet_flags: self.quiet_flags,
-            ask_person: AtomicBool::new(self.ask_person),
-            events: broadcast::channel(EVENT_BACKLOG).0,
-            expected: Mutex::default(),
-            tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTasks::new(self.limits.max_tasks))),
+            suppress_change_flags: self.suppress_change_flags,
+            confirm_destructive: AtomicBool::new(self.confirm_destructive),
+            events: broadcast::channel(EVENT_CHANNEL_CAPACITY).0,
+            pending_responses: Mutex::default(),
+            tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTaskStore::new(self.limits.max_tasks))),
             running_tasks: Mutex::default(),
-            task_turns: Turns::default(),
-            task_news: Turns::default(),
+            task_locks: TaskLocks::default(),
+            task_publish_locks: TaskLocks::default(),
             admission: Admission::new(&self.limits, &metrics),
             body_memory: BodyMemory::new(self.limits.max_body_memory),
             metrics,
             audit: AuditLog::new(self.limits.max_audit, self.audit_sink),
             methods: self.methods,
-            keys: Arc::new(Keys::new(self.state_key)),
-            ledger: Ledger::default(),
+            state_keys: Arc::new(StateKeys::new(self.state_key)),
+            rate_limiters: RateLimiters::default(),
             started: Instant::now(),
             started_at: SystemTime::now(),
             inspection: self.inspection,
             health: self.health,
             draining: CancellationToken::new(),
-            grace_ends: OnceLock::new(),
+            drain_deadline: OnceLock::new(),
             stop_now: CancellationToken::new(),
-            never: CancellationToken::new(),
+            never_cancelled: CancellationToken::new(),
             listeners: Arc::new(Semaphore::new(self.limits.max_listeners)),
             background: TaskTracker::new(),
             limits: self.limits,

@@ -8,10 +8,10 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use crate::error::Error;
+use crate::json_scan;
 use crate::message::{Id, Params};
-use crate::object;
-use crate::progress::Reached;
-use crate::trace::Trace;
+use crate::progress::ProgressReporter;
+use crate::trace::TraceContext;
 use crate::version::{Era, Version};
 
 /// Declared capabilities, unmodified: extensions may read unknown ones.
@@ -52,9 +52,9 @@ pub(crate) struct RequestMeta {
     pub log_level: Option<LogLevel>,
     pub progress_token: Option<Id>,
     /// The trace context of this message; takes precedence over the HTTP headers.
-    pub trace: Option<Trace>,
+    pub trace: Option<TraceContext>,
     /// Last progress reported under that token, during the call and after it.
-    pub reached: Reached,
+    pub progress: ProgressReporter,
     /// The unparsed text; few handlers use it.
     text: Box<str>,
     all: OnceLock<Map<String, Value>>,
@@ -68,8 +68,8 @@ pub(crate) const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 pub(crate) const META_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 pub(crate) const META_LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 pub(crate) const META_SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
-const META_TRACE: &str = "traceparent";
-const META_TRACE_STATE: &str = "tracestate";
+const META_TRACEPARENT: &str = "traceparent";
+const META_TRACESTATE: &str = "tracestate";
 pub(crate) const META_SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
 impl ClientCapabilities {
@@ -92,7 +92,7 @@ impl ClientCapabilities {
     }
 
     /// Capabilities that declare these features without further details.
-    pub(crate) fn declaring(features: impl IntoIterator<Item = ClientFeature>) -> ClientCapabilities {
+    pub(crate) fn from_features(features: impl IntoIterator<Item = ClientFeature>) -> ClientCapabilities {
         let mut all = Map::new();
         for feature in features {
             let (name, member) = match feature {
@@ -112,7 +112,7 @@ impl ClientCapabilities {
 
     /// Fails with the modern error that names the capability to declare.
     pub fn require(&self, feature: ClientFeature) -> Result<(), Error> {
-        if self.supports(feature) { Ok(()) } else { Err(feature.missing()) }
+        if self.supports(feature) { Ok(()) } else { Err(feature.missing_error()) }
     }
 }
 
@@ -126,7 +126,7 @@ impl ClientFeature {
         ClientFeature::Tasks,
     ];
 
-    pub fn missing(self) -> Error {
+    pub fn missing_error(self) -> Error {
         let (name, capabilities) = match self {
             ClientFeature::Elicitation => ("elicitation", json!({ "elicitation": {} })),
             ClientFeature::ElicitationUrl => ("elicitation in `url` mode", json!({ "elicitation": { "url": {} } })),
@@ -158,27 +158,28 @@ impl LogLevel {
 
 impl RequestMeta {
     /// Parses `_meta` from a request's params.
-    pub(crate) fn of(params: &Params) -> Result<RequestMeta, Error> {
+    pub(crate) fn parse(params: &Params) -> Result<RequestMeta, Error> {
         #[derive(Deserialize)]
-        struct JustMeta {
+        struct MetaOnly {
             #[serde(rename = "_meta")]
             meta: Option<Map<String, Value>>,
         }
         match params.pick(["_meta"]) {
             Some([None]) => Ok(RequestMeta::default()),
-            Some([Some(meta)]) if let Some(read) = RequestMeta::quickly(meta) => Ok(read),
-            _ => RequestMeta::read(params.parse::<JustMeta>()?.meta.unwrap_or_default()),
+            Some([Some(meta)]) if let Some(read) = RequestMeta::parse_fast(meta) => Ok(read),
+            _ => RequestMeta::from_members(params.parse::<MetaOnly>()?.meta.unwrap_or_default()),
         }
     }
 
-    /// Fast path of [`RequestMeta::read`] for the usual members; `None` for anything else. Building a full tree of
+    /// Fast path of [`RequestMeta::from_members`] for the usual members; `None` for anything else. Building a full tree of
     /// `_meta` to read three members took a fifth of a modern call.
-    fn quickly(meta: &str) -> Option<RequestMeta> {
-        let names = [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken", META_TRACE, META_TRACE_STATE];
-        let [version, capabilities, log_level, progress_token, parent, state] = object::pick(meta, names)?;
+    fn parse_fast(meta: &str) -> Option<RequestMeta> {
+        let names =
+            [META_VERSION, META_CAPABILITIES, META_LOG_LEVEL, "progressToken", META_TRACEPARENT, META_TRACESTATE];
+        let [version, capabilities, log_level, progress_token, parent, state] = json_scan::pick(meta, names)?;
         let version = match version {
             None => None,
-            Some(text) => Some(object::string(text)?.into_owned()),
+            Some(text) => Some(json_scan::decode_string(text)?.into_owned()),
         };
         let capabilities = match capabilities {
             None => None,
@@ -187,17 +188,18 @@ impl RequestMeta {
         };
         let log_level = match log_level {
             None => None,
-            Some(level) => Some(LogLevel::parse(&object::string(level)?)?),
+            Some(level) => Some(LogLevel::parse(&json_scan::decode_string(level)?)?),
         };
         let progress_token = match progress_token {
             None => None,
             Some(token) => Some(serde_json::from_str(token).ok()?),
         };
-        let state = state.and_then(object::string);
-        let trace = parent.and_then(object::string).and_then(|parent| Trace::read(&parent, state.as_deref()));
+        let state = state.and_then(json_scan::decode_string);
+        let trace =
+            parent.and_then(json_scan::decode_string).and_then(|parent| TraceContext::parse(&parent, state.as_deref()));
         // Copied: a task may keep it for its whole lifetime, and it must not keep a large body alive.
-        let (text, all, reached) = (meta.into(), OnceLock::new(), Reached::default());
-        Some(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
+        let (text, all, reached) = (meta.into(), OnceLock::new(), ProgressReporter::default());
+        Some(RequestMeta { version, capabilities, log_level, progress_token, trace, progress: reached, text, all })
     }
 
     /// All members as sent.
@@ -212,7 +214,7 @@ impl RequestMeta {
     }
 
     /// Parses all members. A malformed member is an error only in the era that defines it.
-    fn read(all: Map<String, Value>) -> Result<RequestMeta, Error> {
+    fn from_members(all: Map<String, Value>) -> Result<RequestMeta, Error> {
         let version = match all.get(META_VERSION) {
             None => None,
             Some(Value::String(version)) => Some(version.clone()),
@@ -239,9 +241,9 @@ impl RequestMeta {
             ),
         };
         let text_of = |name: &str| all.get(name).and_then(Value::as_str);
-        let trace = text_of(META_TRACE).and_then(|parent| Trace::read(parent, text_of(META_TRACE_STATE)));
-        let (text, all, reached) = (Box::default(), OnceLock::from(all), Reached::default());
-        Ok(RequestMeta { version, capabilities, log_level, progress_token, trace, reached, text, all })
+        let trace = text_of(META_TRACEPARENT).and_then(|parent| TraceContext::parse(parent, text_of(META_TRACESTATE)));
+        let (text, all, reached) = (Box::default(), OnceLock::from(all), ProgressReporter::default());
+        Ok(RequestMeta { version, capabilities, log_level, progress_token, trace, progress: reached, text, all })
     }
 
     /// The era this request declares, unvalidated.
@@ -286,8 +288,8 @@ mod tests {
             META_CAPABILITIES,
             META_LOG_LEVEL,
             "progressToken",
-            META_TRACE,
-            META_TRACE_STATE,
+            META_TRACEPARENT,
+            META_TRACESTATE,
             "com.example/own",
         ]);
         (name, value)
@@ -298,7 +300,7 @@ mod tests {
         fn meta_read_quickly_is_what_the_plain_way_reads(members in prop::collection::vec(member(), 0..6)) {
             let all: Map<String, Value> = members.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
             let params = Params::from_value(&json!({ "name": "echo", "_meta": all }));
-            let (quick, plain) = (RequestMeta::of(&params), RequestMeta::read(all.clone()));
+            let (quick, plain) = (RequestMeta::parse(&params), RequestMeta::from_members(all.clone()));
             match (quick, plain) {
                 (Ok(quick), Ok(plain)) => {
                     prop_assert_eq!(&quick.version, &plain.version);

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 /// Returns suggestions for the typed text, best first.
 #[derive(Clone)]
-pub struct Completer(Arc<Suggest>);
+pub struct Completer(Arc<SuggestFn>);
 
-type Suggest = dyn Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync;
+type SuggestFn = dyn Fn(&str, &HashMap<String, String>) -> Vec<String> + Send + Sync;
 
 /// Maximum number of values per reply, set by the protocol.
 pub(crate) const MAX_VALUES: usize = 100;
@@ -20,7 +20,7 @@ impl Completer {
     }
 
     /// Suggests the values of a fixed list that start with the typed text.
-    pub fn of(values: impl IntoIterator<Item = impl Into<String>>) -> Completer {
+    pub fn from_values(values: impl IntoIterator<Item = impl Into<String>>) -> Completer {
         let values: Vec<String> = values.into_iter().map(Into::into).collect();
         Completer::new(move |typed, _| values.iter().filter(|value| value.starts_with(typed)).cloned().collect())
     }

@@ -6,40 +6,40 @@ use serde_json::{Map, Value};
 /// One item of a tool result or a prompt message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub enum Content {
-    Text(Text),
-    Image(Blob),
-    Audio(Blob),
+pub enum ContentBlock {
+    Text(TextContent),
+    Image(MediaContent),
+    Audio(MediaContent),
     /// A link to a resource readable with `resources/read`.
     ResourceLink(Value),
     /// The embedded resource.
     Resource {
         resource: ResourceContents,
         #[serde(flatten)]
-        extra: Extra,
+        extra: ContentMetadata,
     },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Text {
+pub struct TextContent {
     pub text: String,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub extra: ContentMetadata,
 }
 
 /// Base64 data with a media type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Blob {
+pub struct MediaContent {
     pub data: String,
     #[serde(rename = "mimeType")]
     pub mime_type: String,
     #[serde(flatten)]
-    pub extra: Extra,
+    pub extra: ContentMetadata,
 }
 
 /// Optional members of any content block (M-11).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Extra {
+pub struct ContentMetadata {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub annotations: Option<Value>,
     #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
@@ -60,29 +60,37 @@ pub struct ResourceContents {
     pub meta: Option<Map<String, Value>>,
 }
 
-impl Content {
-    pub fn text(text: impl Into<String>) -> Content {
-        Content::Text(Text { text: text.into(), extra: Extra::default() })
+impl ContentBlock {
+    pub fn text(text: impl Into<String>) -> ContentBlock {
+        ContentBlock::Text(TextContent { text: text.into(), extra: ContentMetadata::default() })
     }
 
     /// `data` is base64.
-    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> Content {
-        Content::Image(Blob { data: data.into(), mime_type: mime_type.into(), extra: Extra::default() })
+    pub fn image(data: impl Into<String>, mime_type: impl Into<String>) -> ContentBlock {
+        ContentBlock::Image(MediaContent {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            extra: ContentMetadata::default(),
+        })
     }
 
     /// `data` is base64.
-    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> Content {
-        Content::Audio(Blob { data: data.into(), mime_type: mime_type.into(), extra: Extra::default() })
+    pub fn audio(data: impl Into<String>, mime_type: impl Into<String>) -> ContentBlock {
+        ContentBlock::Audio(MediaContent {
+            data: data.into(),
+            mime_type: mime_type.into(),
+            extra: ContentMetadata::default(),
+        })
     }
 
-    pub fn resource(resource: ResourceContents) -> Content {
-        Content::Resource { resource, extra: Extra::default() }
+    pub fn resource(resource: ResourceContents) -> ContentBlock {
+        ContentBlock::Resource { resource, extra: ContentMetadata::default() }
     }
 
     /// The text, if the block has no other members.
     pub(crate) fn as_plain_text(&self) -> Option<&str> {
         match self {
-            Content::Text(Text { text, extra }) if *extra == Extra::default() => Some(text),
+            ContentBlock::Text(TextContent { text, extra }) if *extra == ContentMetadata::default() => Some(text),
             _ => None,
         }
     }
@@ -90,7 +98,7 @@ impl Content {
     /// The text, if this is a text block.
     pub fn as_text(&self) -> Option<&str> {
         match self {
-            Content::Text(text) => Some(&text.text),
+            ContentBlock::Text(text) => Some(&text.text),
             _ => None,
         }
     }

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
-use crate::ask::{AskError, Asking};
 use crate::client::{ClientCapabilities, LogLevel, RequestMeta};
-use crate::later::Later;
+use crate::client_requests::{ClientChannel, ClientRequestError};
+use crate::deferred_progress::DeferredProgress;
 use crate::message::{self, Id};
-use crate::outcome::Style;
-use crate::progress::Step;
+use crate::outcome::RequestStyle;
+use crate::progress::ProgressUpdate;
 use crate::server::Server;
-use crate::session::{Outlet, Session};
-use crate::trace::{RequestId, Trace, Trail};
+use crate::session::{MessageSink, Session};
+use crate::trace::{RequestId, RequestTrace, TraceContext};
 use crate::trust::Caller;
 use crate::version::{Era, Version};
 
@@ -28,18 +28,18 @@ pub(crate) struct Inner {
     pub(crate) server: Server,
     pub(crate) caller: Caller,
     pub(crate) version: Version,
-    pub(crate) style: Style,
+    pub(crate) style: RequestStyle,
     pub(crate) client: Arc<ClientCapabilities>,
     pub(crate) meta: Arc<RequestMeta>,
     pub(crate) log_level: Option<LogLevel>,
     pub(crate) session: Arc<Session>,
-    pub(crate) outlet: Outlet,
+    pub(crate) sink: MessageSink,
     pub(crate) cancel: CancellationToken,
-    pub(crate) asking: Asking,
-    pub(crate) trail: Trail,
+    pub(crate) client_channel: ClientChannel,
+    pub(crate) request_trace: RequestTrace,
     /// Time spent waiting for the client, which is not counted against the tool timeout.
-    pub(crate) waited_ns: AtomicU64,
-    pub(crate) questions_open: AtomicU64,
+    pub(crate) client_wait_ns: AtomicU64,
+    pub(crate) pending_client_requests: AtomicU64,
 }
 
 impl Context {
@@ -64,7 +64,7 @@ impl Context {
         self.0.version.era()
     }
 
-    pub fn style(&self) -> Style {
+    pub fn style(&self) -> RequestStyle {
         self.0.style
     }
 
@@ -80,12 +80,12 @@ impl Context {
 
     /// The id of the request, recorded in its log lines.
     pub fn request_id(&self) -> &RequestId {
-        &self.0.trail.id
+        &self.0.request_trace.id
     }
 
-    /// The caller's trace context, if it sent one. Code within the call can also use [`Trace::current`].
-    pub fn trace(&self) -> Option<&Trace> {
-        self.0.trail.trace.as_ref()
+    /// The caller's trace context, if it sent one. Code within the call can also use [`TraceContext::current`].
+    pub fn trace(&self) -> Option<&TraceContext> {
+        self.0.request_trace.trace.as_ref()
     }
 
     pub fn is_cancelled(&self) -> bool {
@@ -100,13 +100,13 @@ impl Context {
     /// Reports progress if the caller requested it. Never blocks. Values must increase; smaller ones are not sent.
     pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
         let Some(token) = &self.0.meta.progress_token else { return };
-        let step = Step { progress, total, message };
-        self.0.meta.reached.tell(token, step, |notification| self.0.outlet.offer(notification));
+        let step = ProgressUpdate { progress, total, message };
+        self.0.meta.progress.report(token, step, |notification| self.0.sink.try_send(notification));
     }
 
     /// A handle for reporting progress after this call was answered, while its work continues.
-    pub fn later(&self) -> Later {
-        Later::new(self.0.session.clone(), self.era(), self.0.meta.clone())
+    pub fn deferred_progress(&self) -> DeferredProgress {
+        DeferredProgress::new(self.0.session.clone(), self.era(), self.0.meta.clone())
     }
 
     /// Sends a log message to the client, if its log level includes this one. Never blocks.
@@ -120,72 +120,72 @@ impl Context {
             params.insert("logger".into(), logger.into());
         }
         params.insert("data".into(), data.into());
-        self.offer("notifications/message", &params);
+        self.try_notify("notifications/message", &params);
     }
 
     pub(crate) fn inner(&self) -> &Inner {
         &self.0
     }
 
-    pub(crate) fn asking(&self) -> &Asking {
-        &self.0.asking
+    pub(crate) fn client_channel(&self) -> &ClientChannel {
+        &self.0.client_channel
     }
 
-    pub(crate) fn waited(&self) -> Duration {
-        Duration::from_nanos(self.0.waited_ns.load(Ordering::Relaxed))
+    pub(crate) fn client_wait(&self) -> Duration {
+        Duration::from_nanos(self.0.client_wait_ns.load(Ordering::Relaxed))
     }
 
-    pub(crate) fn is_waiting(&self) -> bool {
-        self.0.questions_open.load(Ordering::Relaxed) > 0
+    pub(crate) fn is_waiting_for_client(&self) -> bool {
+        self.0.pending_client_requests.load(Ordering::Relaxed) > 0
     }
 
     /// Sends a request on the caller's stream and waits for the response.
-    pub(crate) async fn ask_on_the_wire(&self, method: &str, params: &Value) -> Result<Value, AskError> {
-        if !self.0.outlet.is_open() {
-            return Err(AskError::NoWay);
+    pub(crate) async fn send_request(&self, method: &str, params: &Value) -> Result<Value, ClientRequestError> {
+        if !self.0.sink.is_open() {
+            return Err(ClientRequestError::NoChannel);
         }
-        let (id, answer) = self.0.server.expect_answer(&self.0.caller);
-        let request =
-            message::encode_call(Some(&id), method, params).map_err(|error| AskError::Unusable(error.to_string()))?;
-        let waiting = Waiting::new(&self.0, &id);
-        if !self.0.outlet.send(request).await {
-            return Err(AskError::NoWay);
+        let (id, answer) = self.0.server.register_client_request(&self.0.caller);
+        let request = message::encode_call(Some(&id), method, params)
+            .map_err(|error| ClientRequestError::InvalidResponse(error.to_string()))?;
+        let waiting = ResponseWait::new(&self.0, &id);
+        if !self.0.sink.send(request).await {
+            return Err(ClientRequestError::NoChannel);
         }
         let response = tokio::time::timeout(self.0.server.limits().client_response_timeout, answer).await;
         drop(waiting);
         match response {
-            Err(_) | Ok(Err(_)) => Err(AskError::TimedOut),
-            Ok(Ok(response)) => response.parse().map_err(AskError::Refused),
+            Err(_) | Ok(Err(_)) => Err(ClientRequestError::Timeout),
+            Ok(Ok(response)) => response.parse().map_err(ClientRequestError::ErrorResponse),
         }
     }
 
-    fn offer(&self, method: &str, params: &Map<String, Value>) {
+    fn try_notify(&self, method: &str, params: &Map<String, Value>) {
         if let Ok(notification) = message::encode_call(None, method, params) {
-            self.0.outlet.offer(notification);
+            self.0.sink.try_send(notification);
         }
     }
 }
 
 /// Measures the wait for a client response, and removes the pending request on drop, including when the future is
 /// cancelled.
-struct Waiting<'a> {
+struct ResponseWait<'a> {
     call: &'a Inner,
     id: &'a Id,
     since: Instant,
 }
 
-impl<'a> Waiting<'a> {
-    fn new(call: &'a Inner, id: &'a Id) -> Waiting<'a> {
-        call.questions_open.fetch_add(1, Ordering::Relaxed);
-        Waiting { call, id, since: Instant::now() }
+impl<'a> ResponseWait<'a> {
+    fn new(call: &'a Inner, id: &'a Id) -> ResponseWait<'a> {
+        call.pending_client_requests.fetch_add(1, Ordering::Relaxed);
+        ResponseWait { call, id, since: Instant::now() }
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for ResponseWait<'_> {
     fn drop(&mut self) {
         let waited = u64::try_from(self.since.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        self.call.waited_ns.fetch_add(waited, Ordering::Relaxed);
-        self.call.questions_open.fetch_sub(1, Ordering::Relaxed);
-        self.call.server.forget_answer(self.id);
+        self.call.client_wait_ns.fetch_add(waited, Ordering::Relaxed);
+        self.call.pending_client_requests.fetch_sub(1, Ordering::Relaxed);
+        self.call.server.unregister_client_request(self.id);
     }
 }

@@ -21,12 +21,12 @@ pub struct Module {
 
 /// Result of the last scan, per module.
 #[derive(Debug, Clone, Default, Serialize)]
-pub struct Report {
-    pub modules: Vec<Found>,
+pub struct DiscoveryReport {
+    pub modules: Vec<ModuleReport>,
 }
 
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct ModuleReport {
     pub module: String,
     pub tools: usize,
     /// Why the module, or one of its tools, was skipped.
@@ -38,7 +38,7 @@ pub struct Found {
 #[derive(Debug)]
 pub(crate) struct LastScan {
     pub(crate) at: Instant,
-    pub(crate) report: Report,
+    pub(crate) report: DiscoveryReport,
 }
 
 impl Module {
@@ -57,17 +57,20 @@ impl std::fmt::Debug for Module {
 }
 
 impl LastScan {
-    pub(crate) fn fresh(&self, ttl: Duration) -> bool {
+    pub(crate) fn is_fresh(&self, ttl: Duration) -> bool {
         self.at.elapsed() < ttl
     }
 }
 
 /// Loads every module; `register` takes each tool and may reject it.
-pub(crate) fn scan(modules: &[Module], mut register: impl FnMut(Tool) -> Result<(), RegistrationError>) -> Report {
+pub(crate) fn scan(
+    modules: &[Module],
+    mut register: impl FnMut(Tool) -> Result<(), RegistrationError>,
+) -> DiscoveryReport {
     let modules = modules
         .iter()
         .map(|module| {
-            let mut found = Found { module: module.name.clone(), tools: 0, error: None };
+            let mut found = ModuleReport { module: module.name.clone(), tools: 0, error: None };
             match catch_unwind(AssertUnwindSafe(|| (module.load)())) {
                 Ok(Ok(tools)) => {
                     for tool in tools {
@@ -86,5 +89,5 @@ pub(crate) fn scan(modules: &[Module], mut register: impl FnMut(Tool) -> Result<
             found
         })
         .collect();
-    Report { modules }
+    DiscoveryReport { modules }
 }

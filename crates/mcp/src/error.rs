@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::code::Code;
+use crate::error_code::ErrorCode;
 use crate::schema::Violation;
 use crate::trust::{Effect, TrustLevel};
 use crate::version::{Era, Version};
@@ -74,7 +74,7 @@ pub enum Error {
     /// A condition without a library variant, raised by a tool or a custom method.
     #[error("{message}")]
     Other {
-        code: Code,
+        code: ErrorCode,
         message: String,
         error_type: &'static str,
         /// Additional members of `data`, such as `details`.
@@ -136,30 +136,30 @@ impl Error {
         }
     }
 
-    pub fn code(&self) -> Code {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            Error::Transport(_) => Code::Network,
+            Error::Transport(_) => ErrorCode::Network,
             Error::ToolNotFound { .. }
             | Error::Schema { .. }
             | Error::Validation(_)
             | Error::InvalidParams { .. }
             | Error::ResourceNotFound { .. }
             | Error::PromptNotFound { .. }
-            | Error::TaskNotFound { .. } => Code::InvalidParams,
-            Error::Serialization { .. } => Code::Serialization,
-            Error::Timeout { .. } => Code::Timeout,
-            Error::Registration(_) | Error::Internal { .. } => Code::Internal,
-            Error::Parse(_) => Code::Parse,
-            Error::InvalidRequest(_) => Code::InvalidRequest,
-            Error::MethodNotFound { .. } => Code::MethodNotFound,
-            Error::TrustDenied { .. } | Error::NotGranted { .. } | Error::NotAllowed { .. } => Code::TrustDenied,
-            Error::Cancelled => Code::Cancelled,
-            Error::ShuttingDown => Code::ShuttingDown,
-            Error::Authentication(_) => Code::Authentication,
-            Error::RateLimited(_) | Error::Busy { .. } => Code::RateLimited,
-            Error::HeaderMismatch(_) => Code::HeaderMismatch,
-            Error::MissingClientCapability { .. } => Code::MissingClientCapability,
-            Error::UnsupportedVersion { .. } => Code::UnsupportedVersion,
+            | Error::TaskNotFound { .. } => ErrorCode::InvalidParams,
+            Error::Serialization { .. } => ErrorCode::Serialization,
+            Error::Timeout { .. } => ErrorCode::Timeout,
+            Error::Registration(_) | Error::Internal { .. } => ErrorCode::Internal,
+            Error::Parse(_) => ErrorCode::Parse,
+            Error::InvalidRequest(_) => ErrorCode::InvalidRequest,
+            Error::MethodNotFound { .. } => ErrorCode::MethodNotFound,
+            Error::TrustDenied { .. } | Error::NotGranted { .. } | Error::NotAllowed { .. } => ErrorCode::TrustDenied,
+            Error::Cancelled => ErrorCode::Cancelled,
+            Error::ShuttingDown => ErrorCode::ShuttingDown,
+            Error::Authentication(_) => ErrorCode::Authentication,
+            Error::RateLimited(_) | Error::Busy { .. } => ErrorCode::RateLimited,
+            Error::HeaderMismatch(_) => ErrorCode::HeaderMismatch,
+            Error::MissingClientCapability { .. } => ErrorCode::MissingClientCapability,
+            Error::UnsupportedVersion { .. } => ErrorCode::UnsupportedVersion,
             Error::Other { code, .. } => *code,
         }
     }

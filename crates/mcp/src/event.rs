@@ -36,7 +36,7 @@ pub enum Event {
 /// The subscription filter of `subscriptions/listen`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(crate) struct Filter {
+pub(crate) struct SubscriptionFilter {
     #[serde(skip_serializing_if = "is_false")]
     pub tools_list_changed: bool,
     #[serde(skip_serializing_if = "is_false")]
@@ -49,19 +49,19 @@ pub(crate) struct Filter {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub task_ids: Vec<String>,
     /// Custom notifications: `modelsListChanged` subscribes to `notifications/models/list_changed`.
-    #[serde(flatten, deserialize_with = "known_wishes")]
+    #[serde(flatten, deserialize_with = "custom_subscriptions")]
     pub others: BTreeMap<String, bool>,
 }
 
 /// Ignores members that are not `true`, and keeps at most 16 with names of at most 64 bytes.
-fn known_wishes<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, bool>, D::Error> {
+fn custom_subscriptions<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<String, bool>, D::Error> {
     let members = BTreeMap::<String, Value>::deserialize(deserializer)?;
     let wishes = members.into_iter().filter(|(name, value)| *value == Value::Bool(true) && name.len() <= 64);
     Ok(wishes.take(16).map(|(name, _)| (name, true)).collect())
 }
 
 /// Filter member for a notification: its method without `notifications/`, in camelCase.
-fn wish(method: &str) -> String {
+fn filter_member(method: &str) -> String {
     let words = method.trim_start_matches("notifications/").split(['/', '_']).enumerate();
     let word = |(place, word): (usize, &str)| match word.split_at_checked(1).filter(|_| place > 0) {
         Some((first, rest)) => format!("{}{rest}", first.to_ascii_uppercase()),
@@ -107,7 +107,7 @@ impl Event {
     }
 
     /// The notification for a `subscriptions/listen` stream, if the filter matches.
-    pub(crate) fn for_listener(&self, filter: &Filter, subscription: &Id, caller: &str) -> Option<Vec<u8>> {
+    pub(crate) fn for_listener(&self, filter: &SubscriptionFilter, subscription: &Id, caller: &str) -> Option<Vec<u8>> {
         let wanted = match self {
             Event::ToolsChanged => filter.tools_list_changed,
             Event::PromptsChanged => filter.prompts_list_changed,
@@ -117,7 +117,8 @@ impl Event {
                 **owner == *caller && filter.task_ids.iter().any(|wanted| **wanted == **id)
             }
             Event::Other { method, owner, .. } => {
-                owner.as_ref().is_none_or(|owner| **owner == *caller) && filter.others.contains_key(&wish(method))
+                owner.as_ref().is_none_or(|owner| **owner == *caller)
+                    && filter.others.contains_key(&filter_member(method))
             }
         };
         if !wanted {
@@ -141,7 +142,7 @@ mod tests {
             owner: None,
         };
         let hears = |filter: Value| {
-            let filter: Filter = serde_json::from_value(filter).expect("a filter");
+            let filter: SubscriptionFilter = serde_json::from_value(filter).expect("a filter");
             changed.for_listener(&filter, &Id::String("1".into()), "somebody").is_some()
         };
         assert!(hears(json!({ "modelsListChanged": true })));
@@ -152,7 +153,7 @@ mod tests {
 
     #[test]
     fn members_that_are_no_wish_are_passed_over() {
-        let filter: Filter =
+        let filter: SubscriptionFilter =
             serde_json::from_value(json!({ "taskIds": ["a"], "more": { "x": 1 }, "other": true })).expect("a filter");
         assert_eq!(filter.others.keys().collect::<Vec<_>>(), ["other"]);
         let written = serde_json::to_value(&filter).expect("JSON");

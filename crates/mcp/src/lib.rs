@@ -8,87 +8,88 @@
 extern crate self as corbie_mcp;
 
 mod admission;
-mod ask;
 mod audit;
 mod builder;
 pub mod builtin;
 mod client;
-mod code;
+mod client_requests;
 mod completion;
+mod connected_caller;
 mod content;
 mod context;
+mod deferred_progress;
 mod discovery;
 mod dispatch;
 mod error;
+mod error_code;
 mod event;
-mod expressible;
-mod grant;
-mod json_text;
-mod keys;
-mod later;
+mod in_process;
+mod json_scan;
+mod json_string;
 mod limits;
 mod line_client;
-mod local;
 pub mod message;
 mod methods;
 mod metrics;
-mod object;
+mod non_finite_numbers;
 mod outcome;
-mod party;
+mod permissions;
 mod progress;
 mod prompt;
 mod registry;
 mod reply;
+mod request_state;
 mod resource;
 mod resource_lister;
 pub mod retry;
 pub mod schema;
-mod seal;
 mod server;
 mod session;
-mod standing;
+mod state_keys;
 mod tasks;
 mod tool;
 mod tool_message;
 mod trace;
 pub mod transport;
 mod trust;
+mod trust_state;
 mod version;
 
-pub use admission::Slot;
-pub use ask::{AskError, ElicitAction, Elicited, Question, Root, Sampled};
+pub use admission::AdmissionPermit;
 pub use audit::{AuditEntry, AuditEvent, AuditLog, AuditOutcome, AuditSink};
 pub use builder::ServerBuilder;
 pub use client::{ClientCapabilities, ClientFeature, LogLevel};
-pub use code::Code;
+pub use client_requests::{ClientRequest, ClientRequestError, CreateMessageResult, ElicitAction, ElicitResult, Root};
 pub use completion::Completer;
-pub use content::{Blob, Content, Extra, ResourceContents, Text};
+pub use content::{ContentBlock, ContentMetadata, MediaContent, ResourceContents, TextContent};
 pub use context::Context;
 pub use corbie_mcp_macros::mcp_tool;
-pub use discovery::{Found, Module, Report};
+pub use deferred_progress::DeferredProgress;
+pub use discovery::{DiscoveryReport, Module, ModuleReport};
 pub use error::{Error, ErrorObject, RegistrationError};
+pub use error_code::ErrorCode;
 pub use event::Event;
-pub use grant::{Grant, Only};
-pub use later::Later;
 pub use limits::Limits;
 pub use line_client::{CallError, LineClient};
 pub use metrics::{Metrics, ToolStats};
 pub use outcome::{
-    Background, CallResult, Cause, Dialect, Failure, IntoOutcome, Json, Outcome, Style, ToolError, core_dialect,
+    BackgroundWork, CallResult, Dialect, FailedCall, FailureCause, IntoOutcome, Json, RequestStyle, ToolError,
+    ToolOutcome, core_dialect,
 };
+pub use permissions::{AllowList, Permissions};
 pub use prompt::{Prompt, PromptArguments, PromptMessage, PromptResult, Role};
-pub use registry::{Registered, Registry};
+pub use registry::{RegistrationOutcome, Registry};
+pub use request_state::StateKey;
 pub use resource::{Resource, ResourceTemplate, Variables};
-pub use resource_lister::{ResourceLister, ResourceListing, ResourcePage, WantedPage};
+pub use resource_lister::{PageRequest, ResourceLister, ResourceListing, ResourcePage};
 pub use schema::Violation;
-pub use seal::StateKey;
 pub use server::{Health, Server};
-pub use standing::Standing;
-pub use tasks::{MemoryTasks, Task, TaskState, TaskStore};
-pub use tool::{Arguments, Meta, TaskSupport, Tool, ToolBuilder};
+pub use tasks::{MemoryTaskStore, Task, TaskState, TaskStore};
+pub use tool::{Arguments, TaskSupport, Tool, ToolBuilder, ToolMeta};
 pub use tool_message::{ToolCall, ToolReply};
-pub use trace::{RequestId, Trace};
-pub use trust::{Caller, Effect, TrustLevel, Via};
+pub use trace::{RequestId, TraceContext};
+pub use trust::{Caller, Effect, Transport, TrustLevel};
+pub use trust_state::TrustState;
 pub use version::{Era, Version};
 
 /// Support for generated code; not part of the API.
@@ -101,8 +102,8 @@ pub mod __private {
     /// Runs a blocking function on a blocking thread; a panic fails only that call.
     pub async fn run_blocking<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> Result<R, ToolError> {
         // The runtime's blocking threads also serve file and DNS operations; tools must not occupy all of them.
-        static PLACES: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(128);
-        let _place = PLACES.acquire().await;
+        static BLOCKING_PERMITS: tokio::sync::Semaphore = tokio::sync::Semaphore::const_new(128);
+        let _place = BLOCKING_PERMITS.acquire().await;
         tokio::task::spawn_blocking(work).await.map_err(|error| {
             ToolError::Protocol(crate::Error::internal("the call failed unexpectedly", error.to_string()))
         })

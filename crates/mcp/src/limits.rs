@@ -82,7 +82,7 @@ impl Limits {
     }
 
     /// Raises zero limits that would block everything to one.
-    pub(crate) fn usable(mut self) -> Limits {
+    pub(crate) fn normalized(mut self) -> Limits {
         for bound in [&mut self.max_outgoing, &mut self.max_in_flight, &mut self.page_size, &mut self.max_batch] {
             *bound = (*bound).max(1);
         }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::error::{Error, ErrorObject};
-use crate::object;
+use crate::json_scan;
 
 /// A request id, echoed with the type and precision it came in.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,13 +57,13 @@ pub enum Message {
 /// One frame: a message, or a batch of them (M-08).
 #[derive(Debug)]
 pub enum Incoming {
-    One(Result<Message, Rejection>),
-    Batch(Vec<Result<Message, Rejection>>),
+    Single(Result<Message, DecodeError>),
+    Batch(Vec<Result<Message, DecodeError>>),
 }
 
 /// A message that could not be decoded, with its id if that was readable.
 #[derive(Debug, Clone)]
-pub struct Rejection {
+pub struct DecodeError {
     pub id: Option<Id>,
     pub error: Error,
 }
@@ -74,16 +74,16 @@ pub struct Params(Option<ByteString>);
 
 /// Ownership of a message's text, which decides whether params are copied.
 #[derive(Debug, Clone, Copy)]
-enum Frame<'a> {
+enum FrameText<'a> {
     /// In a reused buffer: params are copied.
-    Lent(&'a str),
+    Borrowed(&'a str),
     /// In its own allocation: params are a slice of it.
     Shared(&'a ByteString),
 }
 
 /// Limits of a frame.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct DecodeLimits {
     /// `jsonrpc` may be missing (HTTP only).
     pub bare_allowed: bool,
     pub max_batch: usize,
@@ -91,43 +91,43 @@ pub struct Bounds {
 }
 
 /// Decodes one frame.
-pub fn decode(bytes: &[u8], bounds: Bounds) -> Incoming {
+pub fn decode(bytes: &[u8], bounds: DecodeLimits) -> Incoming {
     match std::str::from_utf8(bytes) {
-        Ok(text) => decode_frame(Frame::Lent(text), bounds),
-        Err(_) => not_text(),
+        Ok(text) => decode_frame(FrameText::Borrowed(text), bounds),
+        Err(_) => invalid_utf8(),
     }
 }
 
 /// Decodes one frame in its own allocation, without copying large parts.
-pub fn decode_shared(bytes: Bytes, bounds: Bounds) -> Incoming {
+pub fn decode_shared(bytes: Bytes, bounds: DecodeLimits) -> Incoming {
     match ByteString::try_from(bytes) {
-        Ok(text) => decode_frame(Frame::Shared(&text), bounds),
-        Err(_) => not_text(),
+        Ok(text) => decode_frame(FrameText::Shared(&text), bounds),
+        Err(_) => invalid_utf8(),
     }
 }
 
-fn not_text() -> Incoming {
-    Incoming::One(Err(Rejection::unread(Error::Parse("the message is not valid UTF-8".into()))))
+fn invalid_utf8() -> Incoming {
+    Incoming::Single(Err(DecodeError::without_id(Error::Parse("the message is not valid UTF-8".into()))))
 }
 
-fn decode_frame(frame: Frame<'_>, bounds: Bounds) -> Incoming {
+fn decode_frame(frame: FrameText<'_>, bounds: DecodeLimits) -> Incoming {
     let text = frame.text();
-    if deeper_than(text.as_bytes(), bounds.max_depth) {
-        return Incoming::One(Err(Rejection::unread(Error::Parse(format!(
+    if exceeds_depth(text.as_bytes(), bounds.max_depth) {
+        return Incoming::Single(Err(DecodeError::without_id(Error::Parse(format!(
             "the message is nested deeper than {} levels",
             bounds.max_depth
         )))));
     }
     if !text.trim_start().starts_with('[') {
-        return Incoming::One(decode_one(frame, text, bounds));
+        return Incoming::Single(decode_one(frame, text, bounds));
     }
     match serde_json::from_str::<Vec<&RawValue>>(text) {
-        Err(error) => Incoming::One(Err(Rejection::unread(not_json(&error)))),
+        Err(error) => Incoming::Single(Err(DecodeError::without_id(invalid_json(&error)))),
         Ok(members) if members.is_empty() => {
-            Incoming::One(Err(Rejection::unread(Error::InvalidRequest("the batch is empty".into()))))
+            Incoming::Single(Err(DecodeError::without_id(Error::InvalidRequest("the batch is empty".into()))))
         }
         Ok(members) if members.len() > bounds.max_batch => {
-            Incoming::One(Err(Rejection::unread(Error::InvalidRequest(format!(
+            Incoming::Single(Err(DecodeError::without_id(Error::InvalidRequest(format!(
                 "the batch has {} messages; at most {} are taken",
                 members.len(),
                 bounds.max_batch
@@ -139,18 +139,18 @@ fn decode_frame(frame: Frame<'_>, bounds: Bounds) -> Incoming {
     }
 }
 
-fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, Rejection> {
+fn decode_one(frame: FrameText<'_>, text: &str, bounds: DecodeLimits) -> Result<Message, DecodeError> {
     let envelope: Envelope<'_> = match serde_json::from_str(text) {
         Ok(envelope) => envelope,
         // Valid JSON of the wrong shape (a batch member that is not an object, a duplicate key) is an invalid request,
         // not a parse error.
         Err(error) if error.is_data() => {
-            return Err(Rejection::unread(Error::InvalidRequest(format!(
+            return Err(DecodeError::without_id(Error::InvalidRequest(format!(
                 "not a JSON-RPC message: {}",
-                reason(&error)
+                parse_reason(&error)
             ))));
         }
-        Err(error) => return Err(Rejection::unread(not_json(&error))),
+        Err(error) => return Err(DecodeError::without_id(invalid_json(&error))),
     };
     let id = match envelope.id.map(|raw| (raw.get(), Id::parse(raw.get()))) {
         None => None,
@@ -159,10 +159,10 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
         // forever.
         Some(("null", None)) if envelope.method.is_none() => None,
         Some((_, None)) => {
-            return Err(Rejection::unread(Error::InvalidRequest("`id` must be a string or an integer".into())));
+            return Err(DecodeError::without_id(Error::InvalidRequest("`id` must be a string or an integer".into())));
         }
     };
-    let reject = |error: Error| Rejection { id: id.clone(), error };
+    let reject = |error: Error| DecodeError { id: id.clone(), error };
     match envelope.jsonrpc.map(RawValue::get) {
         Some("\"2.0\"") => {}
         None if bounds.bare_allowed => {}
@@ -176,7 +176,8 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
                 Ok(error) => Ok(Message::Response(Response { id, outcome: Err(error) })),
                 // Still a failure, and a response must not be answered.
                 Err(_) => {
-                    let (code, message) = (crate::code::Code::Internal.legacy_number(), error.get().to_owned());
+                    let (code, message) =
+                        (crate::error_code::ErrorCode::Internal.legacy_number(), error.get().to_owned());
                     Ok(Message::Response(Response { id, outcome: Err(ErrorObject { code, message, data: None }) }))
                 }
             },
@@ -195,7 +196,7 @@ fn decode_one(frame: Frame<'_>, text: &str, bounds: Bounds) -> Result<Message, R
                 None => Ok(Message::Notification(Notification { method: method.into(), params: Params(None) })),
             };
         }
-        params => Params(params.map(|raw| frame.part(raw.get()))),
+        params => Params(params.map(|raw| frame.slice(raw.get()))),
     };
     let method: Box<str> = method.into();
     Ok(match id {
@@ -268,12 +269,12 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<&'de Raw
     <&RawValue>::deserialize(deserializer).map(Some)
 }
 
-fn not_json(error: &serde_json::Error) -> Error {
-    Error::Parse(format!("the message is not valid JSON: {}", reason(error)))
+fn invalid_json(error: &serde_json::Error) -> Error {
+    Error::Parse(format!("the message is not valid JSON: {}", parse_reason(error)))
 }
 
 /// serde_json's message without the ` at line 1 column 7` suffix, which is redundant for one-line messages.
-fn reason(error: &serde_json::Error) -> String {
+fn parse_reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     match text.rsplit_once(" at line ") {
         Some((what, _)) => format!("{what} (character {})", error.column()),
@@ -286,7 +287,7 @@ fn reason(error: &serde_json::Error) -> String {
 /// A text with few opening brackets, even counting those in strings, cannot be nested deeply. Counting them is a
 /// vectorized pass of a few nanoseconds, which is all that ordinary messages need (callgrind: 3,000 fewer instructions
 /// per message than inspecting every byte).
-pub(crate) fn deeper_than(bytes: &[u8], limit: usize) -> bool {
+pub(crate) fn exceeds_depth(bytes: &[u8], limit: usize) -> bool {
     memchr::memchr2_iter(b'{', b'[', bytes).nth(limit).is_some() && nesting_exceeds(bytes, limit)
 }
 
@@ -320,19 +321,19 @@ fn nesting_exceeds(bytes: &[u8], limit: usize) -> bool {
 
 // === impl Frame ===
 
-impl<'a> Frame<'a> {
+impl<'a> FrameText<'a> {
     fn text(self) -> &'a str {
         match self {
-            Frame::Lent(text) => text,
-            Frame::Shared(text) => text,
+            FrameText::Borrowed(text) => text,
+            FrameText::Shared(text) => text,
         }
     }
 
     /// An owned part of the text.
-    fn part(self, part: &str) -> ByteString {
+    fn slice(self, part: &str) -> ByteString {
         match self {
-            Frame::Lent(_) => part.into(),
-            Frame::Shared(text) => text.slice_ref(part),
+            FrameText::Borrowed(_) => part.into(),
+            FrameText::Shared(text) => text.slice_ref(part),
         }
     }
 }
@@ -407,19 +408,19 @@ impl Params {
     }
 
     /// The object's text; `{}` when absent.
-    pub fn get(&self) -> &str {
+    pub fn as_str(&self) -> &str {
         self.0.as_deref().unwrap_or("{}")
     }
 
-    /// The texts of these members, located without parsing the rest; see [`object::pick`].
+    /// The texts of these members, located without parsing the rest; see [`json_scan::pick`].
     pub(crate) fn pick<const N: usize>(&self, names: [&str; N]) -> Option<[Option<&str>; N]> {
-        object::pick(self.get(), names)
+        json_scan::pick(self.as_str(), names)
     }
 
     /// Parses the params into a method's type.
     pub fn parse<'de, T: Deserialize<'de>>(&'de self) -> Result<T, Error> {
-        serde_json::from_str(self.get()).map_err(|error| {
-            Error::invalid_params(format!("`params` are not as this method needs them: {}", reason(&error)))
+        serde_json::from_str(self.as_str()).map_err(|error| {
+            Error::invalid_params(format!("`params` are not as this method needs them: {}", parse_reason(&error)))
         })
     }
 }
@@ -431,16 +432,16 @@ impl Response {
     pub fn parse<T: DeserializeOwned>(self) -> Result<T, ErrorObject> {
         let raw = self.outcome?;
         serde_json::from_str(raw.get()).map_err(|error| ErrorObject {
-            code: crate::code::Code::InvalidParams.legacy_number(),
+            code: crate::error_code::ErrorCode::InvalidParams.legacy_number(),
             message: format!("the client's answer is not of the expected form: {error}"),
             data: None,
         })
     }
 }
 
-impl Rejection {
-    fn unread(error: Error) -> Rejection {
-        Rejection { id: None, error }
+impl DecodeError {
+    fn without_id(error: Error) -> DecodeError {
+        DecodeError { id: None, error }
     }
 }
 
@@ -456,7 +457,7 @@ mod tests {
             text in r#"[\[\]{}"\\a]{0,60}"#,
             limit in 0usize..12,
         ) {
-            prop_assert_eq!(deeper_than(text.as_bytes(), limit), nesting_exceeds(text.as_bytes(), limit));
+            prop_assert_eq!(exceeds_depth(text.as_bytes(), limit), nesting_exceeds(text.as_bytes(), limit));
         }
     }
 }

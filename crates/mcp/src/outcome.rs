@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::content::Content;
+use crate::content::ContentBlock;
 use crate::context::Context;
 use crate::error::{Error, ErrorObject};
 use crate::schema;
@@ -17,7 +17,7 @@ use crate::trust::TrustLevel;
 /// Result of `tools/call`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CallResult {
-    pub content: Vec<Content>,
+    pub content: Vec<ContentBlock>,
     /// The same value as the first text item, for peers at 2025-06-18 or later (M-05).
     #[serde(rename = "structuredContent", default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
@@ -28,12 +28,12 @@ pub struct CallResult {
 }
 
 /// The outcome of a handler.
-pub enum Outcome {
+pub enum ToolOutcome {
     Done(CallResult),
     Failed(ToolError),
     /// The work continues in the background as a task; only for tools with
     /// [`TaskSupport::Handoff`](crate::TaskSupport).
-    Background(Background),
+    Background(BackgroundWork),
     /// The work continues as a task that the handler stored in the server's [`TaskStore`](crate::TaskStore); only for
     /// tools with [`TaskSupport::Own`](crate::TaskSupport).
     Task {
@@ -45,7 +45,7 @@ pub enum Outcome {
 }
 
 /// Work that continues after the call was answered with a task handle.
-pub type Background = Box<dyn FnOnce(Context) -> BoxFuture<'static, Outcome> + Send>;
+pub type BackgroundWork = Box<dyn FnOnce(Context) -> BoxFuture<'static, ToolOutcome> + Send>;
 
 /// A domain failure of the tool, or a protocol error.
 #[derive(Debug, Clone)]
@@ -68,20 +68,20 @@ pub trait IntoOutcome {
         None
     }
 
-    fn into_outcome(self) -> Outcome;
+    fn into_outcome(self) -> ToolOutcome;
 }
 
 /// A failed call, as input for the tool family's renderer.
 #[derive(Debug, Clone)]
-pub struct Failure<'a> {
+pub struct FailedCall<'a> {
     pub tool: &'a str,
-    pub cause: &'a Cause,
+    pub cause: &'a FailureCause,
     /// The operator's trust in the caller.
     pub trust: TrustLevel,
 }
 
 #[derive(Debug, Clone)]
-pub enum Cause {
+pub enum FailureCause {
     /// Raised by the library before or after the handler ran: schema, timeout, panic, serialization.
     Library(Error),
     /// Returned by the handler.
@@ -90,7 +90,7 @@ pub enum Cause {
 
 /// The form of the request, which determines the form of failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Style {
+pub enum RequestStyle {
     /// JSON-RPC 2.0 with its `jsonrpc` member.
     Standard,
     /// The forms of docs/spec: a REST path, or a body without `jsonrpc`.
@@ -98,31 +98,39 @@ pub enum Style {
 }
 
 /// Renders failures of a tool family (E-16) as a result or a JSON-RPC error.
-pub type Dialect = fn(&Failure<'_>, Style) -> Result<CallResult, Error>;
+pub type Dialect = fn(&FailedCall<'_>, RequestStyle) -> Result<CallResult, Error>;
 
 /// The default dialect: `{"error":{"type","message","details"}}` with `isError`.
-pub fn core_dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Error> {
+pub fn core_dialect(failure: &FailedCall<'_>, _style: RequestStyle) -> Result<CallResult, Error> {
     let error = match failure.cause {
         // The server failed here, not the tool; callers should not read these as the tool's answer.
-        Cause::Library(error @ (Error::Timeout { .. } | Error::Serialization { .. })) => return Err(error.clone()),
-        Cause::Library(error) => {
+        FailureCause::Library(error @ (Error::Timeout { .. } | Error::Serialization { .. })) => {
+            return Err(error.clone());
+        }
+        FailureCause::Library(error) => {
             let details =
                 error.to_object(crate::Era::Legacy).data.and_then(|mut data| data.get_mut("details").map(Value::take));
             json!({ "type": error.error_type(), "message": error.to_string(), "details": details })
         }
-        Cause::Tool { kind, message, details } => json!({ "type": kind, "message": message, "details": details }),
+        FailureCause::Tool { kind, message, details } => {
+            json!({ "type": kind, "message": message, "details": details })
+        }
     };
     Ok(CallResult { is_error: true, ..CallResult::json(json!({ "error": error })) })
 }
 
 impl CallResult {
     pub fn text(text: impl Into<String>) -> CallResult {
-        CallResult { content: vec![Content::text(text)], ..CallResult::default() }
+        CallResult { content: vec![ContentBlock::text(text)], ..CallResult::default() }
     }
 
     /// Compact JSON in a text item, and the same value as structured content.
     pub fn json(value: Value) -> CallResult {
-        CallResult { content: vec![Content::text(value.to_string())], structured: Some(value), ..CallResult::default() }
+        CallResult {
+            content: vec![ContentBlock::text(value.to_string())],
+            structured: Some(value),
+            ..CallResult::default()
+        }
     }
 
     pub fn error(text: impl Into<String>) -> CallResult {
@@ -130,14 +138,14 @@ impl CallResult {
     }
 }
 
-impl Outcome {
+impl ToolOutcome {
     /// Hands the rest of the work to a background task.
-    pub fn background<F, Fut>(work: F) -> Outcome
+    pub fn background<F, Fut>(work: F) -> ToolOutcome
     where
         F: FnOnce(Context) -> Fut + Send + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
-        Outcome::Background(Box::new(move |context| Box::pin(async move { work(context).await.into_outcome() })))
+        ToolOutcome::Background(Box::new(move |context| Box::pin(async move { work(context).await.into_outcome() })))
     }
 }
 
@@ -180,58 +188,58 @@ impl fmt::Display for ToolError {
 
 impl std::error::Error for ToolError {}
 
-impl fmt::Debug for Outcome {
+impl fmt::Debug for ToolOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Outcome::Done(result) => f.debug_tuple("Done").field(result).finish(),
-            Outcome::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
-            Outcome::Background(_) => f.write_str("Background"),
-            Outcome::Task { id, .. } => f.debug_tuple("Task").field(id).finish(),
+            ToolOutcome::Done(result) => f.debug_tuple("Done").field(result).finish(),
+            ToolOutcome::Failed(error) => f.debug_tuple("Failed").field(error).finish(),
+            ToolOutcome::Background(_) => f.write_str("Background"),
+            ToolOutcome::Task { id, .. } => f.debug_tuple("Task").field(id).finish(),
         }
     }
 }
 
 // === impl IntoOutcome ===
 
-impl IntoOutcome for Outcome {
-    fn into_outcome(self) -> Outcome {
+impl IntoOutcome for ToolOutcome {
+    fn into_outcome(self) -> ToolOutcome {
         self
     }
 }
 
 impl IntoOutcome for CallResult {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done(self)
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Done(self)
     }
 }
 
 impl IntoOutcome for () {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done(CallResult::default())
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Done(CallResult::default())
     }
 }
 
 impl IntoOutcome for String {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done(CallResult::text(self))
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Done(CallResult::text(self))
     }
 }
 
 impl IntoOutcome for &'static str {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done(CallResult::text(self))
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Done(CallResult::text(self))
     }
 }
 
-impl IntoOutcome for Content {
-    fn into_outcome(self) -> Outcome {
+impl IntoOutcome for ContentBlock {
+    fn into_outcome(self) -> ToolOutcome {
         vec![self].into_outcome()
     }
 }
 
-impl IntoOutcome for Vec<Content> {
-    fn into_outcome(self) -> Outcome {
-        Outcome::Done(CallResult { content: self, ..CallResult::default() })
+impl IntoOutcome for Vec<ContentBlock> {
+    fn into_outcome(self) -> ToolOutcome {
+        ToolOutcome::Done(CallResult { content: self, ..CallResult::default() })
     }
 }
 
@@ -240,10 +248,12 @@ impl<T: Serialize + JsonSchema> IntoOutcome for Json<T> {
         Some(schema::derive::<T>())
     }
 
-    fn into_outcome(self) -> Outcome {
-        match crate::expressible::to_json(&self.0) {
-            Ok(value) => Outcome::Done(CallResult::json(value)),
-            Err(reason) => Outcome::Failed(ToolError::Protocol(Error::Serialization { tool: String::new(), reason })),
+    fn into_outcome(self) -> ToolOutcome {
+        match crate::non_finite_numbers::to_json(&self.0) {
+            Ok(value) => ToolOutcome::Done(CallResult::json(value)),
+            Err(reason) => {
+                ToolOutcome::Failed(ToolError::Protocol(Error::Serialization { tool: String::new(), reason }))
+            }
         }
     }
 }
@@ -253,10 +263,10 @@ impl<T: IntoOutcome, E: Into<ToolError>> IntoOutcome for Result<T, E> {
         T::output_schema()
     }
 
-    fn into_outcome(self) -> Outcome {
+    fn into_outcome(self) -> ToolOutcome {
         match self {
             Ok(value) => value.into_outcome(),
-            Err(error) => Outcome::Failed(error.into()),
+            Err(error) => ToolOutcome::Failed(error.into()),
         }
     }
 }

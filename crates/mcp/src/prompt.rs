@@ -8,7 +8,7 @@ use futures_util::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::content::Content;
+use crate::content::ContentBlock;
 use crate::context::Context;
 use crate::error::Error;
 
@@ -17,12 +17,12 @@ use crate::error::Error;
 pub struct Prompt {
     pub(crate) name: String,
     listing: Map<String, Value>,
-    arguments: Vec<Argument>,
+    arguments: Vec<PromptArgument>,
     pub(crate) get: PromptHandler,
 }
 
 #[derive(Debug, Clone)]
-struct Argument {
+struct PromptArgument {
     name: String,
     description: String,
     required: bool,
@@ -39,7 +39,7 @@ pub struct PromptResult {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PromptMessage {
     pub role: Role,
-    pub content: Content,
+    pub content: ContentBlock,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,7 +86,7 @@ impl Prompt {
     }
 
     fn argument(mut self, name: String, description: String, required: bool) -> Prompt {
-        self.arguments.push(Argument { name, description, required });
+        self.arguments.push(PromptArgument { name, description, required });
         self
     }
 
@@ -112,7 +112,7 @@ impl Prompt {
 }
 
 impl PromptResult {
-    pub fn user(content: impl Into<Vec<Content>>) -> PromptResult {
+    pub fn user(content: impl Into<Vec<ContentBlock>>) -> PromptResult {
         let messages = content.into().into_iter().map(|content| PromptMessage { role: Role::User, content }).collect();
         PromptResult { description: None, messages }
     }

@@ -16,56 +16,56 @@ pub struct Registry {
     tools: IndexMap<String, Arc<Tool>>,
     /// Names with `-` and `_` exchanged, where that is unambiguous.
     aliases: HashMap<String, Alias>,
-    written: Written,
+    list_cache: ToolListCache,
 }
 
 /// Cached `tools/list` results. It is the largest response most clients get and rarely changes, so each variant is
 /// serialized once.
 #[derive(Debug, Default)]
-struct Written {
+struct ToolListCache {
     current: OnceLock<Arc<RawValue>>,
     without_output_schemas: OnceLock<Arc<RawValue>>,
 }
 
 /// A changed registry starts with an empty cache.
-impl Clone for Written {
-    fn clone(&self) -> Written {
-        Written::default()
+impl Clone for ToolListCache {
+    fn clone(&self) -> ToolListCache {
+        ToolListCache::default()
     }
 }
 
 #[derive(Debug, Clone)]
 enum Alias {
-    Of(String),
+    Unique(String),
     /// Two tools differ only in their separators, so neither gets the alias.
     Ambiguous,
 }
 
 /// The result of a registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Registered {
+pub enum RegistrationOutcome {
     Added,
     /// An identical tool is already registered (M-64).
-    AlreadyThere,
+    Unchanged,
 }
 
 impl Registry {
     /// This registry with one more tool.
-    pub fn with(&self, tool: Tool) -> Result<(Registry, Registered), RegistrationError> {
+    pub fn with(&self, tool: Tool) -> Result<(Registry, RegistrationOutcome), RegistrationError> {
         if let Some(existing) = self.tools.get(tool.name()) {
             return if existing.same_declaration(&tool) {
-                Ok((self.clone(), Registered::AlreadyThere))
+                Ok((self.clone(), RegistrationOutcome::Unchanged))
             } else {
                 Err(RegistrationError::Conflict { name: tool.name().to_owned() })
             };
         }
         let mut next = self.clone();
         next.aliases
-            .entry(folded(tool.name()))
+            .entry(normalize_separators(tool.name()))
             .and_modify(|alias| *alias = Alias::Ambiguous)
-            .or_insert_with(|| Alias::Of(tool.name().to_owned()));
+            .or_insert_with(|| Alias::Unique(tool.name().to_owned()));
         next.tools.insert(tool.name().to_owned(), Arc::new(tool));
-        Ok((next, Registered::Added))
+        Ok((next, RegistrationOutcome::Added))
     }
 
     /// This registry without the tool; unchanged if it is not registered.
@@ -73,9 +73,9 @@ impl Registry {
         let mut next = Registry::default();
         for tool in self.tools.values().filter(|tool| tool.name() != name) {
             next.aliases
-                .entry(folded(tool.name()))
+                .entry(normalize_separators(tool.name()))
                 .and_modify(|alias| *alias = Alias::Ambiguous)
-                .or_insert_with(|| Alias::Of(tool.name().to_owned()));
+                .or_insert_with(|| Alias::Unique(tool.name().to_owned()));
             next.tools.insert(tool.name().to_owned(), tool.clone());
         }
         next
@@ -86,12 +86,15 @@ impl Registry {
         if let Some(tool) = self.tools.get(name) {
             return Ok(tool);
         }
-        if let Some(Alias::Of(canonical)) = self.aliases.get(&folded(name))
+        if let Some(Alias::Unique(canonical)) = self.aliases.get(&normalize_separators(name))
             && let Some(tool) = self.tools.get(canonical)
         {
             return Ok(tool);
         }
-        Err(Error::ToolNotFound { name: crate::dispatch::clip(name), suggestion: nearest(name, self.tools.keys()) })
+        Err(Error::ToolNotFound {
+            name: crate::dispatch::truncate_owned(name),
+            suggestion: closest_name(name, self.tools.keys()),
+        })
     }
 
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Arc<Tool>> + Clone {
@@ -107,8 +110,8 @@ impl Registry {
     }
 
     /// The array of all listings as JSON; omits `outputSchema` for clients before 2025-06-18, which do not support it.
-    pub(crate) fn written(&self, with_output_schemas: bool) -> &Arc<RawValue> {
-        let cell = if with_output_schemas { &self.written.current } else { &self.written.without_output_schemas };
+    pub(crate) fn tools_json(&self, with_output_schemas: bool) -> &Arc<RawValue> {
+        let cell = if with_output_schemas { &self.list_cache.current } else { &self.list_cache.without_output_schemas };
         cell.get_or_init(|| {
             let listings: Vec<Value> = self.iter().map(|tool| tool.listing_for(with_output_schemas)).collect();
             serde_json::value::to_raw_value(&listings).expect("listings are JSON values").into()
@@ -127,7 +130,7 @@ impl Registry {
 }
 
 /// The name closest to the typed one, if it is similar enough to suggest.
-pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
+pub(crate) fn closest_name<'a>(typed: &str, names: impl Iterator<Item = &'a String>) -> Option<String> {
     // Long inputs are never typos of short names, and the comparison is quadratic.
     if typed.len() > 128 {
         return None;
@@ -140,7 +143,7 @@ pub(crate) fn nearest<'a>(typed: &str, names: impl Iterator<Item = &'a String>) 
         .map(|(_, name)| name.clone())
 }
 
-fn folded(name: &str) -> String {
+fn normalize_separators(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -162,7 +165,7 @@ mod tests {
     #[test]
     fn m64_registering_twice_is_registering_once() {
         let (again, what) = registry(&["one"]).with(tool("one", "a")).expect("idempotent");
-        assert_eq!((again.len(), what), (1, Registered::AlreadyThere));
+        assert_eq!((again.len(), what), (1, RegistrationOutcome::Unchanged));
     }
 
     #[test]

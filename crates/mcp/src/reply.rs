@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::error::Error;
-use crate::json_text;
+use crate::json_string;
 use crate::message::{self, Id};
 use crate::outcome::CallResult;
 use crate::server::Server;
@@ -19,18 +19,18 @@ use crate::version::Era;
 
 /// The reply of a method: result members, and additions of the modern era.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reply {
-    pub(crate) body: Body,
+pub(crate) struct MethodReply {
+    pub(crate) body: ReplyBody,
     pub(crate) kind: ResultType,
-    pub(crate) cache: Option<Cache>,
+    pub(crate) cache: Option<CacheHint>,
 }
 
 #[derive(Debug, Clone)]
-pub(crate) enum Body {
+pub(crate) enum ReplyBody {
     Members(Map<String, Value>),
     Call(CallResult),
     /// One preserialized member, such as the list of tools.
-    Written(&'static str, Arc<RawValue>),
+    Raw(&'static str, Arc<RawValue>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,64 +43,64 @@ pub(crate) enum ResultType {
 
 /// Cache lifetime and scope of a result.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Cache {
+pub(crate) struct CacheHint {
     pub(crate) ttl_ms: u64,
     pub(crate) scope: &'static str,
 }
 
 /// A reply with its id and era.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct ServerResponse {
     pub(crate) id: Id,
     pub(crate) era: Era,
-    pub(crate) outcome: Result<Reply, Error>,
+    pub(crate) outcome: Result<MethodReply, Error>,
     pub(crate) server: Server,
 }
 
 /// A result in the representation of one era.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Shown<'a> {
-    pub(crate) reply: &'a Reply,
+pub(crate) struct EraResult<'a> {
+    pub(crate) reply: &'a MethodReply,
     pub(crate) era: Era,
     pub(crate) server: &'a Server,
 }
 
-impl Reply {
+impl MethodReply {
     /// A result with these members.
-    pub(crate) fn new(members: Value) -> Reply {
+    pub(crate) fn new(members: Value) -> MethodReply {
         match members {
-            Value::Object(members) => Body::Members(members).into(),
-            _ => Reply::default(),
+            Value::Object(members) => ReplyBody::Members(members).into(),
+            _ => MethodReply::default(),
         }
     }
 
-    pub(crate) fn cached(self, cache: Cache) -> Reply {
-        Reply { cache: Some(cache), ..self }
+    pub(crate) fn with_cache(self, cache: CacheHint) -> MethodReply {
+        MethodReply { cache: Some(cache), ..self }
     }
 
-    pub(crate) fn of_kind(self, kind: ResultType) -> Reply {
-        Reply { kind, ..self }
+    pub(crate) fn with_kind(self, kind: ResultType) -> MethodReply {
+        MethodReply { kind, ..self }
     }
 
     /// The result object as a value, for storage.
     pub(crate) fn to_value(&self, era: Era, server: &Server) -> Value {
-        serde_json::to_value(Shown { reply: self, era, server }).expect("a reply has string keys")
+        serde_json::to_value(EraResult { reply: self, era, server }).expect("a reply has string keys")
     }
 }
 
-impl From<Body> for Reply {
-    fn from(body: Body) -> Reply {
-        Reply { body, kind: ResultType::Complete, cache: None }
+impl From<ReplyBody> for MethodReply {
+    fn from(body: ReplyBody) -> MethodReply {
+        MethodReply { body, kind: ResultType::Complete, cache: None }
     }
 }
 
-impl Default for Body {
-    fn default() -> Body {
-        Body::Members(Map::new())
+impl Default for ReplyBody {
+    fn default() -> ReplyBody {
+        ReplyBody::Members(Map::new())
     }
 }
 
-impl Answer {
+impl ServerResponse {
     /// The JSON-RPC response.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut response = Vec::with_capacity(256);
@@ -112,19 +112,19 @@ impl Answer {
     pub(crate) fn encode_into(&self, out: &mut Vec<u8>) {
         match self.result() {
             Ok(result) => match &result.reply.body {
-                Body::Call(call) => result.write_call(out, &self.id, call).expect("a reply has string keys"),
+                ReplyBody::Call(call) => result.write_call(out, &self.id, call).expect("a reply has string keys"),
                 _ => message::write_result(out, &self.id, &result).expect("a reply has string keys"),
             },
             Err(error) => out.extend(message::encode_error(Some(&self.id), &error.to_object(self.era))),
         }
     }
 
-    pub(crate) fn result(&self) -> Result<Shown<'_>, &Error> {
-        self.outcome.as_ref().map(|reply| Shown { reply, era: self.era, server: &self.server })
+    pub(crate) fn result(&self) -> Result<EraResult<'_>, &Error> {
+        self.outcome.as_ref().map(|reply| EraResult { reply, era: self.era, server: &self.server })
     }
 }
 
-impl Shown<'_> {
+impl EraResult<'_> {
     /// Writes the response to a tool call, identical to the [`Serialize`] output, but copies plain texts in bulk.
     fn write_call(&self, out: &mut Vec<u8>, id: &Id, call: &CallResult) -> serde_json::Result<()> {
         out.extend_from_slice(br#"{"jsonrpc":"2.0","id":"#);
@@ -137,7 +137,7 @@ impl Shown<'_> {
             match content.as_plain_text() {
                 Some(text) => {
                     out.extend_from_slice(br#"{"type":"text","text":"#);
-                    json_text::write_string(out, text);
+                    json_string::write_string(out, text);
                     out.push(b'}');
                 }
                 None => serde_json::to_writer(&mut *out, content)?,
@@ -151,11 +151,11 @@ impl Shown<'_> {
         out.extend_from_slice(if call.is_error { br#","isError":true"# } else { br#","isError":false"# });
         if self.era == Era::Modern {
             out.extend_from_slice(br#","resultType":"#);
-            serde_json::to_writer(&mut *out, self.reply.kind.word())?;
+            serde_json::to_writer(&mut *out, self.reply.kind.as_str())?;
         }
         if call.meta.is_none() && self.era == Era::Modern {
             out.extend_from_slice(br#","_meta":"#);
-            out.extend_from_slice(self.server.inner().own_meta_written.as_bytes());
+            out.extend_from_slice(self.server.inner().server_meta_json.as_bytes());
         } else if let Some(meta) = self.meta(call.meta.as_ref()) {
             out.extend_from_slice(br#","_meta":"#);
             serde_json::to_writer(&mut *out, &*meta)?;
@@ -169,10 +169,10 @@ impl Shown<'_> {
         match (own, self.era) {
             (None, Era::Legacy) => None,
             (Some(own), Era::Legacy) => Some(Cow::Owned(own.clone())),
-            (None, Era::Modern) => Some(Cow::Borrowed(self.server.own_meta())),
+            (None, Era::Modern) => Some(Cow::Borrowed(self.server.server_meta())),
             (Some(own), Era::Modern) => {
                 let mut all = own.clone();
-                all.extend(self.server.own_meta().clone());
+                all.extend(self.server.server_meta().clone());
                 Some(Cow::Owned(all))
             }
         }
@@ -180,7 +180,7 @@ impl Shown<'_> {
 }
 
 impl ResultType {
-    fn word(self) -> &'static str {
+    fn as_str(self) -> &'static str {
         match self {
             ResultType::Complete => "complete",
             ResultType::InputRequired => "input_required",
@@ -189,18 +189,18 @@ impl ResultType {
     }
 }
 
-impl Serialize for Shown<'_> {
+impl Serialize for EraResult<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let modern = self.era == Era::Modern;
         let mut out = serializer.serialize_map(None)?;
         let meta = match &self.reply.body {
-            Body::Members(members) => {
+            ReplyBody::Members(members) => {
                 for (name, value) in members.iter().filter(|(name, _)| *name != "_meta") {
                     out.serialize_entry(name, value)?;
                 }
                 members.get("_meta").and_then(Value::as_object)
             }
-            Body::Call(result) => {
+            ReplyBody::Call(result) => {
                 out.serialize_entry("content", &result.content)?;
                 if let Some(structured) = &result.structured {
                     out.serialize_entry("structuredContent", structured)?;
@@ -208,13 +208,13 @@ impl Serialize for Shown<'_> {
                 out.serialize_entry("isError", &result.is_error)?;
                 result.meta.as_ref()
             }
-            Body::Written(name, json) => {
+            ReplyBody::Raw(name, json) => {
                 out.serialize_entry(name, &**json)?;
                 None
             }
         };
         if modern {
-            out.serialize_entry("resultType", self.reply.kind.word())?;
+            out.serialize_entry("resultType", self.reply.kind.as_str())?;
             if let Some(cache) = self.reply.cache {
                 out.serialize_entry("ttlMs", &cache.ttl_ms)?;
                 out.serialize_entry("cacheScope", cache.scope)?;
@@ -232,18 +232,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::content::{Content, ResourceContents};
+    use crate::content::{ContentBlock, ResourceContents};
 
     #[test]
     fn a_call_written_at_once_is_what_the_plain_way_writes() {
         let server = Server::builder("s", "1").build().expect("valid");
         let meta = Map::from_iter([("a".to_owned(), json!(1))]);
         let texts = vec![
-            Content::text("x".repeat(1000)),
-            Content::text("\"quoted\"\n\\ü"),
-            Content::image("AAAA", "image/png"),
+            ContentBlock::text("x".repeat(1000)),
+            ContentBlock::text("\"quoted\"\n\\ü"),
+            ContentBlock::image("AAAA", "image/png"),
         ];
-        let file = Content::resource(ResourceContents::text("a://b", "text/plain", "t"));
+        let file = ContentBlock::resource(ResourceContents::text("a://b", "text/plain", "t"));
         let calls = [
             CallResult::default(),
             CallResult::json(json!({ "sum": 1.5 })),
@@ -252,8 +252,8 @@ mod tests {
         ];
         for call in calls {
             for era in [Era::Legacy, Era::Modern] {
-                let reply = Reply::from(Body::Call(call.clone()));
-                let answer = Answer { id: Id::from("7"), era, outcome: Ok(reply), server: server.clone() };
+                let reply = MethodReply::from(ReplyBody::Call(call.clone()));
+                let answer = ServerResponse { id: Id::from("7"), era, outcome: Ok(reply), server: server.clone() };
                 let plain = message::encode_result(&answer.id, &answer.result().expect("a result")).expect("JSON");
                 assert_eq!(String::from_utf8_lossy(&answer.encode()), String::from_utf8_lossy(&plain));
             }

@@ -16,32 +16,32 @@ use crate::error::{Error, RegistrationError};
 pub struct Resource {
     pub(crate) uri: String,
     listing: Map<String, Value>,
-    pub(crate) read: Reader,
+    pub(crate) read: ReadHandler,
 }
 
 /// A family of resources, such as `knowledge://documents/{id}`.
 #[derive(Clone)]
 pub struct ResourceTemplate {
     pub(crate) uri_template: String,
-    parts: Vec<Part>,
+    parts: Vec<TemplatePart>,
     listing: Map<String, Value>,
-    pub(crate) read: Reader,
+    pub(crate) read: ReadHandler,
 }
 
 /// The values of a template's variables; empty for a fixed resource.
 pub type Variables = HashMap<String, String>;
 
-pub(crate) type Reader =
+pub(crate) type ReadHandler =
     Arc<dyn Fn(Context, String, Variables) -> BoxFuture<'static, Result<Vec<ResourceContents>, Error>> + Send + Sync>;
 
 #[derive(Debug, Clone, PartialEq)]
-enum Part {
+enum TemplatePart {
     Literal(String),
     /// Matches one path segment: everything up to the next literal, without `/`.
     Variable(String),
 }
 
-fn reader<F, Fut>(read: F) -> Reader
+fn read_handler<F, Fut>(read: F) -> ReadHandler
 where
     F: Fn(Context, String, Variables) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<Vec<ResourceContents>, Error>> + Send + 'static,
@@ -64,7 +64,7 @@ impl Resource {
         let mut listing = Map::new();
         listing.insert("uri".into(), uri.as_str().into());
         listing.insert("name".into(), name.into().into());
-        Resource { uri, listing, read: reader(move |context, _, _| read(context)) }
+        Resource { uri, listing, read: read_handler(move |context, _, _| read(context)) }
     }
 
     /// A resource with a fixed text.
@@ -121,7 +121,7 @@ impl ResourceTemplate {
         let mut listing = Map::new();
         listing.insert("uriTemplate".into(), uri_template.as_str().into());
         listing.insert("name".into(), name.into().into());
-        Ok(ResourceTemplate { uri_template, parts, listing, read: reader(read) })
+        Ok(ResourceTemplate { uri_template, parts, listing, read: read_handler(read) })
     }
 
     pub fn description(self, description: impl Into<String>) -> ResourceTemplate {
@@ -147,10 +147,10 @@ impl ResourceTemplate {
         let mut rest = uri;
         for (index, part) in self.parts.iter().enumerate() {
             match part {
-                Part::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
-                Part::Variable(name) => {
+                TemplatePart::Literal(text) => rest = rest.strip_prefix(text.as_str())?,
+                TemplatePart::Variable(name) => {
                     let end = match self.parts.get(index + 1) {
-                        Some(Part::Literal(next)) => rest.find(next.as_str())?,
+                        Some(TemplatePart::Literal(next)) => rest.find(next.as_str())?,
                         _ => rest.len(),
                     };
                     let (value, after) = rest.split_at(end);
@@ -179,17 +179,17 @@ impl fmt::Debug for ResourceTemplate {
 }
 
 /// Parses simple `{name}` expressions, the subset of RFC 6570 that can be matched unambiguously.
-fn parse_template(template: &str) -> Result<Vec<Part>, &'static str> {
+fn parse_template(template: &str) -> Result<Vec<TemplatePart>, &'static str> {
     let mut parts = Vec::new();
     let mut rest = template;
     while !rest.is_empty() {
         let Some(open) = rest.find('{') else {
-            parts.push(Part::Literal(rest.to_owned()));
+            parts.push(TemplatePart::Literal(rest.to_owned()));
             break;
         };
         if open > 0 {
-            parts.push(Part::Literal(rest[..open].to_owned()));
-        } else if matches!(parts.last(), Some(Part::Variable(_))) {
+            parts.push(TemplatePart::Literal(rest[..open].to_owned()));
+        } else if matches!(parts.last(), Some(TemplatePart::Variable(_))) {
             return Err("two variables must have text between them");
         }
         let close = rest.find('}').ok_or("a `{` is never closed")?;
@@ -197,7 +197,7 @@ fn parse_template(template: &str) -> Result<Vec<Part>, &'static str> {
         if name.is_empty() || !name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
             return Err("a variable is letters, digits and `_` between braces");
         }
-        parts.push(Part::Variable(name.to_owned()));
+        parts.push(TemplatePart::Variable(name.to_owned()));
         rest = &rest[close + 1..];
     }
     Ok(parts)

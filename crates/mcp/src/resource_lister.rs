@@ -16,18 +16,18 @@ use crate::error::Error;
 #[derive(Clone)]
 pub struct ResourceLister {
     count: Arc<dyn Fn() -> usize + Send + Sync>,
-    list: Arc<List>,
+    list: Arc<ListHandler>,
 }
 
-type List = dyn Fn(Context, WantedPage) -> BoxFuture<'static, Result<ResourcePage, Error>> + Send + Sync;
+type ListHandler = dyn Fn(Context, PageRequest) -> BoxFuture<'static, Result<ResourcePage, Error>> + Send + Sync;
 
 /// The requested page.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct WantedPage {
+pub struct PageRequest {
     /// The `next` of the previous page; `None` for the first. It passed through a client, so it is untrusted.
     pub cursor: Option<String>,
     /// Maximum number of entries, at least one. Returning more fails the call.
-    pub room: usize,
+    pub limit: usize,
 }
 
 /// A page of resources and the cursor of the next page.
@@ -47,7 +47,7 @@ impl ResourceLister {
     pub fn new<C, F, Fut>(count: C, list: F) -> ResourceLister
     where
         C: Fn() -> usize + Send + Sync + 'static,
-        F: Fn(Context, WantedPage) -> Fut + Send + Sync + 'static,
+        F: Fn(Context, PageRequest) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<ResourcePage, Error>> + Send + 'static,
     {
         let list = Arc::new(list);
@@ -65,7 +65,11 @@ impl ResourceLister {
         (self.count)()
     }
 
-    pub(crate) fn list(&self, context: Context, wanted: WantedPage) -> BoxFuture<'static, Result<ResourcePage, Error>> {
+    pub(crate) fn list(
+        &self,
+        context: Context,
+        wanted: PageRequest,
+    ) -> BoxFuture<'static, Result<ResourcePage, Error>> {
         (self.list)(context, wanted)
     }
 }

@@ -7,53 +7,55 @@ use std::time::Duration;
 
 /// One first attempt, then a retry after each of these delays.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retry {
-    waits: Vec<Duration>,
+pub struct ExponentialBackoff {
+    delays: Vec<Duration>,
 }
 
 /// Whether and when a failed call can be retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum RetryDecision {
     /// Permanent: the same call cannot succeed.
-    Never,
+    Permanent,
     /// Transient: retry after the next delay.
-    Later,
+    Transient,
     /// Transient, but not before this time: the server's `Retry-After`.
-    After(Duration),
+    RetryAfter(Duration),
 }
 
-impl Default for Retry {
+impl Default for ExponentialBackoff {
     /// Three retries, after 1, 2 and 4 seconds.
-    fn default() -> Retry {
-        Retry::doubling(3, Duration::from_secs(1))
+    fn default() -> ExponentialBackoff {
+        ExponentialBackoff::new(3, Duration::from_secs(1))
     }
 }
 
-impl Retry {
+impl ExponentialBackoff {
     /// Retries with doubling delays.
-    pub fn doubling(retries: u32, first: Duration) -> Retry {
-        Retry { waits: (0..retries).map(|step| first.saturating_mul(2u32.saturating_pow(step))).collect() }
+    pub fn new(retries: u32, first: Duration) -> ExponentialBackoff {
+        ExponentialBackoff {
+            delays: (0..retries).map(|step| first.saturating_mul(2u32.saturating_pow(step))).collect(),
+        }
     }
 
-    pub fn waits(&self) -> &[Duration] {
-        &self.waits
+    pub fn delays(&self) -> &[Duration] {
+        &self.delays
     }
 
     /// Runs `attempt` until it succeeds, fails permanently, or the retries are exhausted. Dropping the future stops it.
     pub async fn run<T, E>(
         &self,
-        again: impl Fn(&E) -> Again,
+        again: impl Fn(&E) -> RetryDecision,
         mut attempt: impl AsyncFnMut() -> Result<T, E>,
     ) -> Result<T, E> {
-        for wait in &self.waits {
+        for wait in &self.delays {
             let error = match attempt().await {
                 Ok(done) => return Ok(done),
                 Err(error) => error,
             };
             match again(&error) {
-                Again::Never => return Err(error),
-                Again::Later => tokio::time::sleep(*wait).await,
-                Again::After(asked) => tokio::time::sleep(asked.max(*wait)).await,
+                RetryDecision::Permanent => return Err(error),
+                RetryDecision::Transient => tokio::time::sleep(*wait).await,
+                RetryDecision::RetryAfter(asked) => tokio::time::sleep(asked.max(*wait)).await,
             }
         }
         attempt().await
@@ -68,9 +70,9 @@ mod tests {
 
     use super::*;
 
-    async fn fails(again: Again) -> (u32, Duration) {
+    async fn fails(again: RetryDecision) -> (u32, Duration) {
         let (calls, start) = (Cell::new(0), Instant::now());
-        let ended: Result<(), &str> = Retry::default()
+        let ended: Result<(), &str> = ExponentialBackoff::default()
             .run(
                 |_| again,
                 async || {
@@ -85,25 +87,25 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn x22_one_first_try_and_three_retries_after_one_two_and_four_seconds() {
-        assert_eq!(fails(Again::Later).await, (4, Duration::from_secs(7)));
+        assert_eq!(fails(RetryDecision::Transient).await, (4, Duration::from_secs(7)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn x22_a_failure_for_good_is_not_retried() {
-        assert_eq!(fails(Again::Never).await, (1, Duration::ZERO));
+        assert_eq!(fails(RetryDecision::Permanent).await, (1, Duration::ZERO));
     }
 
     #[tokio::test(start_paused = true)]
     async fn x22_a_longer_wait_that_was_asked_for_is_kept() {
-        assert_eq!(fails(Again::After(Duration::from_secs(3))).await, (4, Duration::from_secs(3 + 3 + 4)));
+        assert_eq!(fails(RetryDecision::RetryAfter(Duration::from_secs(3))).await, (4, Duration::from_secs(3 + 3 + 4)));
     }
 
     #[tokio::test(start_paused = true)]
     async fn success_ends_the_trying() {
         let calls = Cell::new(0);
-        let ended: Result<u32, &str> = Retry::default()
+        let ended: Result<u32, &str> = ExponentialBackoff::default()
             .run(
-                |_| Again::Later,
+                |_| RetryDecision::Transient,
                 async || {
                     calls.set(calls.get() + 1);
                     if calls.get() < 3 { Err("not yet") } else { Ok(calls.get()) }

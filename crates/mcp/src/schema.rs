@@ -66,7 +66,7 @@ pub fn compile(json: Value) -> Result<Schema, String> {
     if !json.is_object() {
         return Err("it is not a JSON object".into());
     }
-    if count_parts(&json) > MAX_SUBSCHEMAS {
+    if count_subschemas(&json) > MAX_SUBSCHEMAS {
         return Err(format!("it has more than {MAX_SUBSCHEMAS} parts"));
     }
     // `offline` prevents the compiler from resolving references over the network or from files.
@@ -84,7 +84,7 @@ pub fn derive<T: JsonSchema>() -> Value {
         })
         .into_generator();
     let mut json = generator.into_root_schema_for::<T>().to_value();
-    plain(&mut json);
+    simplify(&mut json);
     if let Some(object) = json.as_object_mut() {
         // The doc comment of the type describes the Rust type, not the tool.
         object.remove("description");
@@ -101,7 +101,7 @@ impl Schema {
         &self.json
     }
 
-    pub fn mirrored(&self) -> &[MirroredParameter] {
+    pub fn mirrored_parameters(&self) -> &[MirroredParameter] {
         &self.headers
     }
 
@@ -162,7 +162,7 @@ fn violation(error: &jsonschema::ValidationError<'_>) -> Violation {
     Violation { path, keyword: error.kind().keyword().to_owned(), parameter, message }
 }
 
-fn plain(json: &mut Value) {
+fn simplify(json: &mut Value) {
     match json {
         Value::Object(object) => {
             if object.get("title").is_some_and(Value::is_string) && !object.contains_key("x-keep-title") {
@@ -179,14 +179,14 @@ fn plain(json: &mut Value) {
                 match key.as_str() {
                     // Keys in here are user-defined names, not keywords.
                     "properties" | "$defs" => value.as_object_mut().into_iter().for_each(|members| {
-                        members.values_mut().for_each(plain);
+                        members.values_mut().for_each(simplify);
                     }),
                     "default" | "examples" | "const" | "enum" => {}
-                    _ => plain(value),
+                    _ => simplify(value),
                 }
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(plain),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         _ => {}
     }
 }
@@ -217,10 +217,10 @@ fn drop_null_branch(object: &mut Map<String, Value>) {
     }
 }
 
-fn count_parts(json: &Value) -> usize {
+fn count_subschemas(json: &Value) -> usize {
     match json {
-        Value::Object(object) => 1 + object.values().map(count_parts).sum::<usize>(),
-        Value::Array(items) => items.iter().map(count_parts).sum(),
+        Value::Object(object) => 1 + object.values().map(count_subschemas).sum::<usize>(),
+        Value::Array(items) => items.iter().map(count_subschemas).sum(),
         _ => 0,
     }
 }

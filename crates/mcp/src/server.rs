@@ -19,21 +19,21 @@ use crate::audit::AuditLog;
 use crate::builder::ServerBuilder;
 use crate::completion::Completer;
 use crate::context::Context;
-use crate::discovery::{self, LastScan, Module, Report};
+use crate::discovery::{self, DiscoveryReport, LastScan, Module};
 use crate::error::{Error, RegistrationError};
 use crate::event::Event;
-use crate::keys::Keys;
 use crate::limits::Limits;
 use crate::message::{Id, Params, Response};
 use crate::metrics::Metrics;
 use crate::prompt::Prompt;
-use crate::registry::{Registered, Registry};
+use crate::registry::{RegistrationOutcome, Registry};
+use crate::request_state::StateKey;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
-use crate::seal::StateKey;
-use crate::tasks::{RunningTask, TaskStore, Turns};
+use crate::state_keys::StateKeys;
+use crate::tasks::{RunningTask, TaskLocks, TaskStore};
 use crate::tool::Tool;
-use crate::transport::{BodyMemory, Ledger, Spent};
+use crate::transport::{BodyMemory, RateLimiters, RateUsage};
 use crate::trust::{Caller, Effect};
 
 /// An MCP server for any number of transports. Cheap to clone; all clones refer to the same server.
@@ -44,13 +44,13 @@ pub(crate) struct Inner {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) instructions: Option<String>,
-    pub(crate) own_meta: Map<String, Value>,
+    pub(crate) server_meta: Map<String, Value>,
     /// `own_meta` as JSON: every modern result includes it.
-    pub(crate) own_meta_written: String,
+    pub(crate) server_meta_json: String,
     pub(crate) limits: Limits,
     pub(crate) registry: ArcSwap<Registry>,
     /// Serializes writers of `registry`; readers never block.
-    pub(crate) registering: Mutex<()>,
+    pub(crate) registry_lock: Mutex<()>,
     pub(crate) modules: Vec<Module>,
     pub(crate) discovery_ttl: Duration,
     pub(crate) last_scan: Mutex<Option<LastScan>>,
@@ -59,33 +59,33 @@ pub(crate) struct Inner {
     pub(crate) lister: Option<ResourceLister>,
     pub(crate) prompts: ArcSwap<IndexMap<String, Prompt>>,
     pub(crate) completers: HashMap<(String, String), Completer>,
-    pub(crate) methods: HashMap<String, Method>,
+    pub(crate) methods: HashMap<String, CustomMethod>,
     pub(crate) capabilities: Map<String, Value>,
-    pub(crate) quiet_flags: bool,
-    pub(crate) ask_person: AtomicBool,
+    pub(crate) suppress_change_flags: bool,
+    pub(crate) confirm_destructive: AtomicBool,
     pub(crate) events: broadcast::Sender<Event>,
-    pub(crate) expected: Mutex<HashMap<Id, Expected>>,
+    pub(crate) pending_responses: Mutex<HashMap<Id, PendingResponse>>,
     pub(crate) tasks: Arc<dyn TaskStore>,
     pub(crate) running_tasks: Mutex<HashMap<Arc<str>, Arc<RunningTask>>>,
     /// Serializes task state changes, so that a final state stays final.
-    pub(crate) task_turns: Turns,
+    pub(crate) task_locks: TaskLocks,
     /// Makes reading and publishing a task state one step.
-    pub(crate) task_news: Turns,
+    pub(crate) task_publish_locks: TaskLocks,
     /// All executing requests, including those of disconnected clients.
     pub(crate) admission: Admission,
     pub(crate) body_memory: BodyMemory,
     pub(crate) metrics: Metrics,
     pub(crate) audit: AuditLog,
-    pub(crate) keys: Arc<Keys>,
-    pub(crate) ledger: Ledger,
+    pub(crate) state_keys: Arc<StateKeys>,
+    pub(crate) rate_limiters: RateLimiters,
     pub(crate) started: Instant,
     pub(crate) started_at: SystemTime,
     pub(crate) inspection: Option<Inspection>,
     pub(crate) health: Option<HealthCheck>,
     pub(crate) draining: CancellationToken,
-    pub(crate) grace_ends: OnceLock<Instant>,
+    pub(crate) drain_deadline: OnceLock<Instant>,
     pub(crate) stop_now: CancellationToken,
-    pub(crate) never: CancellationToken,
+    pub(crate) never_cancelled: CancellationToken,
     pub(crate) listeners: Arc<Semaphore>,
     /// All tasks spawned for this server, so that shutdown can wait for them.
     pub(crate) background: TaskTracker,
@@ -93,7 +93,7 @@ pub(crate) struct Inner {
 
 /// A custom method, such as `models/list`.
 #[derive(Clone)]
-pub(crate) struct Method {
+pub(crate) struct CustomMethod {
     pub(crate) effect: Effect,
     /// The equivalent tool; a caller without permission for it must not bypass that through the method.
     pub(crate) tool: Option<String>,
@@ -118,9 +118,9 @@ pub struct Health {
 }
 
 /// A pending request to a client, and the caller it was sent to.
-pub(crate) struct Expected {
+pub(crate) struct PendingResponse {
     caller: Arc<str>,
-    answer: oneshot::Sender<Response>,
+    sender: oneshot::Sender<Response>,
 }
 
 impl Server {
@@ -149,31 +149,31 @@ impl Server {
     }
 
     /// Whether destructive calls of verified callers need confirmation by the user at the client.
-    pub(crate) fn asks_person(&self) -> bool {
-        self.0.ask_person.load(Ordering::Relaxed)
+    pub(crate) fn confirms_destructive(&self) -> bool {
+        self.0.confirm_destructive.load(Ordering::Relaxed)
     }
 
     /// Changes that setting at runtime.
-    pub fn ask_person(&self, ask: bool) {
-        self.0.ask_person.store(ask, Ordering::Relaxed);
+    pub fn set_confirm_destructive(&self, ask: bool) {
+        self.0.confirm_destructive.store(ask, Ordering::Relaxed);
     }
 
     /// Sets the key shared by all instances at runtime; see [`ServerBuilder::state_key`].
     ///
     /// State issued earlier under the instance key stays valid on this instance. A further call replaces the shared
     /// key.
-    pub fn share_state_key(&self, key: StateKey) {
-        self.0.keys.share(key);
+    pub fn set_shared_state_key(&self, key: StateKey) {
+        self.0.state_keys.set_shared(key);
     }
 
     /// Rate-limit usage not yet reported to other instances; includes callers with no new usage but a bucket that is
     /// not full.
     ///
     /// A program with a shared store calls this periodically, adds up the usage of all instances, and
-    /// [settles](Spent::settle) each entry. Do not call it concurrently: unsettled entries are returned again by the
+    /// [settles](RateUsage::apply_total) each entry. Do not call it concurrently: unsettled entries are returned again by the
     /// next call.
-    pub fn spent(&self) -> Vec<Spent> {
-        self.0.ledger.spent()
+    pub fn unreported_rate_usage(&self) -> Vec<RateUsage> {
+        self.0.rate_limiters.unreported_usage()
     }
 
     pub fn uptime(&self) -> Duration {
@@ -196,10 +196,10 @@ impl Server {
     }
 
     /// Adds a tool at runtime and notifies clients.
-    pub fn register(&self, tool: Tool) -> Result<Registered, RegistrationError> {
-        let _turn = lock(&self.0.registering);
+    pub fn register(&self, tool: Tool) -> Result<RegistrationOutcome, RegistrationError> {
+        let _turn = lock(&self.0.registry_lock);
         let (next, what) = self.0.registry.load().with(tool)?;
-        if what == Registered::Added {
+        if what == RegistrationOutcome::Added {
             self.0.registry.store(Arc::new(next));
             self.publish(Event::ToolsChanged);
         }
@@ -208,7 +208,7 @@ impl Server {
 
     /// Removes a tool at runtime and notifies clients.
     pub fn unregister(&self, name: &str) {
-        let _turn = lock(&self.0.registering);
+        let _turn = lock(&self.0.registry_lock);
         let before = self.0.registry.load();
         let next = before.without(name);
         if next.len() != before.len() {
@@ -218,9 +218,9 @@ impl Server {
     }
 
     /// Scans the modules for tools, unless the last scan is fresh and `force` is false (M-68).
-    pub fn discover(&self, force: bool) -> Report {
+    pub fn discover(&self, force: bool) -> DiscoveryReport {
         let mut last = lock(&self.0.last_scan);
-        if let Some(scan) = last.as_ref().filter(|scan| !force && scan.fresh(self.0.discovery_ttl)) {
+        if let Some(scan) = last.as_ref().filter(|scan| !force && scan.is_fresh(self.0.discovery_ttl)) {
             return scan.report.clone();
         }
         let report = discovery::scan(&self.0.modules, |tool| self.register(tool).map(drop));
@@ -229,7 +229,7 @@ impl Server {
     }
 
     pub fn add_resource(&self, resource: Resource) {
-        let _turn = lock(&self.0.registering);
+        let _turn = lock(&self.0.registry_lock);
         let mut next = IndexMap::clone(&self.0.resources.load());
         next.insert(resource.uri.clone(), resource);
         self.0.resources.store(Arc::new(next));
@@ -237,7 +237,7 @@ impl Server {
     }
 
     pub fn remove_resource(&self, uri: &str) {
-        let _turn = lock(&self.0.registering);
+        let _turn = lock(&self.0.registry_lock);
         let mut next = IndexMap::clone(&self.0.resources.load());
         if next.shift_remove(uri).is_some() {
             self.0.resources.store(Arc::new(next));
@@ -246,7 +246,7 @@ impl Server {
     }
 
     pub fn add_prompt(&self, prompt: Prompt) {
-        let _turn = lock(&self.0.registering);
+        let _turn = lock(&self.0.registry_lock);
         let mut next = IndexMap::clone(&self.0.prompts.load());
         next.insert(prompt.name.clone(), prompt);
         self.0.prompts.store(Arc::new(next));
@@ -277,8 +277,8 @@ impl Server {
     }
 
     /// The `_meta` of every modern result: server info.
-    pub(crate) fn own_meta(&self) -> &Map<String, Value> {
-        &self.0.own_meta
+    pub(crate) fn server_meta(&self) -> &Map<String, Value> {
+        &self.0.server_meta
     }
 
     pub(crate) fn inner(&self) -> &Inner {
@@ -286,7 +286,7 @@ impl Server {
     }
 
     /// Merges the program's declared capabilities into `all`, combining the members of objects.
-    pub(crate) fn add_own_capabilities(&self, all: &mut Map<String, Value>) {
+    pub(crate) fn merge_declared_capabilities(&self, all: &mut Map<String, Value>) {
         for (name, value) in &self.0.capabilities {
             match (all.get_mut(name), value) {
                 (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs.clone()),
@@ -297,13 +297,13 @@ impl Server {
 
     /// Starts draining: in-flight work continues, new requests are rejected.
     pub fn drain(&self) {
-        self.0.grace_ends.get_or_init(|| Instant::now() + self.0.limits.shutdown_grace);
+        self.0.drain_deadline.get_or_init(|| Instant::now() + self.0.limits.shutdown_grace);
         self.0.draining.cancel();
     }
 
     /// Deadline of the drain, common to everything that waits for it.
-    pub fn grace_ends(&self) -> tokio::time::Instant {
-        let ends = self.0.grace_ends.get().copied();
+    pub fn drain_deadline(&self) -> tokio::time::Instant {
+        let ends = self.0.drain_deadline.get().copied();
         ends.unwrap_or_else(|| Instant::now() + self.0.limits.shutdown_grace).into()
     }
 
@@ -323,12 +323,12 @@ impl Server {
     }
 
     /// A token that is never cancelled, for requests without a closing connection.
-    pub(crate) fn never(&self) -> &CancellationToken {
-        &self.0.never
+    pub(crate) fn never_cancelled(&self) -> &CancellationToken {
+        &self.0.never_cancelled
     }
 
     /// A permit for a `subscriptions/listen` stream.
-    pub(crate) fn listening(&self) -> Result<OwnedSemaphorePermit, Error> {
+    pub(crate) fn acquire_listener(&self) -> Result<OwnedSemaphorePermit, Error> {
         let most = self.0.limits.max_listeners;
         self.0
             .listeners
@@ -357,23 +357,24 @@ impl Server {
     }
 
     /// Creates an unguessable id for a request of ours, and registers a channel for its response.
-    pub(crate) fn expect_answer(&self, caller: &Caller) -> (Id, oneshot::Receiver<Response>) {
+    pub(crate) fn register_client_request(&self, caller: &Caller) -> (Id, oneshot::Receiver<Response>) {
         let id = Id::String(random_id().into());
         let (answer, receiver) = oneshot::channel();
-        lock(&self.0.expected).insert(id.clone(), Expected { caller: caller.identity.clone(), answer });
+        lock(&self.0.pending_responses)
+            .insert(id.clone(), PendingResponse { caller: caller.identity.clone(), sender: answer });
         (id, receiver)
     }
 
-    pub(crate) fn forget_answer(&self, id: &Id) {
-        lock(&self.0.expected).remove(id);
+    pub(crate) fn unregister_client_request(&self, id: &Id) {
+        lock(&self.0.pending_responses).remove(id);
     }
 
     /// Delivers a client's response; drops it if it is not pending or was expected from another caller.
-    pub(crate) fn answered(&self, response: Response, caller: &Caller) {
+    pub(crate) fn deliver_response(&self, response: Response, caller: &Caller) {
         let Some(id) = &response.id else { return };
-        let mut expected = lock(&self.0.expected);
+        let mut expected = lock(&self.0.pending_responses);
         if expected.get(id).is_some_and(|expected| expected.caller == caller.identity)
-            && let Some(Expected { answer, .. }) = expected.remove(id)
+            && let Some(PendingResponse { sender: answer, .. }) = expected.remove(id)
         {
             let _ = answer.send(response);
         }

@@ -23,12 +23,12 @@ pub(crate) struct Session {
     client: Mutex<Arc<ClientCapabilities>>,
     subscriptions: Mutex<HashSet<String>>,
     running: Mutex<HashMap<Id, CancellationToken>>,
-    news: Mutex<Option<News>>,
+    notifications: Mutex<Option<NotificationStream>>,
 }
 
 /// The stream for messages that belong to the session and not to a request.
 #[derive(Debug)]
-struct News {
+struct NotificationStream {
     stream: Sender,
     /// Cancelled when another stream replaces this one.
     replaced: CancellationToken,
@@ -36,7 +36,7 @@ struct News {
 
 /// The sink for messages of a request: its event stream, or the connection.
 #[derive(Debug, Clone)]
-pub(crate) enum Outlet {
+pub(crate) enum MessageSink {
     /// Only the response can be sent.
     Closed,
     Open(Sender),
@@ -50,11 +50,11 @@ impl Session {
             client: Mutex::new(ClientCapabilities::none()),
             subscriptions: Mutex::default(),
             running: Mutex::default(),
-            news: Mutex::default(),
+            notifications: Mutex::default(),
         }
     }
 
-    pub(crate) fn open(&self, version: Version, client: ClientCapabilities) {
+    pub(crate) fn initialize(&self, version: Version, client: ClientCapabilities) {
         let index = Version::ALL.iter().position(|known| *known == version).unwrap_or_default();
         *self.client.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = client.into();
         self.version.store(index as u8 + 1, Ordering::Release);
@@ -85,33 +85,37 @@ impl Session {
 
     /// Makes this the session's notification stream and ends the previous one. The returned token is cancelled when it
     /// is replaced.
-    pub(crate) fn take_over_news(&self, stream: Sender) -> CancellationToken {
+    pub(crate) fn replace_notification_stream(&self, stream: Sender) -> CancellationToken {
         let replaced = CancellationToken::new();
-        self.replace_news(Some(News { stream, replaced: replaced.clone() }));
+        self.set_notification_stream(Some(NotificationStream { stream, replaced: replaced.clone() }));
         replaced
     }
 
-    pub(crate) fn end_news(&self) {
-        self.replace_news(None);
+    pub(crate) fn close_notification_stream(&self) {
+        self.set_notification_stream(None);
     }
 
     /// The stream for messages without a request. Do not store it: a stream ends when all senders are dropped.
-    pub(crate) fn stream(&self) -> Option<Sender> {
-        self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).as_ref().map(|news| news.stream.clone())
+    pub(crate) fn notification_stream(&self) -> Option<Sender> {
+        self.notifications
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .as_ref()
+            .map(|news| news.stream.clone())
     }
 
-    fn replace_news(&self, next: Option<News>) {
-        let mut news = self.news.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    fn set_notification_stream(&self, next: Option<NotificationStream>) {
+        let mut news = self.notifications.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(before) = std::mem::replace(&mut *news, next) {
             before.replaced.cancel();
         }
     }
 
-    pub(crate) fn started(&self, id: Id, cancel: CancellationToken) {
+    pub(crate) fn register_request(&self, id: Id, cancel: CancellationToken) {
         self.running().insert(id, cancel);
     }
 
-    pub(crate) fn ended(&self, id: &Id) {
+    pub(crate) fn unregister_request(&self, id: &Id) {
         self.running().remove(id);
     }
 
@@ -127,24 +131,24 @@ impl Session {
     }
 }
 
-impl Outlet {
+impl MessageSink {
     /// Sends if there is room. Notifications to a client that does not read may be dropped; the work must not block on
     /// it.
-    pub(crate) fn offer(&self, message: Vec<u8>) {
-        if let Outlet::Open(sender) = self {
-            sender.offer(message);
+    pub(crate) fn try_send(&self, message: Vec<u8>) {
+        if let MessageSink::Open(sender) = self {
+            sender.try_send(message);
         }
     }
 
     /// Sends and waits for room; false when the stream is closed.
     pub(crate) async fn send(&self, message: Vec<u8>) -> bool {
         match self {
-            Outlet::Open(sender) => sender.send(message).await,
-            Outlet::Closed => false,
+            MessageSink::Open(sender) => sender.send(message).await,
+            MessageSink::Closed => false,
         }
     }
 
     pub(crate) fn is_open(&self) -> bool {
-        matches!(self, Outlet::Open(_))
+        matches!(self, MessageSink::Open(_))
     }
 }

@@ -44,8 +44,8 @@ pub enum TaskState {
 
 /// Storage for tasks: in memory, on disk, or in a database shared by several servers.
 ///
-/// A store may contain external tasks, which handlers refer to with [`Outcome::Task`](crate::Outcome) and which run
-/// outside this library. The store reports their changes with [`Server::task_changed`], and is notified of cancellation
+/// A store may contain external tasks, which handlers refer to with [`Outcome::Task`](crate::ToolOutcome) and which run
+/// outside this library. The store reports their changes with [`Server::notify_task_changed`], and is notified of cancellation
 /// by a `put` with `Cancelled`.
 pub trait TaskStore: Send + Sync + fmt::Debug {
     /// Stores a new or changed task durably; after this returns, `get` finds it, even after a crash.
@@ -59,10 +59,10 @@ pub trait TaskStore: Send + Sync + fmt::Debug {
 /// Striped locks by task id, so that each task changes one step at a time. The number of stripes is fixed; tasks that
 /// hash to the same stripe wait for each other.
 #[derive(Debug, Default)]
-pub(crate) struct Turns([tokio::sync::Mutex<()>; 16]);
+pub(crate) struct TaskLocks([tokio::sync::Mutex<()>; 16]);
 
-impl Turns {
-    async fn take(&self, id: &str) -> tokio::sync::MutexGuard<'_, ()> {
+impl TaskLocks {
+    async fn lock(&self, id: &str) -> tokio::sync::MutexGuard<'_, ()> {
         let sum = id.bytes().fold(0usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
         self.0[sum % self.0.len()].lock().await
     }
@@ -70,7 +70,7 @@ impl Turns {
 
 /// In-memory task store, bounded in number and age.
 #[derive(Debug)]
-pub struct MemoryTasks {
+pub struct MemoryTaskStore {
     max: usize,
     tasks: Mutex<HashMap<Arc<str>, Task>>,
 }
@@ -82,7 +82,7 @@ pub(crate) struct RunningTask {
     pub(crate) cancel: CancellationToken,
     server: Server,
     /// Pending client requests: the request shown to the client, and the channel for its answer.
-    waiting: Mutex<IndexMap<String, (Value, oneshot::Sender<Value>)>>,
+    pending: Mutex<IndexMap<String, (Value, oneshot::Sender<Value>)>>,
 }
 
 /// Minimum poll interval requested from clients.
@@ -93,7 +93,7 @@ impl TaskState {
         matches!(self, TaskState::Completed(_) | TaskState::Failed(_) | TaskState::Cancelled)
     }
 
-    pub fn word(&self) -> &'static str {
+    pub fn as_str(&self) -> &'static str {
         match self {
             TaskState::Working => "working",
             TaskState::InputRequired(_) => "input_required",
@@ -110,7 +110,7 @@ impl Task {
         let time = |at: SystemTime| humantime::format_rfc3339_millis(at).to_string();
         let members = json!({
             "taskId": self.id,
-            "status": self.state.word(),
+            "status": self.state.as_str(),
             "createdAt": time(self.created),
             "lastUpdatedAt": time(self.updated),
             "ttlMs": self.ttl.as_millis() as u64,
@@ -135,16 +135,16 @@ impl Task {
     }
 }
 
-impl MemoryTasks {
-    pub fn new(max: usize) -> MemoryTasks {
-        MemoryTasks { max, tasks: Mutex::default() }
+impl MemoryTaskStore {
+    pub fn new(max: usize) -> MemoryTaskStore {
+        MemoryTaskStore { max, tasks: Mutex::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Task>> {
         self.tasks.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    fn keep(&self, task: &Task) -> Result<(), Error> {
+    fn store(&self, task: &Task) -> Result<(), Error> {
         let mut tasks = self.lock();
         if !tasks.contains_key(&task.id) && tasks.len() >= self.max {
             let now = SystemTime::now();
@@ -178,9 +178,9 @@ impl MemoryTasks {
     }
 }
 
-impl TaskStore for MemoryTasks {
+impl TaskStore for MemoryTaskStore {
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>> {
-        Box::pin(std::future::ready(self.keep(task)))
+        Box::pin(std::future::ready(self.store(task)))
     }
 
     fn get<'a>(&'a self, id: &'a str) -> BoxFuture<'a, Result<Option<Task>, Error>> {
@@ -190,14 +190,14 @@ impl TaskStore for MemoryTasks {
 
 impl RunningTask {
     pub(crate) fn new(id: Arc<str>, server: Server) -> RunningTask {
-        RunningTask { id, cancel: CancellationToken::new(), server, waiting: Mutex::default() }
+        RunningTask { id, cancel: CancellationToken::new(), server, pending: Mutex::default() }
     }
 
     /// Sends a client request and waits; `None` when the task is cancelled or the answer times out.
-    pub(crate) async fn ask(&self, key: &str, request: Value) -> Option<Value> {
+    pub(crate) async fn request_input(&self, key: &str, request: Value) -> Option<Value> {
         let (answer, answered) = oneshot::channel();
         self.lock().insert(key.to_owned(), (request, answer));
-        self.show_waiting().await;
+        self.store_pending().await;
         let limit = self.server.limits().client_response_timeout;
         let answer = tokio::select! {
             answer = tokio::time::timeout(limit, answered) => answer.ok()?.ok(),
@@ -205,13 +205,13 @@ impl RunningTask {
         };
         if answer.is_none() {
             self.lock().shift_remove(key);
-            self.show_waiting().await;
+            self.store_pending().await;
         }
         answer
     }
 
     /// Delivers answers to the waiting requests; ignores unknown keys.
-    pub(crate) async fn answer(&self, answers: Map<String, Value>) {
+    pub(crate) async fn deliver_answers(&self, answers: Map<String, Value>) {
         let mut changed = false;
         {
             let mut waiting = self.lock();
@@ -223,12 +223,12 @@ impl RunningTask {
             }
         }
         if changed {
-            self.show_waiting().await;
+            self.store_pending().await;
         }
     }
 
     /// Writes the pending requests, or `working` if there are none, to the task.
-    async fn show_waiting(&self) {
+    async fn store_pending(&self) {
         let open: Map<String, Value> =
             self.lock().iter().map(|(key, (request, _))| (key.clone(), request.clone())).collect();
         let state = if open.is_empty() { TaskState::Working } else { TaskState::InputRequired(open) };
@@ -236,14 +236,14 @@ impl RunningTask {
     }
 
     fn lock(&self) -> MutexGuard<'_, IndexMap<String, (Value, oneshot::Sender<Value>)>> {
-        self.waiting.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+        self.pending.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
 impl Server {
     /// Sets the state of a task; a finished task is left unchanged.
     pub async fn update_task(&self, id: &str, state: TaskState) {
-        if let Err(error) = self.move_task(id, state).await {
+        if let Err(error) = self.set_task_state(id, state).await {
             tracing::error!(task = id, %error, "task state could not be kept");
         }
     }
@@ -251,8 +251,8 @@ impl Server {
     /// Notifies subscribers of a task change, for stores with external tasks.
     ///
     /// Reads the store, so do not call it while holding a lock that `get` needs.
-    pub async fn task_changed(&self, id: &str) {
-        match self.tell_task(id).await {
+    pub async fn notify_task_changed(&self, id: &str) {
+        match self.publish_task(id).await {
             Ok(_) => {}
             Err(error) => tracing::warn!(task = id, %error, "news of a task could not be read"),
         }
@@ -260,23 +260,23 @@ impl Server {
 
     /// Reads a task after pending changes: a change requested earlier on the same connection is visible.
     pub(crate) async fn task(&self, id: &str) -> Result<Option<Task>, Error> {
-        let _turn = self.inner().task_turns.take(id).await;
+        let _turn = self.inner().task_locks.lock(id).await;
         self.task_store().get(id).await
     }
 
     /// Sets the state and returns the resulting task, if it exists.
-    pub(crate) async fn move_task(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
-        self.move_task_if(id, |_| true, state).await
+    pub(crate) async fn set_task_state(&self, id: &str, state: TaskState) -> Result<Option<Task>, Error> {
+        self.set_task_state_if(id, |_| true, state).await
     }
 
-    /// Like [`Server::move_task`], for a task that satisfies `is_meant`; otherwise `None`.
-    pub(crate) async fn move_task_if(
+    /// Like [`Server::set_task_state`], for a task that satisfies `is_meant`; otherwise `None`.
+    pub(crate) async fn set_task_state_if(
         &self,
         id: &str,
         is_meant: impl FnOnce(&Task) -> bool + Send,
         state: TaskState,
     ) -> Result<Option<Task>, Error> {
-        let _turn = self.inner().task_turns.take(id).await;
+        let _turn = self.inner().task_locks.lock(id).await;
         let Some(mut task) = self.task_store().get(id).await?.filter(is_meant) else { return Ok(None) };
         if task.state.is_final() {
             return Ok(Some(task));
@@ -284,12 +284,12 @@ impl Server {
         task.state = state;
         task.updated = SystemTime::now();
         self.task_store().put(&task).await?;
-        self.tell_task(id).await
+        self.publish_task(id).await
     }
 
     /// Publishes the stored task. Serialized per task, so that no subscriber gets `working` after `completed`.
-    async fn tell_task(&self, id: &str) -> Result<Option<Task>, Error> {
-        let _turn = self.inner().task_news.take(id).await;
+    async fn publish_task(&self, id: &str) -> Result<Option<Task>, Error> {
+        let _turn = self.inner().task_publish_locks.lock(id).await;
         let task = self.task_store().get(id).await?;
         if let Some(task) = &task {
             let shown = Arc::new(Value::Object(task.detailed()));

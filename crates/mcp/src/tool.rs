@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::error::{Error, RegistrationError};
 use crate::metrics::ToolStats;
-use crate::outcome::{Dialect, IntoOutcome, Outcome, ToolError, core_dialect};
+use crate::outcome::{Dialect, IntoOutcome, ToolError, ToolOutcome, core_dialect};
 use crate::schema::{self, Schema, Violation};
 use crate::trust::{Effect, TrustLevel};
 
@@ -25,8 +25,8 @@ pub struct Tool {
     description: String,
     input: Schema,
     output: Option<Schema>,
-    meta: Meta,
-    answers_missing: bool,
+    meta: ToolMeta,
+    allows_missing_arguments: bool,
     dialect: Dialect,
     pub(crate) run: Handler,
     pub(crate) stats: ToolStats,
@@ -34,12 +34,12 @@ pub struct Tool {
 
 /// Metadata of a tool.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Meta {
+pub struct ToolMeta {
     /// The module that declares it.
     pub module: String,
     pub effect: Effect,
     /// Minimum trust of callers, if higher than its effect requires.
-    pub least_trust: Option<TrustLevel>,
+    pub min_trust: Option<TrustLevel>,
     pub idempotent: bool,
     /// The version in which it was deprecated; it still works, with a warning (M-71).
     pub deprecated_in: Option<String>,
@@ -60,14 +60,14 @@ pub enum TaskSupport {
     /// Only as a task; clients without task support get an error that names the missing capability.
     Always,
     /// Like `Always`, but the handler runs first (it may elicit input) and hands over the rest with
-    /// [`Outcome::background`].
+    /// [`ToolOutcome::background`].
     Handoff,
     /// The handler creates a task in the server's [`TaskStore`](crate::TaskStore) and refers to it with
-    /// [`Outcome::Task`]; the library creates none.
-    Own,
+    /// [`ToolOutcome::Task`]; the library creates none.
+    External,
 }
 
-pub(crate) type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<'static, Outcome> + Send + Sync>;
+pub(crate) type Handler = Arc<dyn Fn(Context, Arguments) -> BoxFuture<'static, ToolOutcome> + Send + Sync>;
 
 /// The arguments of one call, already validated against the tool's schema.
 #[derive(Debug, Clone)]
@@ -81,8 +81,8 @@ pub struct ToolBuilder {
     description: String,
     input: Option<Value>,
     output: Option<Value>,
-    meta: Meta,
-    answers_missing: bool,
+    meta: ToolMeta,
+    allows_missing_arguments: bool,
     dialect: Dialect,
 }
 
@@ -97,17 +97,17 @@ impl Tool {
             description: String::new(),
             input: None,
             output: None,
-            meta: Meta {
+            meta: ToolMeta {
                 module: String::new(),
                 effect: Effect::Reads,
-                least_trust: None,
+                min_trust: None,
                 idempotent: false,
                 deprecated_in: None,
                 cache_ttl: DEFAULT_CACHE_TTL,
                 timeout: None,
                 tasks: TaskSupport::Never,
             },
-            answers_missing: false,
+            allows_missing_arguments: false,
             dialect: core_dialect,
         }
     }
@@ -143,7 +143,7 @@ impl Tool {
         self.output.as_ref()
     }
 
-    pub fn meta(&self) -> &Meta {
+    pub fn meta(&self) -> &ToolMeta {
         &self.meta
     }
 
@@ -155,7 +155,7 @@ impl Tool {
     pub(crate) fn check(&self, arguments: &Value) -> Result<(), Vec<Violation>> {
         let Err(violations) = self.input.check(arguments) else { return Ok(()) };
         let is_missing = |violation: &Violation| violation.keyword == "required" && violation.path.is_empty();
-        match self.answers_missing && violations.iter().all(is_missing) {
+        match self.allows_missing_arguments && violations.iter().all(is_missing) {
             true => Ok(()),
             false => Err(violations),
         }
@@ -167,7 +167,7 @@ impl Tool {
 
     /// Whether the declarations are equal, regardless of the handler function (M-64).
     pub(crate) fn same_declaration(&self, other: &Tool) -> bool {
-        let declared = |tool: &Tool| (tool.meta.effect, tool.meta.least_trust);
+        let declared = |tool: &Tool| (tool.meta.effect, tool.meta.min_trust);
         self.input == other.input && self.output == other.output && declared(self) == declared(other)
     }
 
@@ -197,7 +197,7 @@ impl Tool {
                 "cache_ttl": self.meta.cache_ttl.as_secs(),
             },
         });
-        if let Some(least) = self.meta.least_trust {
+        if let Some(least) = self.meta.min_trust {
             entry["metadata"]["trust"] = least.as_str().into();
         }
         if let Some(title) = &self.title {
@@ -260,8 +260,8 @@ impl ToolBuilder {
 
     /// Requires this trust level although the effect needs less, for example because the tool reveals sensitive
     /// information.
-    pub fn least_trust(mut self, level: TrustLevel) -> Self {
-        self.meta.least_trust = Some(level);
+    pub fn min_trust(mut self, level: TrustLevel) -> Self {
+        self.meta.min_trust = Some(level);
         self
     }
 
@@ -291,8 +291,8 @@ impl ToolBuilder {
     }
 
     /// Missing required arguments reach the handler, which must expect them and report them.
-    pub fn answers_missing_arguments(mut self) -> Self {
-        self.answers_missing = true;
+    pub fn allow_missing_arguments(mut self) -> Self {
+        self.allows_missing_arguments = true;
         self
     }
 
@@ -318,7 +318,16 @@ impl ToolBuilder {
     }
 
     fn finish(self, run: Handler) -> Result<Tool, RegistrationError> {
-        let ToolBuilder { name, title, description, input, output, meta, answers_missing, dialect } = self;
+        let ToolBuilder {
+            name,
+            title,
+            description,
+            input,
+            output,
+            meta,
+            allows_missing_arguments: answers_missing,
+            dialect,
+        } = self;
         if let Err(reason) = check_name(&name) {
             return Err(RegistrationError::InvalidName { name, reason });
         }
@@ -343,7 +352,7 @@ impl ToolBuilder {
             input,
             output,
             meta,
-            answers_missing,
+            allows_missing_arguments: answers_missing,
             dialect,
             run,
             stats: ToolStats::default(),

@@ -49,7 +49,7 @@ struct ReplyOnTheWire {
 /// `isError` is required: a reader must not have to guess whether a call failed.
 #[derive(Serialize, Deserialize)]
 struct ReplyResult {
-    content: Vec<crate::content::Content>,
+    content: Vec<crate::content::ContentBlock>,
     #[serde(rename = "isError")]
     is_error: bool,
     #[serde(rename = "structuredContent", default, skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::grant::Grant;
+use crate::permissions::Permissions;
 
 /// The operator's trust in a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ pub enum Effect {
 /// The transport of a caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Via {
+pub enum Transport {
     Stdio,
     Http,
     Rest,
@@ -49,30 +49,35 @@ pub enum Via {
 /// One caller, as identified by the transport.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Caller {
-    pub via: Via,
+    pub transport: Transport,
     /// Identity for logs, limits and sealed state: the token's name, or the kind of connection.
     pub identity: Arc<str>,
     pub trust: TrustLevel,
     /// Its permissions; unrestricted if `None`.
-    pub grant: Option<Arc<Grant>>,
+    pub permissions: Option<Arc<Permissions>>,
 }
 
 /// Checks permissions and trust for a tool call.
 ///
 /// `least` is the trust the tool requires beyond its effect.
-pub(crate) fn gate(tool: &str, effect: Effect, least: Option<TrustLevel>, caller: &Caller) -> Result<(), Error> {
+pub(crate) fn authorize(tool: &str, effect: Effect, least: Option<TrustLevel>, caller: &Caller) -> Result<(), Error> {
     if !caller.may_use(tool) {
         return Err(Error::NotGranted { what: format!("`{tool}`") });
     }
-    trusted(tool, effect, least.map_or(effect.needs(), |least| least.max(effect.needs())), caller)
+    require_trust(
+        tool,
+        effect,
+        least.map_or(effect.required_trust(), |least| least.max(effect.required_trust())),
+        caller,
+    )
 }
 
 /// Checks that a caller's trust is sufficient for an effect.
-pub(crate) fn enough(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
-    trusted(tool, effect, effect.needs(), caller)
+pub(crate) fn check_trust(tool: &str, effect: Effect, caller: &Caller) -> Result<(), Error> {
+    require_trust(tool, effect, effect.required_trust(), caller)
 }
 
-fn trusted(tool: &str, effect: Effect, needed: TrustLevel, caller: &Caller) -> Result<(), Error> {
+fn require_trust(tool: &str, effect: Effect, needed: TrustLevel, caller: &Caller) -> Result<(), Error> {
     if caller.trust >= needed {
         return Ok(());
     }
@@ -81,8 +86,8 @@ fn trusted(tool: &str, effect: Effect, needed: TrustLevel, caller: &Caller) -> R
 
 impl Caller {
     /// A caller restricted only by its trust.
-    pub fn new(via: Via, identity: impl Into<Arc<str>>, trust: TrustLevel) -> Caller {
-        Caller { via, identity: identity.into(), trust, grant: None }
+    pub fn new(via: Transport, identity: impl Into<Arc<str>>, trust: TrustLevel) -> Caller {
+        Caller { transport: via, identity: identity.into(), trust, permissions: None }
     }
 
     /// Whether it authenticated with a token; otherwise it is any client that can connect.
@@ -92,33 +97,40 @@ impl Caller {
 
     /// Whether the caller's permissions include the tool, regardless of trust.
     pub fn may_use(&self, tool: &str) -> bool {
-        self.grant.as_ref().is_none_or(|grant| grant.tools.allows(tool))
+        self.permissions.as_ref().is_none_or(|grant| grant.tools.allows(tool))
     }
 
     /// Whether the caller's permissions include a collection of the program's data.
-    pub fn may_see(&self, collection: &str) -> bool {
-        self.grant.as_ref().is_none_or(|grant| grant.collections.allows(collection))
+    pub fn may_access(&self, collection: &str) -> bool {
+        self.permissions.as_ref().is_none_or(|grant| grant.collections.allows(collection))
     }
 }
 
-impl Via {
-    pub const ALL: [Via; 6] = [Via::Stdio, Via::Http, Via::Rest, Via::WebSocket, Via::Unix, Via::Internal];
+impl Transport {
+    pub const ALL: [Transport; 6] = [
+        Transport::Stdio,
+        Transport::Http,
+        Transport::Rest,
+        Transport::WebSocket,
+        Transport::Unix,
+        Transport::Internal,
+    ];
 
     /// The name in metrics, logs and the audit log.
     pub fn as_str(self) -> &'static str {
         match self {
-            Via::Stdio => "stdio",
-            Via::Http => "http",
-            Via::Rest => "rest",
-            Via::WebSocket => "web_socket",
-            Via::Unix => "unix",
-            Via::Internal => "internal",
+            Transport::Stdio => "stdio",
+            Transport::Http => "http",
+            Transport::Rest => "rest",
+            Transport::WebSocket => "web_socket",
+            Transport::Unix => "unix",
+            Transport::Internal => "internal",
         }
     }
 }
 
 impl Effect {
-    pub fn needs(self) -> TrustLevel {
+    pub fn required_trust(self) -> TrustLevel {
         match self {
             Effect::Reads => TrustLevel::Untrusted,
             Effect::Changes => TrustLevel::Verified,
@@ -171,16 +183,17 @@ mod tests {
     fn m95_each_effect_needs_its_level_and_no_less() {
         for trust in [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted] {
             for effect in [Effect::Reads, Effect::Changes, Effect::Destroys] {
-                let caller = Caller::new(Via::Stdio, "test", trust);
-                assert_eq!(gate("t", effect, None, &caller).is_ok(), trust as u8 >= effect as u8);
+                let caller = Caller::new(Transport::Stdio, "test", trust);
+                assert_eq!(authorize("t", effect, None, &caller).is_ok(), trust as u8 >= effect as u8);
             }
         }
     }
 
     #[test]
     fn m85_a_tool_may_ask_for_more_trust_than_its_effect_and_never_for_less() {
-        let allowed =
-            |effect, least, trust| gate("t", effect, Some(least), &Caller::new(Via::Stdio, "x", trust)).is_ok();
+        let allowed = |effect, least, trust| {
+            authorize("t", effect, Some(least), &Caller::new(Transport::Stdio, "x", trust)).is_ok()
+        };
         assert!(!allowed(Effect::Reads, TrustLevel::Trusted, TrustLevel::Verified));
         assert!(allowed(Effect::Reads, TrustLevel::Trusted, TrustLevel::Trusted));
         assert!(!allowed(Effect::Destroys, TrustLevel::Untrusted, TrustLevel::Verified));
@@ -188,8 +201,8 @@ mod tests {
 
     #[test]
     fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
-        let caller = Caller::new(Via::Http, "test", TrustLevel::Verified);
-        let text = gate("wipe", Effect::Destroys, None, &caller).expect_err("refused").to_string();
+        let caller = Caller::new(Transport::Http, "test", TrustLevel::Verified);
+        let text = authorize("wipe", Effect::Destroys, None, &caller).expect_err("refused").to_string();
         assert_eq!(
             text,
             "tool `wipe` destroys data and needs trust `trusted`, but this caller is `verified`; the operator can \

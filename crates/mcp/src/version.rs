@@ -28,7 +28,7 @@ pub enum Era {
 
 /// Origin of an `initialize`, which determines the default for a peer without a version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Opening {
+pub(crate) enum InitializeOrigin {
     /// `POST /mcp/initialize`: the classification clients of 2024.
     Rest,
     /// Everything else.
@@ -45,7 +45,7 @@ impl Version {
 
     /// Assumed for a peer that never declared a version. It has `structuredContent`, and deployed clients that send an
     /// empty version accept nothing newer.
-    pub const UNSTATED: Version = Version::V2025_06_18;
+    pub const DEFAULT: Version = Version::V2025_06_18;
 
     pub fn as_str(self) -> &'static str {
         match self {
@@ -70,15 +70,15 @@ impl Version {
 ///
 /// A legacy version is echoed; an unknown or modern one gets our newest legacy version, because a handshake is always
 /// legacy; a missing one gets the default of its origin.
-pub(crate) fn negotiate(asked: Option<&str>, opening: Opening) -> Version {
+pub(crate) fn negotiate(asked: Option<&str>, opening: InitializeOrigin) -> Version {
     match asked.filter(|text| !text.is_empty()) {
         Some(text) => match Version::parse(text) {
             Some(version) if version.era() == Era::Legacy => version,
             _ => Version::NEWEST_LEGACY,
         },
         None => match opening {
-            Opening::Rest => Version::V2024_11_05,
-            Opening::JsonRpc => Version::UNSTATED,
+            InitializeOrigin::Rest => Version::V2024_11_05,
+            InitializeOrigin::JsonRpc => Version::DEFAULT,
         },
     }
 }
@@ -102,22 +102,22 @@ mod tests {
     #[test]
     fn x01_a_legacy_version_is_echoed() {
         for version in Version::ALL.into_iter().filter(|v| v.era() == Era::Legacy) {
-            assert_eq!(negotiate(Some(version.as_str()), Opening::JsonRpc), version);
+            assert_eq!(negotiate(Some(version.as_str()), InitializeOrigin::JsonRpc), version);
         }
     }
 
     #[test]
     fn x01_an_unknown_or_modern_version_gets_the_newest_legacy_one() {
         for asked in ["2026-07-28", "1900-01-01", "latest"] {
-            assert_eq!(negotiate(Some(asked), Opening::JsonRpc), Version::V2025_11_25);
+            assert_eq!(negotiate(Some(asked), InitializeOrigin::JsonRpc), Version::V2025_11_25);
         }
     }
 
     #[test]
     fn x01_an_absent_or_empty_version_gets_the_default_of_its_place() {
         for asked in [None, Some("")] {
-            assert_eq!(negotiate(asked, Opening::JsonRpc), Version::V2025_06_18);
-            assert_eq!(negotiate(asked, Opening::Rest), Version::V2024_11_05);
+            assert_eq!(negotiate(asked, InitializeOrigin::JsonRpc), Version::V2025_06_18);
+            assert_eq!(negotiate(asked, InitializeOrigin::Rest), Version::V2024_11_05);
         }
     }
 }

@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use corbie_mcp::transport::Auth;
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::{Arguments, Code, Error, Limits, Server, StateKey, Tool, ToolError, TrustLevel};
-use fixture::peer::{self, Stdio, Way, ask, call, json_of, modern, request, text_of};
-use fixture::{Gate, Wiped};
+use corbie_mcp::{Arguments, Error, ErrorCode, Limits, Server, StateKey, Tool, ToolError, TrustLevel};
+use fixture::peer::{self, Stdio, TestTransport, call, json_of, modern, request, request_over_stdio, text_of};
+use fixture::{Gate, WipeCounter};
 use serde_json::{Value, json};
 
 fn families() -> Server {
-    fixture::families(Wiped::default()).build().expect("valid")
+    fixture::families(WipeCounter::default()).build().expect("valid")
 }
 
 // === every transport, no session ===
@@ -21,11 +21,11 @@ fn families() -> Server {
 async fn a01_every_tool_is_reachable_over_every_transport() {
     let server = families();
     let names: Vec<_> = server.registry().iter().map(|tool| tool.name().to_owned()).collect();
-    for way in Way::ALL {
-        let listed = way.ask(&server, TrustLevel::Trusted, &request(1, "tools/list", json!({}))).await;
+    for way in TestTransport::ALL {
+        let listed = way.request(&server, TrustLevel::Trusted, &request(1, "tools/list", json!({}))).await;
         let listed = listed["result"]["tools"].as_array().expect("tools").iter();
         assert_eq!(listed.map(|tool| tool["name"].as_str().expect("name")).collect::<Vec<_>>(), names, "{way:?}");
-        let answer = way.ask(&server, TrustLevel::Trusted, &call(1, "echo", json!({ "text": "hi" }))).await;
+        let answer = way.request(&server, TrustLevel::Trusted, &call(1, "echo", json!({ "text": "hi" }))).await;
         assert_eq!(text_of(&answer), "hi", "{way:?}");
     }
 }
@@ -33,17 +33,17 @@ async fn a01_every_tool_is_reachable_over_every_transport() {
 #[tokio::test]
 async fn a13_a_call_needs_nothing_that_another_instance_remembers() {
     let key = || StateKey::from_secret(b"shared by all instances");
-    let instance = || fixture::builder(Wiped::default()).state_key(key()).build().expect("valid");
+    let instance = || fixture::builder(WipeCounter::default()).state_key(key()).build().expect("valid");
     let ask_name = |more: Value| {
         let mut request = modern(1, "tools/call", json!({ "name": "ask_name" }), json!({ "elicitation": {} }));
         request["params"].as_object_mut().expect("params").extend(more.as_object().expect("object").clone());
         request
     };
-    let asked = ask(&instance(), &ask_name(json!({}))).await["result"].take();
+    let asked = request_over_stdio(&instance(), &ask_name(json!({}))).await["result"].take();
     assert_eq!(asked["resultType"], "input_required");
     let answers = json!({ "name": { "action": "accept", "content": { "name": "Ada" } } });
     let again = ask_name(json!({ "requestState": asked["requestState"], "inputResponses": answers }));
-    assert_eq!(text_of(&ask(&instance(), &again).await), "Accept Ada");
+    assert_eq!(text_of(&request_over_stdio(&instance(), &again).await), "Accept Ada");
 }
 
 // === the order of checks ===
@@ -58,25 +58,27 @@ async fn m80_who_asks_is_checked_before_what_is_asked() {
 
 #[tokio::test]
 async fn m80_x17_tool_then_schema_then_trust_then_the_tools_own_checks() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let server = fixture::families(wiped.clone()).build().expect("valid");
     let untrusted = TrustLevel::Untrusted;
 
-    let unknown = Way::Stdio.ask(&server, untrusted, &call(1, "no_such_tool", json!({}))).await;
+    let unknown = TestTransport::Stdio.request(&server, untrusted, &call(1, "no_such_tool", json!({}))).await;
     assert_eq!(unknown["error"]["data"]["error_type"], "ToolNotFoundError");
-    let schema = Way::Stdio.ask(&server, untrusted, &call(1, "knowledge-remove", json!({}))).await;
+    let schema = TestTransport::Stdio.request(&server, untrusted, &call(1, "knowledge-remove", json!({}))).await;
     assert_eq!(json_of(&schema)["error"], "missing_required_parameter");
-    let trust = Way::Stdio.ask(&server, untrusted, &call(1, "knowledge-clear", json!({ "confirm": false }))).await;
+    let trust = TestTransport::Stdio
+        .request(&server, untrusted, &call(1, "knowledge-clear", json!({ "confirm": false })))
+        .await;
     assert_eq!(trust["error"]["code"], -32010);
-    let own = Way::Stdio.ask(&server, TrustLevel::Trusted, &call(1, "knowledge-clear", json!({}))).await;
+    let own = TestTransport::Stdio.request(&server, TrustLevel::Trusted, &call(1, "knowledge-clear", json!({}))).await;
     assert_eq!(json_of(&own)["error"], "confirmation_required");
-    assert_eq!(wiped.times(), 0);
+    assert_eq!(wiped.count(), 0);
 }
 
 #[tokio::test]
 async fn m80_a_params_object_of_the_wrong_shape_is_refused_before_the_tool_is_looked_for() {
     for params in [json!({}), json!({ "name": 7 }), json!({ "name": null, "arguments": {} })] {
-        let answer = ask(&fixture::server(), &request(1, "tools/call", params.clone())).await;
+        let answer = request_over_stdio(&fixture::server(), &request(1, "tools/call", params.clone())).await;
         assert_eq!(answer["error"]["data"]["error_type"], "InvalidParams", "{params}");
     }
 }
@@ -117,19 +119,19 @@ async fn m81_m83_m103_arguments_are_checked_before_the_tool_runs_and_never_bent(
         (json!({ "count": 5, "tags": ["a", "b"] }), "maxItems"),
         (json!({ "count": 5, "tags": [1] }), "type"),
     ] {
-        let answer = ask(&picky(), &call(1, "picky", arguments.clone())).await;
+        let answer = request_over_stdio(&picky(), &call(1, "picky", arguments.clone())).await;
         let error = json_of(&answer)["error"].take();
         let found = &error["details"]["violations"][0]["keyword"];
         assert_eq!((&error["type"], found), (&json!("SchemaError"), &json!(keyword)), "{arguments}");
     }
     let fits = json!({ "count": 9, "unit": "kg", "name": "äöü", "flag": false, "tags": ["a"] });
-    assert_eq!(text_of(&ask(&picky(), &call(1, "picky", fits)).await), "ran");
+    assert_eq!(text_of(&request_over_stdio(&picky(), &call(1, "picky", fits)).await), "ran");
 }
 
 #[tokio::test]
 async fn m104_arguments_that_are_no_object_are_a_validation_error() {
     for arguments in [json!([]), json!("text"), json!(7), json!(true)] {
-        let error = &ask(&picky(), &call(1, "picky", arguments.clone())).await["error"];
+        let error = &request_over_stdio(&picky(), &call(1, "picky", arguments.clone())).await["error"];
         let told = (&error["code"], &error["data"]["error_type"]);
         assert_eq!(told, (&json!(-32602), &json!("ValidationError")), "{arguments}");
     }
@@ -141,7 +143,7 @@ async fn m104_arguments_that_are_no_object_are_a_validation_error() {
 async fn e16_x07_m82_m89_the_same_mistake_is_told_in_the_words_of_each_family() {
     let server = families();
     let told = async |tool: &str| {
-        let answer = ask(&server, &call(1, tool, json!({}))).await;
+        let answer = request_over_stdio(&server, &call(1, tool, json!({}))).await;
         assert_eq!(answer["result"]["isError"], true, "{tool}");
         json_of(&answer)
     };
@@ -187,11 +189,11 @@ async fn e16_x04_m89_the_style_of_the_request_decides_whether_a_classification_e
 async fn e16_x04_an_unexpected_fault_of_a_classifier_is_an_internal_error_on_json_rpc() {
     let server = families();
     let panics = call(1, "classify_text", json!({ "text": "panic" }));
-    for way in [Way::Stdio, Way::Http, Way::WebSocket] {
-        let answer = way.ask(&server, TrustLevel::Trusted, &panics).await;
+    for way in [TestTransport::Stdio, TestTransport::Http, TestTransport::WebSocket] {
+        let answer = way.request(&server, TrustLevel::Trusted, &panics).await;
         assert_eq!(answer["error"]["code"], -32603, "{way:?}");
     }
-    let rest = Way::Rest.ask(&server, TrustLevel::Trusted, &panics).await;
+    let rest = TestTransport::Rest.request(&server, TrustLevel::Trusted, &panics).await;
     assert_eq!((&rest["status"], &rest["result"]["isError"]), (&json!(200), &json!(false)));
 }
 
@@ -205,8 +207,8 @@ async fn e16_x05_a_knowledge_failure_is_always_a_result_object() {
         (json!({ "file_path": "doc.xyz" }), "unsupported_format"),
         (json!({ "file_path": "panic" }), "processing_error"),
     ] {
-        for way in Way::ALL {
-            let answer = way.ask(&server, TrustLevel::Trusted, &call(1, "knowledge-add", arguments.clone())).await;
+        for way in TestTransport::ALL {
+            let answer = way.request(&server, TrustLevel::Trusted, &call(1, "knowledge-add", arguments.clone())).await;
             assert_eq!(answer["result"]["isError"], true, "{arguments} over {way:?}");
             let told = json_of(&answer);
             assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!(error)), "{way:?}");
@@ -222,7 +224,7 @@ async fn x05_m82_arguments_the_handler_cannot_read_are_told_in_the_words_of_the_
         #[expect(dead_code, reason = "read by serde alone")]
         size: u8,
     }
-    let dialect = |failure: &corbie_mcp::Failure<'_>, _| {
+    let dialect = |failure: &corbie_mcp::FailedCall<'_>, _| {
         let text = format!("{} failed", failure.tool);
         Ok(corbie_mcp::CallResult { is_error: true, ..corbie_mcp::CallResult::text(text) })
     };
@@ -232,15 +234,15 @@ async fn x05_m82_arguments_the_handler_cannot_read_are_told_in_the_words_of_the_
         .input_schema(schema)
         .run(async |_, arguments: Arguments| -> Result<(), ToolError> { arguments.parse::<Small>().map(drop) });
     let server = Server::builder("s", "1").tool(tool).build().expect("valid");
-    let answer = ask(&server, &call(1, "fill", json!({ "size": 300 }))).await;
+    let answer = request_over_stdio(&server, &call(1, "fill", json!({ "size": 300 }))).await;
     assert_eq!(answer["result"]["content"][0]["text"], "fill failed", "{answer}");
 }
 
 #[tokio::test]
 async fn x06_m102_an_unknown_tool_is_named_with_a_near_match_and_where_to_look() {
     let server = families();
-    for way in Way::ALL {
-        let answer = way.ask(&server, TrustLevel::Trusted, &call(1, "clasify_text", json!({}))).await;
+    for way in TestTransport::ALL {
+        let answer = way.request(&server, TrustLevel::Trusted, &call(1, "clasify_text", json!({}))).await;
         let error = &answer["error"];
         assert_eq!(error["code"], -32602, "{way:?}");
         assert_eq!(error["data"]["error_type"], "ToolNotFoundError", "{way:?}");
@@ -248,7 +250,7 @@ async fn x06_m102_an_unknown_tool_is_named_with_a_near_match_and_where_to_look()
         for word in ["clasify_text", "classify_text", "tools/list"] {
             assert!(message.contains(word), "{word} is not in {message}");
         }
-        assert_eq!(answer["status"] == 404, way == Way::Rest, "{way:?}");
+        assert_eq!(answer["status"] == 404, way == TestTransport::Rest, "{way:?}");
     }
 }
 
@@ -281,7 +283,7 @@ async fn m84_m106_a_tool_out_of_time_is_stopped_whoever_set_the_limit() {
         (patient(&gate), per_tool),
     ] {
         let server = Server::builder("s", "1").limits(limits).tool(tool).build().expect("valid");
-        let error = ask(&server, &call(1, "gate", json!({}))).await["error"].take();
+        let error = request_over_stdio(&server, &call(1, "gate", json!({}))).await["error"].take();
         assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32007), &json!("TimeoutError")));
     }
     gate.abandoned().await;
@@ -302,8 +304,9 @@ async fn m86_a_panic_fails_its_call_alone() {
 
 #[tokio::test]
 async fn m87_m105_e14_a_result_that_json_cannot_say_is_an_error_not_silence() {
-    for way in Way::ALL {
-        let error = way.ask(&fixture::server(), TrustLevel::Trusted, &call(1, "nan", json!({}))).await["error"].take();
+    for way in TestTransport::ALL {
+        let error =
+            way.request(&fixture::server(), TrustLevel::Trusted, &call(1, "nan", json!({}))).await["error"].take();
         let told = (&error["code"], &error["data"]["error_type"]);
         assert_eq!(told, (&json!(-32013), &json!("SerializationError")), "{way:?}");
     }
@@ -312,16 +315,16 @@ async fn m87_m105_e14_a_result_that_json_cannot_say_is_an_error_not_silence() {
 #[tokio::test]
 async fn m89_is_error_tells_whether_the_tool_failed() {
     let says_so = Tool::builder("says_so").no_input().run(async |_, _| corbie_mcp::CallResult::error("no"));
-    let server = fixture::builder(Wiped::default()).tool(says_so).build().expect("valid");
+    let server = fixture::builder(WipeCounter::default()).tool(says_so).build().expect("valid");
     for (tool, failed) in [("remember", false), ("fail", true), ("panic", true), ("says_so", true)] {
-        assert_eq!(ask(&server, &call(1, tool, json!({}))).await["result"]["isError"], failed, "{tool}");
+        assert_eq!(request_over_stdio(&server, &call(1, tool, json!({}))).await["result"]["isError"], failed, "{tool}");
     }
 }
 
 // === error codes ===
 
 /// A server whose method `raise` and tool `raise` fail with this code.
-fn raising(code: Code) -> Server {
+fn raising(code: ErrorCode) -> Server {
     let error = move || Error::Other { code, message: "it broke; mend it".into(), error_type: "Broken", data: None };
     let tool = Tool::builder("raise").no_input().run(move |_, _| std::future::ready(Err::<(), _>(error())));
     let builder = Server::builder("s", "1").method("raise", move |_, _| std::future::ready(Err(error())));
@@ -331,28 +334,28 @@ fn raising(code: Code) -> Server {
 #[tokio::test]
 async fn e06_e07_e08_e09_e10_e11_e12_e13_e14_x21_each_condition_has_its_number_in_each_era() {
     for (code, legacy, modern_number, rest_status) in [
-        (Code::Application, -32000, -31000, 500),
-        (Code::Authentication, -32001, -31001, 401),
-        (Code::RateLimited, -32002, -31002, 429),
-        (Code::ModelNotFound, -32003, -31003, 404),
-        (Code::ProviderUnavailable, -32004, -31004, 503),
-        (Code::Configuration, -32005, -31005, 503),
-        (Code::Network, -32006, -31006, 502),
-        (Code::Timeout, -32007, -31007, 504),
-        (Code::TrustDenied, -32010, -31010, 403),
-        (Code::ShuttingDown, -32012, -31012, 503),
-        (Code::Serialization, -32013, -31013, 500),
+        (ErrorCode::Application, -32000, -31000, 500),
+        (ErrorCode::Authentication, -32001, -31001, 401),
+        (ErrorCode::RateLimited, -32002, -31002, 429),
+        (ErrorCode::ModelNotFound, -32003, -31003, 404),
+        (ErrorCode::ProviderUnavailable, -32004, -31004, 503),
+        (ErrorCode::Configuration, -32005, -31005, 503),
+        (ErrorCode::Network, -32006, -31006, 502),
+        (ErrorCode::Timeout, -32007, -31007, 504),
+        (ErrorCode::TrustDenied, -32010, -31010, 403),
+        (ErrorCode::ShuttingDown, -32012, -31012, 503),
+        (ErrorCode::Serialization, -32013, -31013, 500),
     ] {
         let server = raising(code);
         for request in [request(1, "raise", json!({})), call(1, "raise", json!({}))] {
-            let error = ask(&server, &request).await["error"].take();
+            let error = request_over_stdio(&server, &request).await["error"].take();
             let expected =
                 json!({ "code": legacy, "message": "it broke; mend it", "data": { "error_type": "Broken" } });
             assert_eq!(error, expected, "{code:?}");
-            let rest = Way::Rest.ask(&server, TrustLevel::Trusted, &request).await;
+            let rest = TestTransport::Rest.request(&server, TrustLevel::Trusted, &request).await;
             assert_eq!((&rest["status"], &rest["error"]), (&json!(rest_status), &expected), "{code:?}");
         }
-        let error = ask(&server, &modern(1, "raise", json!({}), json!({}))).await["error"].take();
+        let error = request_over_stdio(&server, &modern(1, "raise", json!({}), json!({}))).await["error"].take();
         assert_eq!((&error["code"], &error["data"]["legacyCode"]), (&json!(modern_number), &json!(legacy)), "{code:?}");
     }
 }
@@ -361,10 +364,10 @@ async fn e06_e07_e08_e09_e10_e11_e12_e13_e14_x21_each_condition_has_its_number_i
 async fn e06_a_generic_error_carries_its_type_and_details() {
     let fails = async |_, _| {
         let data = Some(Box::new(serde_json::Map::from_iter([("details".to_owned(), json!({ "step": 3 }))])));
-        Err(Error::Other { code: Code::Application, message: "no".into(), error_type: "OutOfInk", data })
+        Err(Error::Other { code: ErrorCode::Application, message: "no".into(), error_type: "OutOfInk", data })
     };
     let server = Server::builder("s", "1").method("print", fails).build().expect("valid");
-    let error = ask(&server, &request(1, "print", json!({}))).await["error"].take();
+    let error = request_over_stdio(&server, &request(1, "print", json!({}))).await["error"].take();
     assert_eq!(error["data"], json!({ "error_type": "OutOfInk", "details": { "step": 3 } }));
 }
 
@@ -372,7 +375,7 @@ async fn e06_a_generic_error_carries_its_type_and_details() {
 async fn e08_too_many_requests_at_once_are_refused_not_queued() {
     let gate = Gate::new();
     let limits = Limits { max_in_flight: 1, ..fixture::quick_limits() };
-    let server = fixture::builder(Wiped::default()).tool(gate.tool()).limits(limits).build().expect("valid");
+    let server = fixture::builder(WipeCounter::default()).tool(gate.tool()).limits(limits).build().expect("valid");
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.send(&call(1, "gate", json!({})).to_string()).await;
     gate.entered().await;
@@ -386,7 +389,7 @@ async fn e08_too_many_requests_at_once_are_refused_not_queued() {
 async fn m101_e12_a_broken_link_is_a_transport_error() {
     let fails = async |_, _| Err(Error::Transport("upstream.example refused the connection".into()));
     let server = Server::builder("s", "1").method("relay", fails).build().expect("valid");
-    let error = ask(&server, &request(1, "relay", json!({}))).await["error"].take();
+    let error = request_over_stdio(&server, &request(1, "relay", json!({}))).await["error"].take();
     assert_eq!((&error["code"], &error["data"]["error_type"]), (&json!(-32006), &json!("TransportError")));
 }
 
@@ -396,7 +399,7 @@ async fn x21_an_unknown_resource_is_named_in_the_data() {
         request(1, "resources/read", json!({ "uri": "no://where" })),
         modern(1, "resources/read", json!({ "uri": "no://where" }), json!({})),
     ] {
-        let error = ask(&fixture::server(), &request).await["error"].take();
+        let error = request_over_stdio(&fixture::server(), &request).await["error"].take();
         assert_eq!(error["code"], -32602);
         assert_eq!(error["data"], json!({ "error_type": "ResourceNotFound", "uri": "no://where" }));
     }
@@ -404,8 +407,12 @@ async fn x21_an_unknown_resource_is_named_in_the_data() {
 
 #[tokio::test]
 async fn x21_a_modern_peer_finds_the_old_number_beside_the_new() {
-    let refused = Way::Stdio
-        .ask(&fixture::server(), TrustLevel::Untrusted, &modern(1, "tools/call", json!({ "name": "wipe" }), json!({})))
+    let refused = TestTransport::Stdio
+        .request(
+            &fixture::server(),
+            TrustLevel::Untrusted,
+            &modern(1, "tools/call", json!({ "name": "wipe" }), json!({})),
+        )
         .await;
     assert_eq!(refused["error"]["code"], -31010);
     assert_eq!(refused["error"]["data"]["legacyCode"], -32010);

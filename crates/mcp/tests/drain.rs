@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::{Limits, Server, Tool, TrustLevel};
-use fixture::peer::{self, JSON, PATIENCE, Stdio, Way, call, modern, request, text_of};
-use fixture::{Gate, Wiped};
+use fixture::peer::{self, JSON, Stdio, TEST_TIMEOUT, TestTransport, call, modern, request, text_of};
+use fixture::{Gate, WipeCounter};
 use futures_util::StreamExt;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -19,10 +19,10 @@ use tokio_tungstenite::tungstenite::Message;
 fn gated(grace: Duration) -> (Server, Gate) {
     let gate = Gate::new();
     let limits = Limits { shutdown_grace: grace, ..fixture::quick_limits() };
-    (fixture::builder(Wiped::default()).limits(limits).tool(gate.tool()).build().expect("valid"), gate)
+    (fixture::builder(WipeCounter::default()).limits(limits).tool(gate.tool()).build().expect("valid"), gate)
 }
 
-const LONG: Duration = Duration::from_secs(600);
+const SHUTDOWN_GRACE: Duration = Duration::from_secs(600);
 
 fn hold() -> Value {
     call(1, "gate", json!({}))
@@ -36,7 +36,7 @@ fn ping() -> Value {
 
 #[tokio::test]
 async fn v08_a07_a08_e14_a_drain_over_stdio() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.send(&hold().to_string()).await;
     gate.entered().await;
@@ -46,12 +46,12 @@ async fn v08_a07_a08_e14_a_drain_over_stdio() {
     gate.open();
     let answered = peer.receive().await;
     assert_eq!((&answered["id"], text_of(&answered)), (&json!(1), "through the gate"));
-    timeout(PATIENCE, peer.serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, peer.serving).await.expect("serving ends").expect("no panic").expect("no error");
 }
 
 #[tokio::test]
 async fn v08_a07_a08_e14_a_drain_over_http() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let (port, serving) = fixture::serve(&server, Options::default()).await;
     let held = tokio::spawn(async move { peer::post(port, &hold()).await });
     gate.entered().await;
@@ -63,13 +63,13 @@ async fn v08_a07_a08_e14_a_drain_over_http() {
     assert_eq!(modern.json()["error"]["code"], -31012);
     gate.open();
     assert_eq!(text_of(&held.await.expect("no panic").json()), "through the gate");
-    timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("serving ends").expect("no panic").expect("no error");
     assert!(tokio::net::TcpStream::connect(("127.0.0.1", port)).await.is_err(), "nobody listens any more");
 }
 
 #[tokio::test]
 async fn v08_a07_a08_e14_a_drain_over_rest() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let (port, serving) = fixture::serve(&server, Options::default()).await;
     let held =
         tokio::spawn(async move { peer::http(port, "POST", "/mcp/tools/call", &[JSON], r#"{"name":"gate"}"#).await });
@@ -78,12 +78,12 @@ async fn v08_a07_a08_e14_a_drain_over_rest() {
     gate.open();
     let held = held.await.expect("no panic");
     assert_eq!((held.status, &held.json()["content"][0]["text"]), (200, &json!("through the gate")));
-    timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("serving ends").expect("no panic").expect("no error");
 }
 
 #[tokio::test]
 async fn v08_a07_a08_e14_a_drain_over_websocket() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let (port, serving) = fixture::serve(&server, Options::default()).await;
     let mut socket = peer::websocket(port).await;
     peer::ws_send(&mut socket, &hold()).await;
@@ -94,7 +94,7 @@ async fn v08_a07_a08_e14_a_drain_over_websocket() {
     assert_eq!((&refused["id"], &refused["error"]["code"]), (&json!(2), &json!(-32012)));
     gate.open();
     assert_eq!(text_of(&peer::ws_receive(&mut socket).await), "through the gate");
-    timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("serving ends").expect("no panic").expect("no error");
     let closed = async {
         loop {
             match socket.next().await {
@@ -104,16 +104,16 @@ async fn v08_a07_a08_e14_a_drain_over_websocket() {
             }
         }
     };
-    assert_eq!(timeout(PATIENCE, closed).await.expect("in time"), Some(1001), "the socket says that we go away");
+    assert_eq!(timeout(TEST_TIMEOUT, closed).await.expect("in time"), Some(1001), "the socket says that we go away");
 }
 
 /// A program that exits as soon as serving ends, with a tool whose reply takes a while to write.
 fn program(gate: &Gate) -> (Server, u16, std::thread::JoinHandle<()>) {
     let held = gate.clone();
-    let tool = Tool::builder("long").timeout(LONG).no_input().run(move |_, _| {
+    let tool = Tool::builder("long").timeout(SHUTDOWN_GRACE).no_input().run(move |_, _| {
         let held = held.clone();
         async move {
-            held.pass().await;
+            held.enter().await;
             "x".repeat(4_000_000)
         }
     });
@@ -159,7 +159,7 @@ async fn v08_a07_a_reply_over_websocket_is_out_before_serving_ends() {
 
 #[tokio::test]
 async fn a07_the_end_of_input_lets_everything_sent_be_answered() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     for id in 0..100 {
         peer.send(&call(id, "gate", json!({})).to_string()).await;
@@ -172,26 +172,26 @@ async fn a07_the_end_of_input_lets_everything_sent_be_answered() {
 
 #[tokio::test]
 async fn a07_with_nothing_in_flight_a_drain_ends_serving_at_once() {
-    let (server, _) = gated(LONG);
+    let (server, _) = gated(SHUTDOWN_GRACE);
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.call(&ping()).await;
     let (port, serving) = fixture::serve(&server, Options::default()).await;
     let socket = peer::websocket(port).await;
     server.drain();
-    timeout(PATIENCE, peer.serving).await.expect("stdio ends").expect("no panic").expect("no error");
-    timeout(PATIENCE, serving).await.expect("HTTP ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, peer.serving).await.expect("stdio ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("HTTP ends").expect("no panic").expect("no error");
     drop(socket);
 }
 
 #[tokio::test]
 async fn a08_a_request_in_the_drain_is_refused_over_every_transport() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let mut holder = Stdio::start(&server, TrustLevel::Trusted);
     holder.send(&hold().to_string()).await;
     gate.entered().await;
     server.drain();
-    for way in [Way::Http, Way::Rest] {
-        let answer = way.ask(&server, TrustLevel::Trusted, &call(1, "wipe", json!({}))).await;
+    for way in [TestTransport::Http, TestTransport::Rest] {
+        let answer = way.request(&server, TrustLevel::Trusted, &call(1, "wipe", json!({}))).await;
         assert_eq!(answer["error"]["code"], -32012, "{way:?}");
     }
 }
@@ -224,7 +224,7 @@ async fn a08_a_drain_over_stdio_takes_no_longer_than_the_grace() {
 
 #[tokio::test(start_paused = true)]
 async fn a08_a_second_signal_ends_stdio_at_once() {
-    let took = stdio_serves_on(LONG, Server::stop_now).await;
+    let took = stdio_serves_on(SHUTDOWN_GRACE, Server::stop_now).await;
     assert!(took < Duration::from_secs(10), "took {took:?}");
 }
 
@@ -235,18 +235,18 @@ async fn a08_a_drain_over_http_takes_no_longer_than_the_grace() {
     let _held = peer::send_http(port, "POST", &[JSON], &hold().to_string()).await;
     gate.entered().await;
     server.drain();
-    timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("serving ends").expect("no panic").expect("no error");
 }
 
 #[tokio::test]
 async fn a08_a_second_signal_ends_http_at_once() {
-    let (server, gate) = gated(LONG);
+    let (server, gate) = gated(SHUTDOWN_GRACE);
     let (port, serving) = fixture::serve(&server, Options::default()).await;
     let _held = peer::send_http(port, "POST", &[JSON], &hold().to_string()).await;
     gate.entered().await;
     server.drain();
     server.stop_now();
-    timeout(PATIENCE, serving).await.expect("serving ends").expect("no panic").expect("no error");
+    timeout(TEST_TIMEOUT, serving).await.expect("serving ends").expect("no panic").expect("no error");
 }
 
 // === signals ===
@@ -265,12 +265,12 @@ async fn a07_sigterm_and_sigint_end_a_program_with_0() {
         let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
         stdin.write_all(format!("{}\n", ping()).as_bytes()).await.expect("it reads");
         let mut line = String::new();
-        timeout(PATIENCE, stdout.read_line(&mut line)).await.expect("in time").expect("readable");
+        timeout(TEST_TIMEOUT, stdout.read_line(&mut line)).await.expect("in time").expect("readable");
         assert!(line.contains(r#""id":2"#), "{line}");
         let pid = child.id().expect("it runs").to_string();
         let sent = tokio::process::Command::new("kill").args([signal, &pid]).status().await.expect("kill runs");
         assert!(sent.success());
-        let status = timeout(PATIENCE, child.wait()).await.expect("it ends").expect("waitable");
+        let status = timeout(TEST_TIMEOUT, child.wait()).await.expect("it ends").expect("waitable");
         assert_eq!(status.code(), Some(0), "{signal}");
         let mut rest = String::new();
         stdout.read_to_string(&mut rest).await.expect("readable");

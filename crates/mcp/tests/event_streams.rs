@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Event, Limits, Server, Tool};
-use fixture::peer::{self, BOTH, EventStream, JSON, Reply, call, http, initialize, post, text_of};
+use fixture::peer::{self, BOTH, EventStream, HttpReply, JSON, call, http, initialize, post, text_of};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -17,7 +17,7 @@ async fn listen(server: &Server) -> u16 {
 }
 
 /// Posts as a client that accepts JSON and event streams.
-async fn post_both(port: u16, body: &Value) -> Reply {
+async fn post_both(port: u16, body: &Value) -> HttpReply {
     http(port, "POST", "/mcp", &[JSON, BOTH], &body.to_string()).await
 }
 
@@ -141,7 +141,10 @@ async fn t13_a_quiet_stream_is_kept_alive_with_comments() {
     let mut comments = 0;
     while comments < 2 {
         let mut line = String::new();
-        tokio::time::timeout(peer::PATIENCE, stream.read_line(&mut line)).await.expect("in time").expect("readable");
+        tokio::time::timeout(peer::TEST_TIMEOUT, stream.read_line(&mut line))
+            .await
+            .expect("in time")
+            .expect("readable");
         assert!(!line.is_empty(), "the stream ended");
         comments += usize::from(line == ":\n");
     }

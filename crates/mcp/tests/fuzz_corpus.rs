@@ -1,8 +1,8 @@
 //! Replays the fuzz corpus against the decoder and a running server.
 
 mod fixture;
-#[path = "../fuzz/promises/mod.rs"]
-mod promises;
+#[path = "../fuzz/invariants/mod.rs"]
+mod invariants;
 #[path = "../../../tests/fuzz/replay.rs"]
 mod replay;
 
@@ -26,12 +26,12 @@ fn corpus() -> Vec<Vec<u8>> {
 
 #[test]
 fn the_decoder_keeps_its_promises() {
-    replay::replay(&folder("decode"), 5_000, |input| promises::hold("decode", input));
+    replay::replay(&folder("decode"), 5_000, |input| invariants::check_invariants("decode", input));
 }
 
 #[test]
 fn the_http_front_keeps_its_promises() {
-    replay::replay(&folder("http"), 1_000, |input| promises::hold("http", input));
+    replay::replay(&folder("http"), 1_000, |input| invariants::check_invariants("http", input));
 }
 
 #[tokio::test]

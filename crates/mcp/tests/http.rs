@@ -4,7 +4,7 @@ mod fixture;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Error, Limits, TrustLevel};
-use fixture::peer::{self, JSON, Reply, Stdio, call, http, initialize, post, request};
+use fixture::peer::{self, HttpReply, JSON, Stdio, call, http, initialize, post, request};
 use serde_json::{Value, json};
 
 const SESSION: &str = "mcp-session-id";
@@ -13,7 +13,7 @@ async fn listen() -> u16 {
     fixture::listen(&fixture::server(), Options::default()).await
 }
 
-async fn post_text(port: u16, headers: &[(&str, &str)], body: &str) -> Reply {
+async fn post_text(port: u16, headers: &[(&str, &str)], body: &str) -> HttpReply {
     let headers: Vec<_> = [JSON].iter().chain(headers).copied().collect();
     http(port, "POST", "/mcp", &headers, body).await
 }
@@ -220,8 +220,8 @@ async fn x13_the_path_decides_the_form_of_the_reply_and_the_body_never_does() {
 #[tokio::test]
 async fn x23_all_transports_lead_to_the_same_tools_and_the_same_counts() {
     let server = fixture::server();
-    for way in peer::Way::ALL {
-        way.ask(&server, TrustLevel::Trusted, &call(1, "echo", json!({ "text": "hi" }))).await;
+    for way in peer::TestTransport::ALL {
+        way.request(&server, TrustLevel::Trusted, &call(1, "echo", json!({ "text": "hi" }))).await;
     }
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     let seen = peer::json_of(&peer.call(&call(2, "inspect_server", json!({}))).await);

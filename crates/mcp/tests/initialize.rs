@@ -3,14 +3,14 @@
 mod fixture;
 
 use corbie_mcp::{Error, Server, ServerBuilder, TrustLevel};
-use fixture::Wiped;
-use fixture::peer::{self, Stdio, Way, ask, initialize, modern, request};
+use fixture::WipeCounter;
+use fixture::peer::{self, Stdio, TestTransport, initialize, modern, request, request_over_stdio};
 use serde_json::{Value, json};
 
 /// A server with the capability flags of the published contracts and two custom methods.
 fn product() -> ServerBuilder {
-    fixture::builder(Wiped::default())
-        .quiet_flags()
+    fixture::builder(WipeCounter::default())
+        .suppress_change_flags()
         .capability("models", json!({ "listChanged": true }))
         .capability("completion", json!({ "supportsStreaming": false }))
         .method("models/list", async |_, _| Ok(json!({ "models": [{ "id": "gpt-4o" }] })))
@@ -24,11 +24,11 @@ fn server() -> Server {
 }
 
 async fn initialized(server: &Server, version: &str) -> Value {
-    ask(server, &initialize(version, json!({}))).await["result"].take()
+    request_over_stdio(server, &initialize(version, json!({}))).await["result"].take()
 }
 
 async fn discovered(server: &Server) -> Value {
-    ask(server, &modern(1, "server/discover", json!({}), json!({}))).await["result"].take()
+    request_over_stdio(server, &modern(1, "server/discover", json!({}), json!({}))).await["result"].take()
 }
 
 // === initialize ===
@@ -43,11 +43,11 @@ async fn m20_initialize_takes_every_member_or_none() {
         json!({ "clientInfo": { "name": "c", "version": "1", "title": "C" } }),
         json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } }),
     ] {
-        let answer = ask(&server, &request(1, "initialize", params.clone())).await;
+        let answer = request_over_stdio(&server, &request(1, "initialize", params.clone())).await;
         assert_eq!(answer["result"]["serverInfo"]["name"], "fixture", "{params}");
     }
     let bare = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize" });
-    assert_eq!(ask(&server, &bare).await["result"]["serverInfo"]["name"], "fixture");
+    assert_eq!(request_over_stdio(&server, &bare).await["result"]["serverInfo"]["name"], "fixture");
 }
 
 #[tokio::test]
@@ -62,13 +62,13 @@ async fn m40_the_version_is_negotiated() {
         ("1999-01-01", "2025-11-25"),
         ("", "2025-06-18"),
     ] {
-        for way in [Way::Stdio, Way::Http, Way::WebSocket] {
-            let answer = way.ask(&server, TrustLevel::Trusted, &initialize(asked, json!({}))).await;
+        for way in [TestTransport::Stdio, TestTransport::Http, TestTransport::WebSocket] {
+            let answer = way.request(&server, TrustLevel::Trusted, &initialize(asked, json!({}))).await;
             assert_eq!(answer["result"]["protocolVersion"], given, "`{asked}` over {way:?}");
         }
     }
     for params in [json!({}), json!({ "protocolVersion": "" })] {
-        let answer = Way::Rest.ask(&server, TrustLevel::Trusted, &request(1, "initialize", params)).await;
+        let answer = TestTransport::Rest.request(&server, TrustLevel::Trusted, &request(1, "initialize", params)).await;
         assert_eq!(answer["result"]["protocolVersion"], "2024-11-05");
     }
 }
@@ -81,7 +81,7 @@ async fn m40_a_modern_request_needs_no_handshake_and_an_unknown_version_is_told_
 
     let mut request = modern(1, "server/discover", json!({}), json!({}));
     request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = json!("2030-01-01");
-    let error = &ask(&server(), &request).await["error"];
+    let error = &request_over_stdio(&server(), &request).await["error"];
     assert_eq!((&error["code"], &error["data"]["supported"]), (&json!(-32022), &all));
 }
 
@@ -93,7 +93,7 @@ async fn m41_a14_x40_one_name_and_version_wherever_the_server_is_named() {
     assert_eq!(opened["serverInfo"], info);
     assert_eq!(discovered(&server).await["_meta"]["io.modelcontextprotocol/serverInfo"], info);
 
-    let inspected = peer::json_of(&ask(&server, &peer::call(1, "inspect_server", json!({}))).await);
+    let inspected = peer::json_of(&request_over_stdio(&server, &peer::call(1, "inspect_server", json!({}))).await);
     let port = fixture::listen(&server, Default::default()).await;
     let health = peer::http(port, "GET", "/health", &[], "").await.json();
     for told in [opened, inspected, health] {
@@ -119,7 +119,7 @@ async fn m42_m43_m44_m45_m46_m47_m49_x09_x10_the_capabilities_are_the_union_of_w
 
 #[tokio::test]
 async fn x10_a_capability_of_the_program_is_merged_into_the_servers_own() {
-    let server = fixture::builder(Wiped::default())
+    let server = fixture::builder(WipeCounter::default())
         .capability("tools", json!({ "sorted": true }))
         .capability("extensions", json!({ "com.example/birds": {} }))
         .build()
@@ -179,7 +179,7 @@ async fn m50_what_is_advertised_is_served() {
     for version in ["2024-11-05", "2025-11-25"] {
         let told = initialized(&server, version).await;
         for capability in told["capabilities"].as_object().expect("an object").keys() {
-            let answer = ask(&server, &of(capability)).await;
+            let answer = request_over_stdio(&server, &of(capability)).await;
             assert!(answer["result"].is_object(), "{capability}: {answer}");
         }
     }
@@ -188,7 +188,8 @@ async fn m50_what_is_advertised_is_served() {
 #[tokio::test]
 async fn x43_quiet_flags_hide_what_is_served_all_the_same() {
     let server = server();
-    let subscribed = ask(&server, &request(1, "resources/subscribe", json!({ "uri": "fixture://text" }))).await;
+    let subscribed =
+        request_over_stdio(&server, &request(1, "resources/subscribe", json!({ "uri": "fixture://text" }))).await;
     assert_eq!(subscribed["result"], json!({}));
     let told = discovered(&server).await["capabilities"].take();
     assert_eq!(told["resources"], json!({ "subscribe": true, "listChanged": true }));
@@ -209,7 +210,7 @@ fn greet() -> Value {
 }
 
 async fn result(method: &str, params: Value) -> Value {
-    let mut answer = ask(&server(), &request(1, method, params)).await;
+    let mut answer = request_over_stdio(&server(), &request(1, method, params)).await;
     assert!(answer["result"].is_object(), "{method}: {answer}");
     answer["result"].take()
 }
@@ -225,14 +226,14 @@ async fn m21_initialized_is_taken_in_silence_and_ping_is_answered() {
 #[tokio::test]
 async fn m22_tools_are_listed_with_and_without_params_and_page_by_page() {
     let whole = result("tools/list", json!({})).await["tools"].take();
-    let bare = ask(&server(), &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })).await;
+    let bare = request_over_stdio(&server(), &json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })).await;
     assert_eq!(bare["result"]["tools"], whole);
 
     let limits = corbie_mcp::Limits { page_size: 5, ..fixture::quick_limits() };
     let server = product().limits(limits).build().expect("valid");
-    let first = ask(&server, &request(1, "tools/list", json!({}))).await;
+    let first = request_over_stdio(&server, &request(1, "tools/list", json!({}))).await;
     let cursor = &first["result"]["nextCursor"];
-    let second = ask(&server, &request(1, "tools/list", json!({ "cursor": cursor }))).await;
+    let second = request_over_stdio(&server, &request(1, "tools/list", json!({ "cursor": cursor }))).await;
     assert_eq!(first["result"]["tools"], json!(whole.as_array().expect("tools")[..5]));
     assert_eq!(second["result"]["tools"], json!(whole.as_array().expect("tools")[5..10]));
 }
@@ -245,8 +246,8 @@ async fn m23_tools_are_called_by_name_with_arguments() {
 
 #[tokio::test]
 async fn m24_models_are_listed_over_every_transport() {
-    for way in Way::ALL {
-        let answer = way.ask(&server(), TrustLevel::Untrusted, &request(1, "models/list", json!({}))).await;
+    for way in TestTransport::ALL {
+        let answer = way.request(&server(), TrustLevel::Untrusted, &request(1, "models/list", json!({}))).await;
         assert_eq!(answer["result"], json!({ "models": [{ "id": "gpt-4o" }] }), "{way:?}");
     }
 }
@@ -263,7 +264,7 @@ async fn m24_x03_the_params_choose_between_generation_and_completion() {
 async fn x03_a_completion_of_both_kinds_is_refused_whoever_serves_them() {
     let both = json!({ "prompt": "hi", "ref": greet(), "argument": { "name": "name", "value": "A" } });
     for server in [server(), fixture::server()] {
-        let answer = ask(&server, &complete(both.clone())).await;
+        let answer = request_over_stdio(&server, &complete(both.clone())).await;
         assert_eq!(answer["error"]["code"], -32602, "{answer}");
     }
 }
@@ -272,7 +273,7 @@ async fn x03_a_completion_of_both_kinds_is_refused_whoever_serves_them() {
 async fn x03_a_completion_of_neither_kind_is_refused_whoever_serves_them() {
     for params in [json!({}), json!({ "ref": greet() }), json!({ "argument": { "name": "name", "value": "" } })] {
         for server in [fixture::server(), server()] {
-            let answer = ask(&server, &complete(params.clone())).await;
+            let answer = request_over_stdio(&server, &complete(params.clone())).await;
             assert_eq!(answer["error"]["code"], -32602, "{params}: {answer}");
         }
     }
@@ -280,7 +281,7 @@ async fn x03_a_completion_of_neither_kind_is_refused_whoever_serves_them() {
 
 #[tokio::test]
 async fn m25_x32_resources_are_listed_without_params_and_read_by_uri() {
-    let bare = ask(&server(), &json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/list" })).await;
+    let bare = request_over_stdio(&server(), &json!({ "jsonrpc": "2.0", "id": 1, "method": "resources/list" })).await;
     assert_eq!(bare["result"]["resources"][1]["uri"], "fixture://text");
     let read = result("resources/read", json!({ "uri": "fixture://text" })).await;
     assert_eq!(read["contents"][0]["text"], "some text");
@@ -305,20 +306,21 @@ async fn m27_templates_are_listed_even_if_there_are_none() {
         ("prompts/list", "prompts"),
         ("tools/list", "tools"),
     ] {
-        assert_eq!(ask(&bare, &request(1, method, json!({}))).await["result"], json!({ member: [] }));
+        assert_eq!(request_over_stdio(&bare, &request(1, method, json!({}))).await["result"], json!({ member: [] }));
     }
 }
 
 #[tokio::test]
 async fn m31_an_unknown_method_and_params_that_are_no_object_are_refused() {
-    for way in [Way::Stdio, Way::Http, Way::WebSocket] {
-        let unknown = way.ask(&server(), TrustLevel::Trusted, &request(1, "tools/eat", json!({}))).await;
+    for way in [TestTransport::Stdio, TestTransport::Http, TestTransport::WebSocket] {
+        let unknown = way.request(&server(), TrustLevel::Trusted, &request(1, "tools/eat", json!({}))).await;
         assert_eq!(unknown["error"]["code"], -32601, "{way:?}");
         for params in [json!([]), json!("text"), json!(7), json!(false)] {
-            let answer = way.ask(&server(), TrustLevel::Trusted, &request(1, "tools/list", params.clone())).await;
+            let answer = way.request(&server(), TrustLevel::Trusted, &request(1, "tools/list", params.clone())).await;
             assert_eq!((&answer["error"]["code"], &answer["id"]), (&json!(-32602), &json!(1)), "{params} over {way:?}");
         }
     }
-    let unknown = Way::Rest.ask(&server(), TrustLevel::Trusted, &request(1, "tools/eat", json!({}))).await;
+    let unknown =
+        TestTransport::Rest.request(&server(), TrustLevel::Trusted, &request(1, "tools/eat", json!({}))).await;
     assert_eq!((&unknown["error"]["code"], &unknown["status"]), (&json!(-32601), &json!(404)));
 }

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use corbie_mcp::transport::http::Options;
-use corbie_mcp::transport::{Auth, Authority, Holder, RateLimit, Token, TrustedProxies, Verdict};
-use corbie_mcp::{Limits, Server, Standing, TrustLevel};
+use corbie_mcp::transport::{Auth, RateLimit, Token, TokenHolder, TokenVerdict, TokenVerifier, TrustedProxies};
+use corbie_mcp::{Limits, Server, TrustLevel, TrustState};
 use fixture::Gate;
-use fixture::peer::{self, JSON, Reply, call, http, request};
+use fixture::peer::{self, HttpReply, JSON, call, http, request};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
@@ -20,7 +20,7 @@ const ANNA: (&str, &str) = ("authorization", "Bearer anna");
 const BEN: (&str, &str) = ("authorization", "Bearer ben");
 
 /// Longer than any test.
-const LONG: Duration = Duration::from_secs(300);
+const MAX_WAIT: Duration = Duration::from_secs(300);
 
 fn two_callers() -> Options {
     Options { auth: Auth::tokens([Token::new("a", "anna", None), Token::new("b", "ben", None)]), ..Options::default() }
@@ -38,29 +38,29 @@ fn one() -> Limits {
         max_concurrent: 1,
         max_concurrent_per_caller: 1,
         max_queued: 100,
-        max_queue_wait: LONG,
-        write_timeout: LONG,
+        max_queue_wait: MAX_WAIT,
+        write_timeout: MAX_WAIT,
         ..fixture::quick_limits()
     }
 }
 
-async fn post_as(port: u16, who: (&str, &str), body: &Value) -> Reply {
+async fn post_as(port: u16, who: (&str, &str), body: &Value) -> HttpReply {
     http(port, "POST", "/mcp", &[JSON, who], &body.to_string()).await
 }
 
-fn spawn_call(port: u16, who: (&'static str, &'static str), tool: &'static str) -> JoinHandle<Reply> {
+fn spawn_call(port: u16, who: (&'static str, &'static str), tool: &'static str) -> JoinHandle<HttpReply> {
     tokio::spawn(async move { post_as(port, who, &call(1, tool, json!({}))).await })
 }
 
 /// The value of a metric.
-async fn shown(port: u16, name: &str) -> u64 {
+async fn metric_value(port: u16, name: &str) -> u64 {
     let reply = http(port, "GET", "/metrics", &[ANNA], "").await;
     let line = reply.body.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ').map(str::to_owned));
     line.map_or(0, |value| value.parse().expect("a number"))
 }
 
-async fn until_shown(port: u16, name: &str, value: u64) {
-    peer::eventually(async || shown(port, name).await == value).await;
+async fn wait_for_metric(port: u16, name: &str, value: u64) {
+    peer::eventually(async || metric_value(port, name).await == value).await;
 }
 
 const RUNNING: &str = "corbie_admission_running";
@@ -80,7 +80,7 @@ fn hint(error: &Value) -> u64 {
     told
 }
 
-fn assert_header(reply: &Reply, told: u64) {
+fn assert_header(reply: &HttpReply, told: u64) {
     assert_eq!(reply.headers["retry-after"], told.div_ceil(1000).max(1).to_string(), "{reply:?}");
 }
 
@@ -138,7 +138,7 @@ async fn s09_the_limit_of_all_callers_leaves_something_for_each() {
 }
 
 /// Sends wrong tokens until the address is over its limit, and a few more; returns the replies.
-async fn flood_with_wrong_tokens(port: u16) -> Vec<Reply> {
+async fn flood_with_wrong_tokens(port: u16) -> Vec<HttpReply> {
     let ping = request(1, "ping", json!({}));
     let mut replies = Vec::new();
     for guess in 0..400 {
@@ -181,29 +181,29 @@ async fn s09_wrong_tokens_use_up_nothing_of_a_callers_own_rate() {
 
 /// Tokens that are verified at some cost: `valid…` and `forged…` are not cached, and each check is counted.
 #[derive(Default)]
-struct Signed {
+struct CountingVerifier {
     checked: AtomicUsize,
 }
 
-impl Authority for Signed {
-    fn look(&self, token: &str) -> Verdict {
-        let holder = |name: &str| Holder {
+impl TokenVerifier for CountingVerifier {
+    fn verify_now(&self, token: &str) -> TokenVerdict {
+        let holder = |name: &str| TokenHolder {
             identity: name.into(),
-            standing: Standing::new(Some(TrustLevel::Verified)),
-            grant: None,
+            trust: TrustState::new(Some(TrustLevel::Verified)),
+            permissions: None,
             rate_limit: None,
         };
         match token {
-            "cached" => Verdict::Known(holder("cached")),
-            _ => Verdict::Unsure,
+            "cached" => TokenVerdict::Valid(holder("cached")),
+            _ => TokenVerdict::Pending,
         }
     }
 
-    fn find_out<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, TokenVerdict> {
         self.checked.fetch_add(1, Ordering::SeqCst);
         Box::pin(std::future::ready(match token.starts_with("valid") {
-            true => self.look("cached"),
-            false => Verdict::Refused("the token's signature is not right"),
+            true => self.verify_now("cached"),
+            false => TokenVerdict::Invalid("the token's signature is not right"),
         }))
     }
 }
@@ -211,8 +211,8 @@ impl Authority for Signed {
 #[tokio::test]
 async fn s09_a_flood_of_forged_tokens_has_few_signatures_checked_and_cached_ones_pass() {
     const FORGED: usize = 1000;
-    let authority = Arc::new(Signed::default());
-    let options = Options { auth: Auth::Ask(authority.clone()), ..Options::default() };
+    let authority = Arc::new(CountingVerifier::default());
+    let options = Options { auth: Auth::Required(authority.clone()), ..Options::default() };
     let port = fixture::listen(&fixture::server(), options).await;
     let began = Instant::now();
     let mut last = 0;
@@ -236,7 +236,7 @@ async fn s09_a_flood_of_forged_tokens_has_few_signatures_checked_and_cached_ones
 
 #[tokio::test]
 async fn s09_any_number_of_valid_tokens_that_are_not_cached_pass() {
-    let options = Options { auth: Auth::Ask(Arc::new(Signed::default())), ..Options::default() };
+    let options = Options { auth: Auth::Required(Arc::new(CountingVerifier::default())), ..Options::default() };
     let port = fixture::listen(&fixture::server(), options).await;
     for number in 0..500 {
         let token = format!("Bearer valid-{number}");
@@ -287,20 +287,20 @@ async fn s09_a_flood_of_one_caller_holds_up_no_other() {
     let port = fixture::listen(&server, two_callers()).await;
     let flood: Vec<_> = (0..30).map(|_| spawn_call(port, ANNA, "gate")).collect();
     gate.entered().await;
-    until_shown(port, WAITING, 29).await;
+    wait_for_metric(port, WAITING, 29).await;
     let trickle = spawn_call(port, BEN, "gate");
-    until_shown(port, WAITING, 30).await;
+    wait_for_metric(port, WAITING, 30).await;
     // One request of the flood is running; one more may run before the other caller's turn.
     gate.open();
     gate.open();
-    let served = tokio::time::timeout(peer::PATIENCE, trickle).await.expect("its turn has come").expect("no panic");
+    let served = tokio::time::timeout(peer::TEST_TIMEOUT, trickle).await.expect("its turn has come").expect("no panic");
     assert_eq!(served.status, 200);
     assert!(flood.iter().filter(|call| call.is_finished()).count() <= 2);
     (0..29).for_each(|_| gate.open());
     for call in flood {
         assert_eq!(call.await.expect("no panic").status, 200, "all are served in the end");
     }
-    until_shown(port, RUNNING, 0).await;
+    wait_for_metric(port, RUNNING, 0).await;
 }
 
 #[tokio::test]
@@ -308,8 +308,8 @@ async fn s09_one_caller_cannot_take_every_place() {
     let (server, gate) = one_at_a_time(Limits { max_concurrent: 3, max_concurrent_per_caller: 2, ..one() });
     let port = fixture::listen(&server, two_callers()).await;
     let flood: Vec<_> = (0..5).map(|_| spawn_call(port, ANNA, "gate")).collect();
-    until_shown(port, WAITING, 3).await;
-    assert_eq!(shown(port, RUNNING).await, 2);
+    wait_for_metric(port, WAITING, 3).await;
+    assert_eq!(metric_value(port, RUNNING).await, 2);
     assert_eq!(post_as(port, BEN, &call(1, "echo", json!({ "text": "hi" }))).await.status, 200);
     (0..5).for_each(|_| gate.open());
     for call in flood {
@@ -324,13 +324,13 @@ async fn s09_when_the_queue_is_full_more_is_refused_with_a_hint() {
     let held = spawn_call(port, ANNA, "gate");
     gate.entered().await;
     let waiting = spawn_call(port, ANNA, "gate");
-    until_shown(port, WAITING, 1).await;
+    wait_for_metric(port, WAITING, 1).await;
     for (path, body) in [("/mcp", call(1, "gate", json!({}))), ("/mcp/tools/call", json!({ "name": "gate" }))] {
         let refused = http(port, "POST", path, &[JSON, BEN], &body.to_string()).await;
         assert_eq!(refused.status, 429, "{path}");
         assert_header(&refused, hint(&refused.json()["error"]));
     }
-    assert_eq!(shown(port, &shed("queue_full")).await, 2);
+    assert_eq!(metric_value(port, &shed("queue_full")).await, 2);
     gate.open();
     gate.open();
     for call in [held, waiting] {
@@ -349,7 +349,10 @@ async fn s09_what_would_wait_too_long_is_refused_at_once() {
     let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
     assert_eq!(refused.status, 429);
     assert!(hint(&refused.json()["error"]) >= 1000, "{refused:?}");
-    assert_eq!((shown(port, &shed("expected_wait")).await, shown(port, &shed("wait_timeout")).await), (1, 0));
+    assert_eq!(
+        (metric_value(port, &shed("expected_wait")).await, metric_value(port, &shed("wait_timeout")).await),
+        (1, 0)
+    );
     gate.open();
     assert_eq!(held.await.expect("no panic").status, 200);
 }
@@ -363,7 +366,7 @@ async fn s09_whoever_waited_in_vain_is_told_and_leaves_no_trace() {
     let refused = post_as(port, BEN, &call(1, "gate", json!({}))).await;
     assert_eq!(refused.status, 429);
     hint(&refused.json()["error"]);
-    assert_eq!((shown(port, &shed("wait_timeout")).await, shown(port, WAITING).await), (1, 0));
+    assert_eq!((metric_value(port, &shed("wait_timeout")).await, metric_value(port, WAITING).await), (1, 0));
     gate.open();
     assert_eq!(held.await.expect("no panic").status, 200);
 }
@@ -376,7 +379,7 @@ async fn s09_a_full_server_answers_pings_shows_its_tools_and_can_be_told_to_stop
     peer::ws_send(&mut socket, &call(1, "gate", json!({}))).await;
     gate.entered().await;
     peer::ws_send(&mut socket, &call(2, "gate", json!({}))).await;
-    until_shown(port, WAITING, 1).await;
+    wait_for_metric(port, WAITING, 1).await;
     for method in ["ping", "tools/list", "resources/list", "prompts/list"] {
         peer::ws_send(&mut socket, &request(3, method, json!({}))).await;
         assert_eq!(peer::ws_receive(&mut socket).await["id"], 3, "{method}");
@@ -387,10 +390,10 @@ async fn s09_a_full_server_answers_pings_shows_its_tools_and_can_be_told_to_stop
     let cancel =
         |id: i64| json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } });
     peer::ws_send(&mut socket, &cancel(2)).await;
-    until_shown(port, WAITING, 0).await;
+    wait_for_metric(port, WAITING, 0).await;
     peer::ws_send(&mut socket, &cancel(1)).await;
     gate.abandoned().await;
-    until_shown(port, RUNNING, 0).await;
+    wait_for_metric(port, RUNNING, 0).await;
 }
 
 #[tokio::test]
@@ -399,7 +402,7 @@ async fn s09_a_place_is_free_again_however_its_request_ends() {
     let port = fixture::listen(&server, Options::default()).await;
     for tool in ["panic", "stuck", "fail", "nan", "no_such_tool"] {
         peer::post(port, &call(1, tool, json!({}))).await;
-        until_shown(port, RUNNING, 0).await;
+        wait_for_metric(port, RUNNING, 0).await;
     }
     // A modern client that closes its stream cancels the call, whether it is running or queued.
     let modern = peer::modern(1, "tools/call", json!({ "name": "gate", "arguments": {} }), json!({}));
@@ -408,26 +411,26 @@ async fn s09_a_place_is_free_again_however_its_request_ends() {
     let held = peer::send_http(port, "POST", &headers, &modern.to_string()).await;
     gate.entered().await;
     let waiting = peer::send_http(port, "POST", &headers, &modern.to_string()).await;
-    until_shown(port, WAITING, 1).await;
+    wait_for_metric(port, WAITING, 1).await;
     drop(waiting);
-    until_shown(port, WAITING, 0).await;
+    wait_for_metric(port, WAITING, 0).await;
     drop(held);
     gate.abandoned().await;
-    until_shown(port, RUNNING, 0).await;
+    wait_for_metric(port, RUNNING, 0).await;
     // A legacy client that disconnects does not cancel: its call keeps the permit until it is done.
     let held = peer::send_http(port, "POST", &[JSON], &call(1, "gate", json!({})).to_string()).await;
     gate.entered().await;
     drop(held);
     peer::assert_served(port).await;
-    assert_eq!(shown(port, RUNNING).await, 1);
+    assert_eq!(metric_value(port, RUNNING).await, 1);
     gate.open();
-    until_shown(port, RUNNING, 0).await;
+    wait_for_metric(port, RUNNING, 0).await;
 }
 
 // === memory ===
 
 fn little_memory() -> Limits {
-    Limits { max_message_bytes: 4000, max_body_memory: 5000, request_read_timeout: LONG, ..fixture::quick_limits() }
+    Limits { max_message_bytes: 4000, max_body_memory: 5000, request_read_timeout: MAX_WAIT, ..fixture::quick_limits() }
 }
 
 /// A call of at least this size.
@@ -450,7 +453,7 @@ async fn s10_bodies_that_are_worked_on_share_their_memory() {
         assert_header(&refused, hint(error));
         assert!(error["message"].as_str().expect("words").contains("server.limits.max_body_memory"), "{error}");
     }
-    assert_eq!(shown(port, &shed("body_memory")).await, 2);
+    assert_eq!(metric_value(port, &shed("body_memory")).await, 2);
     assert_eq!(peer::post(port, &large(1, "old", 500)).await.status, 200, "what fits is served");
     gate.open();
     assert_eq!(held.await.expect("no panic").status, 200);

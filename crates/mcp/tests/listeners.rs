@@ -4,15 +4,15 @@
 
 mod fixture;
 
-#[path = "listeners/bounds.rs"]
-mod bounds;
 #[path = "listeners/client.rs"]
 mod client;
+#[path = "listeners/connection_limits.rs"]
+mod connection_limits;
 #[path = "listeners/framing.rs"]
 mod framing;
-#[path = "listeners/identity.rs"]
-mod identity;
 #[path = "listeners/socket_file.rs"]
 mod socket_file;
+#[path = "listeners/test_certificate.rs"]
+mod test_certificate;
 #[path = "listeners/tls.rs"]
 mod tls;

@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{
-    CallResult, Context, Error, Failure, Json, Server, Style, TaskSupport, Tool, ToolError, TrustLevel, mcp_tool,
+    CallResult, Context, Error, FailedCall, Json, RequestStyle, Server, TaskSupport, Tool, ToolError, TrustLevel,
+    mcp_tool,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -250,7 +251,7 @@ async fn a_failure_of_the_function_is_a_failure_of_the_call() {
     assert!(text(answer).contains("give an amount above 0"));
 }
 
-fn blunt(_: &Failure<'_>, _: Style) -> Result<CallResult, Error> {
+fn blunt(_: &FailedCall<'_>, _: RequestStyle) -> Result<CallResult, Error> {
     Ok(CallResult::error("no"))
 }
 

@@ -3,9 +3,10 @@
 mod fixture;
 
 use corbie_mcp::{
-    Blob, CallResult, Content, Context, Json, ResourceContents, Server, Tool, ToolCall, ToolReply, TrustLevel,
+    CallResult, ContentBlock, Context, Json, MediaContent, ResourceContents, Server, Tool, ToolCall, ToolReply,
+    TrustLevel,
 };
-use fixture::peer::{self, Stdio, Way, ask, call, json_of, text_of};
+use fixture::peer::{self, Stdio, TestTransport, call, json_of, request_over_stdio, text_of};
 use serde_json::{Value, json};
 
 // === ids ===
@@ -17,8 +18,8 @@ async fn m01_every_answer_carries_jsonrpc_and_the_id_as_it_came() {
     for id in ids.into_iter().chain([json!(9_007_199_254_740_993_i64)]) {
         for method in ["ping", "no/such/method"] {
             let request = json!({ "jsonrpc": "2.0", "id": id, "method": method });
-            for way in [Way::Stdio, Way::Http, Way::WebSocket] {
-                let answer = way.ask(&server, TrustLevel::Trusted, &request).await;
+            for way in [TestTransport::Stdio, TestTransport::Http, TestTransport::WebSocket] {
+                let answer = way.request(&server, TrustLevel::Trusted, &request).await;
                 assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &id), "{method} over {way:?}");
             }
         }
@@ -119,7 +120,7 @@ async fn m02_m03_m06_the_types_speak_with_the_server() {
 #[tokio::test]
 async fn m03_is_error_is_always_there() {
     for (tool, is_error) in [("picture", false), ("old", false), ("fail", true), ("panic", true)] {
-        let answer = ask(&fixture::server(), &call(1, tool, json!({}))).await;
+        let answer = request_over_stdio(&fixture::server(), &call(1, tool, json!({}))).await;
         assert_eq!(answer["result"]["isError"], is_error, "{tool}");
     }
 }
@@ -128,15 +129,15 @@ async fn m03_is_error_is_always_there() {
 fn m04_content_is_text_an_image_or_a_resource() {
     let resource = ResourceContents::text("a://b", "text/plain", "hello");
     for (content, wire) in [
-        (Content::text("hi"), json!({ "type": "text", "text": "hi" })),
-        (Content::image("AAAA", "image/png"), json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" })),
+        (ContentBlock::text("hi"), json!({ "type": "text", "text": "hi" })),
+        (ContentBlock::image("AAAA", "image/png"), json!({ "type": "image", "data": "AAAA", "mimeType": "image/png" })),
         (
-            Content::resource(resource),
+            ContentBlock::resource(resource),
             json!({ "type": "resource", "resource": { "uri": "a://b", "mimeType": "text/plain", "text": "hello" } }),
         ),
     ] {
         assert_eq!(json!(content), wire);
-        assert_eq!(serde_json::from_value::<Content>(wire).expect("readable"), content);
+        assert_eq!(serde_json::from_value::<ContentBlock>(wire).expect("readable"), content);
     }
 }
 
@@ -144,7 +145,7 @@ fn m04_content_is_text_an_image_or_a_resource() {
 async fn m04_x28_structured_data_is_compact_json_in_one_line_of_the_first_item() {
     let tool = Tool::builder("verse").no_input().run(async |_, _| Json(json!({ "lines": ["a\nb", "c\r\n"], "n": 1 })));
     let server = Server::builder("s", "1").tool(tool).build().expect("valid");
-    let answer = ask(&server, &call(1, "verse", json!({}))).await;
+    let answer = request_over_stdio(&server, &call(1, "verse", json!({}))).await;
     assert_eq!(text_of(&answer), r#"{"lines":["a\nb","c\r\n"],"n":1}"#);
 }
 
@@ -167,7 +168,7 @@ async fn m05_structured_content_equals_the_text_for_peers_that_know_it() {
 
 #[tokio::test]
 async fn m05_a_modern_peer_gets_structured_content_too() {
-    let answer = ask(&fixture::server(), &peer::modern(1, "tools/call", add(), json!({}))).await;
+    let answer = request_over_stdio(&fixture::server(), &peer::modern(1, "tools/call", add(), json!({}))).await;
     assert_eq!(answer["result"]["structuredContent"], json_of(&answer));
 }
 
@@ -182,7 +183,7 @@ async fn m11_unknown_members_are_ignored() {
     let mut request = call(1, "add", json!({ "a": 1, "b": 1 }));
     request["trace"] = json!({ "deep": [1] });
     request["params"]["hint"] = json!("be quick");
-    let answer = ask(&fixture::server(), &request).await;
+    let answer = request_over_stdio(&fixture::server(), &request).await;
     assert_eq!(answer["result"]["structuredContent"], json!({ "sum": 2 }));
 
     let more = CALL.replacen('{', r#"{"trace":1,"#, 1).replace(r#""name""#, r#""hint":2,"name""#);
@@ -195,7 +196,7 @@ async fn m11_a_tool_sees_the_meta_of_its_request_whole() {
     let server = Server::builder("s", "1").tool(tool).build().expect("valid");
     let mut request = call(1, "meta", json!({}));
     request["params"]["_meta"] = json!({ "com.example/trace": { "id": 7 }, "progressToken": "t" });
-    let answer = ask(&server, &request).await;
+    let answer = request_over_stdio(&server, &request).await;
     assert_eq!(json_of(&answer), request["params"]["_meta"]);
 }
 
@@ -220,7 +221,7 @@ fn m06_m11_meta_of_a_tool_reply_survives_reading_and_writing() {
 #[test]
 fn m11_meta_of_content_is_kept() {
     let wire = json!({ "type": "audio", "data": "AA", "mimeType": "audio/wav", "_meta": { "length": 3 } });
-    let content: Content = serde_json::from_value(wire.clone()).expect("readable");
-    assert!(matches!(&content, Content::Audio(Blob { extra, .. }) if extra.meta.is_some()));
+    let content: ContentBlock = serde_json::from_value(wire.clone()).expect("readable");
+    assert!(matches!(&content, ContentBlock::Audio(MediaContent { extra, .. }) if extra.meta.is_some()));
     assert_eq!(json!(content), wire);
 }

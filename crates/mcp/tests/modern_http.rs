@@ -3,7 +3,7 @@
 mod fixture;
 
 use corbie_mcp::transport::http::Options;
-use fixture::peer::{self, EventStream, JSON, Reply, http, initialize, modern, modern_headers, post, post_modern};
+use fixture::peer::{self, EventStream, HttpReply, JSON, http, initialize, modern, modern_headers, post, post_modern};
 use serde_json::{Value, json};
 
 const META_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -17,14 +17,14 @@ fn echo(id: i64) -> Value {
 }
 
 /// Posts with valid headers, except for `name`, which is replaced or omitted.
-async fn post_but(port: u16, body: &Value, name: &str, value: Option<&str>) -> Reply {
+async fn post_but(port: u16, body: &Value, name: &str, value: Option<&str>) -> HttpReply {
     let headers = modern_headers(body);
     let headers = headers.iter().map(|(name, value)| (*name, value.as_str())).filter(|(other, _)| *other != name);
     let headers: Vec<(&str, &str)> = headers.chain(value.map(|value| (name, value))).collect();
     http(port, "POST", "/mcp", &headers, &body.to_string()).await
 }
 
-fn check_error(reply: &Reply, status: u16, code: i64) {
+fn check_error(reply: &HttpReply, status: u16, code: i64) {
     let answer = reply.json();
     assert_eq!((reply.status, &answer["error"]["code"]), (status, &json!(code)), "{answer}");
     assert_eq!(answer["id"], 1, "{answer}");

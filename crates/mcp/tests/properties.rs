@@ -4,14 +4,14 @@ mod fixture;
 
 use std::sync::LazyLock;
 
-use corbie_mcp::message::{self, Bounds, Id, Incoming, Message};
+use corbie_mcp::message::{self, DecodeLimits, Id, Incoming, Message};
 use corbie_mcp::{Era, Limits, Registry, Server, Tool, TrustLevel};
-use fixture::Wiped;
+use fixture::WipeCounter;
 use fixture::peer::{Stdio, call, request};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-const BOUNDS: Bounds = Bounds { bare_allowed: true, max_batch: 100, max_depth: 128 };
+const DECODE_LIMITS: DecodeLimits = DecodeLimits { bare_allowed: true, max_batch: 100, max_depth: 128 };
 
 /// Runs an exchange to completion.
 fn block_on<T>(work: impl Future<Output = T>) -> T {
@@ -57,7 +57,7 @@ proptest! {
     #[test]
     fn m01_an_id_comes_back_as_it_went_with_its_type(id in any_id()) {
         let frame = json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }).to_string();
-        let Incoming::One(Ok(Message::Request(request))) = message::decode(frame.as_bytes(), BOUNDS) else {
+        let Incoming::Single(Ok(Message::Request(request))) = message::decode(frame.as_bytes(), DECODE_LIMITS) else {
             panic!("not read as a request: {frame}");
         };
         let kind_is_kept = matches!((&request.id, &id), (Id::Integer(_), Value::Number(_)) | (Id::String(_), Value::String(_)));
@@ -90,8 +90,8 @@ proptest! {
 
 /// Every rejection can be encoded as JSON, with a code and a message.
 fn answerable(frame: &[u8]) -> Result<(), TestCaseError> {
-    let read = match message::decode(frame, BOUNDS) {
-        Incoming::One(one) => vec![one],
+    let read = match message::decode(frame, DECODE_LIMITS) {
+        Incoming::Single(one) => vec![one],
         Incoming::Batch(all) => all,
     };
     prop_assert!(!read.is_empty());
@@ -106,7 +106,7 @@ fn answerable(frame: &[u8]) -> Result<(), TestCaseError> {
 
 // === calls ===
 
-static FIXTURE: LazyLock<Server> = LazyLock::new(|| fixture::families(Wiped::default()).build().expect("valid"));
+static FIXTURE: LazyLock<Server> = LazyLock::new(|| fixture::families(WipeCounter::default()).build().expect("valid"));
 
 proptest! {
     #![proptest_config(cases(128))]
@@ -157,7 +157,7 @@ fn register<'a>(start: Registry, tools: impl IntoIterator<Item = &'a (String, u8
 /// Eight names in two groups of four that differ only in separators.
 const NAME: &str = "a[_-][xy][_-]b";
 
-fn folded(name: &str) -> String {
+fn normalize_separators(name: &str) -> String {
     name.replace('-', "_")
 }
 
@@ -189,7 +189,7 @@ proptest! {
             (register(Registry::default(), &tools), names.iter().collect::<Vec<_>>()),
             (register(Registry::default(), &tools).without(&gone), names.iter().filter(|name| **name != gone).collect()),
         ] {
-            let alike: Vec<_> = names.iter().filter(|name| folded(name) == folded(&typed)).collect();
+            let alike: Vec<_> = names.iter().filter(|name| normalize_separators(name) == normalize_separators(&typed)).collect();
             let meant = match alike.as_slice() {
                 _ if names.contains(&&typed) => Some(typed.as_str()),
                 [only] => Some(only.as_str()),

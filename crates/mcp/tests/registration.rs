@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{
-    Arguments, Effect, Json, Module, Registered, RegistrationError, Server, Tool, ToolError, TrustLevel, mcp_tool,
+    Arguments, Effect, Json, Module, RegistrationError, RegistrationOutcome, Server, Tool, ToolError, TrustLevel,
+    mcp_tool,
 };
-use fixture::Wiped;
-use fixture::peer::{Stdio, ask, call, initialize, json_of, request, text_of};
+use fixture::WipeCounter;
+use fixture::peer::{Stdio, call, initialize, json_of, request, request_over_stdio, text_of};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -31,7 +32,7 @@ fn names(server: &Server) -> Vec<String> {
 }
 
 async fn listed(server: &Server) -> Vec<Value> {
-    let answer = ask(server, &request(1, "tools/list", json!({}))).await;
+    let answer = request_over_stdio(server, &request(1, "tools/list", json!({}))).await;
     answer["result"]["tools"].as_array().expect("tools").clone()
 }
 
@@ -69,7 +70,7 @@ async fn m61_metadata_has_its_defaults() {
 
 #[tokio::test]
 async fn m60_m70_every_listed_tool_is_whole_and_its_hints_agree_with_its_metadata() {
-    for tool in listed(&fixture::families(Wiped::default()).build().expect("valid")).await {
+    for tool in listed(&fixture::families(WipeCounter::default()).build().expect("valid")).await {
         assert!(tool["description"].is_string() && tool["inputSchema"]["properties"].is_object(), "{tool}");
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
         let (hints, metadata) = (&tool["annotations"], &tool["metadata"]);
@@ -135,7 +136,7 @@ async fn m66_a_macro_a_type_and_a_written_schema_declare_the_same() {
     let server = server_of([memory::put_tool(), typed, by_hand]).expect("valid");
     for name in ["memory_put", "typed", "by_hand"] {
         assert_eq!(server.registry().get_tool_schema(name).expect("known"), written, "{name}");
-        let answer = ask(&server, &call(1, name, json!({ "key": "a", "times": 2 }))).await;
+        let answer = request_over_stdio(&server, &call(1, name, json!({ "key": "a", "times": 2 }))).await;
         assert_eq!(text_of(&answer), "a Some(2)", "{name}");
     }
 }
@@ -156,13 +157,13 @@ async fn m63_x33_a_tool_that_takes_nothing_says_so() {
         server.registry().get_tool_schema("nothing").expect("known"),
         json!({ "type": "object", "properties": {} })
     );
-    assert_eq!(text_of(&ask(&server, &call(1, "nothing", json!({}))).await), "ok");
+    assert_eq!(text_of(&request_over_stdio(&server, &call(1, "nothing", json!({}))).await), "ok");
 }
 
 #[test]
 fn m64_x35_v09_the_same_tool_again_changes_nothing() {
     let server = server_of([tool("crow", "a"), tool("crow", "a")]).expect("the same twice is once");
-    assert_eq!(server.register(tool("crow", "a").expect("valid")), Ok(Registered::AlreadyThere));
+    assert_eq!(server.register(tool("crow", "a").expect("valid")), Ok(RegistrationOutcome::Unchanged));
     assert_eq!(names(&server).iter().filter(|name| *name == "crow").count(), 1);
 }
 
@@ -202,11 +203,11 @@ fn m65_m107_a_schema_that_is_none_is_refused() {
 #[tokio::test]
 async fn m67_tools_and_schemas_can_be_asked_for_in_the_library_and_over_the_wire() {
     let server = fixture::server();
-    let told = json_of(&ask(&server, &call(1, "list_registered_tools", json!({}))).await);
+    let told = json_of(&request_over_stdio(&server, &call(1, "list_registered_tools", json!({}))).await);
     assert_eq!(told["tools"], json!(server.registry().list_registered_tools()));
     assert_eq!(told["count"], server.registry().len());
 
-    let told = json_of(&ask(&server, &call(1, "get_tool_schema", json!({ "name": "add" }))).await);
+    let told = json_of(&request_over_stdio(&server, &call(1, "get_tool_schema", json!({ "name": "add" }))).await);
     assert_eq!(told["inputSchema"], server.registry().get_tool_schema("add").expect("known"));
     for tool in listed(&server).await.iter().take(2) {
         assert_eq!(tool["annotations"]["readOnlyHint"], true, "{tool}");
@@ -218,14 +219,14 @@ async fn m67_m102_the_schema_of_an_unknown_tool_is_a_tool_not_found_error() {
     let server = fixture::server();
     let error = server.registry().get_tool_schema("subtract").expect_err("unknown");
     assert_eq!(error.error_type(), "ToolNotFoundError");
-    let answer = ask(&server, &call(1, "get_tool_schema", json!({ "name": "subtract" }))).await;
+    let answer = request_over_stdio(&server, &call(1, "get_tool_schema", json!({ "name": "subtract" }))).await;
     assert_eq!(answer["result"]["isError"], true);
     assert_eq!(json_of(&answer)["error"]["type"], "ToolNotFoundError");
 }
 
 #[tokio::test]
 async fn m69_a_server_can_be_inspected() {
-    let told = json_of(&ask(&fixture::server(), &call(1, "inspect_server", json!({}))).await);
+    let told = json_of(&request_over_stdio(&fixture::server(), &call(1, "inspect_server", json!({}))).await);
     for (member, value) in [
         ("name", json!("fixture")),
         ("version", json!("1.2.3")),
@@ -259,7 +260,7 @@ async fn x15_names_are_listed_as_given_and_called_with_either_separator() {
     for (typed, answered) in
         [("classify_text", true), ("classify-text", true), ("knowledge_add", true), ("knowledge.add", false)]
     {
-        let answer = ask(&server, &call(1, typed, json!({}))).await;
+        let answer = request_over_stdio(&server, &call(1, typed, json!({}))).await;
         assert_eq!(answer["result"].is_object(), answered, "{typed}");
     }
     let listed = listed(&server).await;
@@ -294,7 +295,7 @@ async fn m68_a16_a_module_that_fails_or_panics_does_not_take_the_others() {
         .map(|(m, n, e)| (m.into(), n, e));
     assert_eq!(found, expected);
     for name in ["sparrow", "robin", "inspect_server"] {
-        assert_eq!(ask(&server, &call(1, name, json!({}))).await["result"]["isError"], false, "{name}");
+        assert_eq!(request_over_stdio(&server, &call(1, name, json!({}))).await["result"]["isError"], false, "{name}");
     }
 }
 
@@ -303,11 +304,11 @@ async fn m68_a15_a_scan_is_kept_until_it_is_stale_or_forced() {
     let scans = Arc::new(AtomicUsize::new(0));
     let server = Server::builder("s", "1").builtins().module(flock(&scans)).build().expect("valid");
     server.discover(false);
-    ask(&server, &call(1, "list_registered_tools", json!({}))).await;
+    request_over_stdio(&server, &call(1, "list_registered_tools", json!({}))).await;
     assert_eq!(scans.load(Ordering::SeqCst), 1, "a fresh scan is used again");
     server.discover(true);
     assert_eq!(scans.load(Ordering::SeqCst), 2, "a forced scan is made");
-    ask(&server, &call(1, "list_registered_tools", json!({ "refresh": true }))).await;
+    request_over_stdio(&server, &call(1, "list_registered_tools", json!({ "refresh": true }))).await;
     assert_eq!(scans.load(Ordering::SeqCst), 3, "an agent can force one too");
 }
 
@@ -368,6 +369,6 @@ async fn m66_a_typed_result_declares_its_output() {
     let server = server_of([tool]).expect("valid");
     let listed = listed(&server).await;
     assert_eq!(listed.last().expect("listed")["outputSchema"]["properties"]["sum"]["type"], "integer");
-    let answer = ask(&server, &call(1, "sum", json!({}))).await;
+    let answer = request_over_stdio(&server, &call(1, "sum", json!({}))).await;
     assert_eq!(answer["result"]["structuredContent"], json!({ "sum": 3 }));
 }

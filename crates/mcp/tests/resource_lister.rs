@@ -6,10 +6,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use corbie_mcp::{
-    Context, Error, Limits, Resource, ResourceContents, ResourceLister, ResourceListing, ResourcePage,
-    ResourceTemplate, Server, ServerBuilder, TrustLevel, Variables, WantedPage,
+    Context, Error, Limits, PageRequest, Resource, ResourceContents, ResourceLister, ResourceListing, ResourcePage,
+    ResourceTemplate, Server, ServerBuilder, TrustLevel, Variables,
 };
-use fixture::peer::{Stdio, Way, ask, initialize, modern, request};
+use fixture::peer::{Stdio, TestTransport, initialize, modern, request, request_over_stdio};
 use serde_json::{Value, json};
 
 /// A store with `count` documents that records the number of list requests.
@@ -29,14 +29,14 @@ impl Documents {
     }
 
     /// The cursor is the last document of the previous page.
-    fn page(&self, wanted: &WantedPage) -> Result<ResourcePage, Error> {
+    fn page(&self, wanted: &PageRequest) -> Result<ResourcePage, Error> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let start = match wanted.cursor.as_deref() {
             None => 0,
             Some(last) => last.parse::<usize>().map_err(|_| Error::invalid_params("no such page"))? + 1,
         };
         let count = self.count.load(Ordering::SeqCst);
-        let end = count.min(start + wanted.room);
+        let end = count.min(start + wanted.limit);
         let listing = |number: usize| {
             ResourceListing::new(format!("fixture://documents/{number}"), format!("document {number}"))
                 .mime_type("text/plain")
@@ -50,7 +50,7 @@ impl Documents {
         let (counted, listed) = (self.clone(), self.clone());
         ResourceLister::new(
             move || counted.count.load(Ordering::SeqCst),
-            move |_: Context, wanted: WantedPage| std::future::ready(listed.page(&wanted)),
+            move |_: Context, wanted: PageRequest| std::future::ready(listed.page(&wanted)),
         )
     }
 }
@@ -74,10 +74,10 @@ fn server(fixed: usize, documents: &Documents) -> Server {
 }
 
 /// The URIs of every page.
-async fn pages(server: &Server, way: Way) -> Vec<Vec<String>> {
+async fn pages(server: &Server, way: TestTransport) -> Vec<Vec<String>> {
     let (mut pages, mut params) = (Vec::new(), json!({}));
     loop {
-        let answer = way.ask(server, TrustLevel::Untrusted, &request(1, "resources/list", params)).await;
+        let answer = way.request(server, TrustLevel::Untrusted, &request(1, "resources/list", params)).await;
         let listed = answer["result"]["resources"].as_array().unwrap_or_else(|| panic!("{answer}")).clone();
         pages.push(listed.iter().map(|entry| entry["uri"].as_str().expect("a URI").to_owned()).collect());
         match answer["result"].get("nextCursor") {
@@ -92,7 +92,7 @@ async fn pages(server: &Server, way: Way) -> Vec<Vec<String>> {
 async fn k118_documents_are_listed_in_pages_after_the_fixed_resources() {
     for (fixed, documents) in [(0, 0), (2, 0), (3, 0), (4, 0), (0, 3), (0, 7), (2, 1), (2, 2), (3, 1), (4, 5), (6, 6)] {
         let store = Documents::new(documents);
-        let listed = pages(&server(fixed, &store), Way::Stdio).await;
+        let listed = pages(&server(fixed, &store), TestTransport::Stdio).await;
         let expected: Vec<String> = (0..fixed)
             .map(|number| format!("fixture://fixed/{number}"))
             .chain((0..documents).map(|number| format!("fixture://documents/{number}")))
@@ -108,11 +108,11 @@ async fn k118_documents_are_listed_in_pages_after_the_fixed_resources() {
 #[tokio::test]
 async fn k118_the_list_is_the_same_over_every_transport_and_in_both_eras() {
     let server = server(2, &Documents::new(5));
-    let first = pages(&server, Way::Stdio).await;
-    for way in Way::ALL {
+    let first = pages(&server, TestTransport::Stdio).await;
+    for way in TestTransport::ALL {
         assert_eq!(pages(&server, way).await, first, "{way:?}");
     }
-    let answer = ask(&server, &modern(1, "resources/list", json!({}), json!({}))).await["result"].take();
+    let answer = request_over_stdio(&server, &modern(1, "resources/list", json!({}), json!({}))).await["result"].take();
     assert_eq!(
         answer["resources"][2],
         json!({ "uri": "fixture://documents/0", "name": "document 0", "mimeType": "text/plain", "size": 7 })
@@ -124,14 +124,14 @@ async fn k118_the_list_is_the_same_over_every_transport_and_in_both_eras() {
 async fn k118_a_page_of_fixed_resources_does_not_ask_the_store() {
     let documents = Documents::new(1000);
     let server = server(4, &documents);
-    ask(&server, &request(1, "resources/list", json!({}))).await;
+    request_over_stdio(&server, &request(1, "resources/list", json!({}))).await;
     assert_eq!(documents.asked(), 0);
 }
 
 #[tokio::test]
 async fn k118_a_document_is_read_through_the_template() {
     let read = request(1, "resources/read", json!({ "uri": "fixture://documents/3" }));
-    let answer = ask(&server(0, &Documents::new(5)), &read).await;
+    let answer = request_over_stdio(&server(0, &Documents::new(5)), &read).await;
     assert_eq!(answer["result"]["contents"][0]["text"], "text of 3");
 }
 
@@ -139,7 +139,9 @@ async fn k118_a_document_is_read_through_the_template() {
 async fn m48_the_count_is_of_both_and_follows_the_store() {
     let documents = Documents::new(5);
     let server = server(2, &documents);
-    let counted = async || ask(&server, &initialize("2025-11-25", json!({}))).await["result"]["resources_count"].take();
+    let counted = async || {
+        request_over_stdio(&server, &initialize("2025-11-25", json!({}))).await["result"]["resources_count"].take()
+    };
     assert_eq!(counted().await, 7);
     documents.count.store(1, Ordering::SeqCst);
     assert_eq!(counted().await, 3);
@@ -150,24 +152,24 @@ async fn k118_a_cursor_of_nobody_is_refused() {
     let server = server(2, &Documents::new(5));
     // `x`, `at:99`, `from:x`, `else:1`
     for cursor in ["x", "YXQ6OTk", "ZnJvbTp4", "ZWxzZTox"] {
-        let refused = ask(&server, &request(1, "resources/list", json!({ "cursor": cursor }))).await;
+        let refused = request_over_stdio(&server, &request(1, "resources/list", json!({ "cursor": cursor }))).await;
         assert_eq!(refused["error"]["code"], -32602, "{cursor}: {refused}");
     }
     // Other lists do not accept cursors of the lister.
-    let other = ask(&server, &request(1, "prompts/list", json!({ "cursor": "ZnJvbTp4" }))).await;
+    let other = request_over_stdio(&server, &request(1, "prompts/list", json!({ "cursor": "ZnJvbTp4" }))).await;
     assert_eq!(other["error"]["code"], -32602);
 }
 
 /// A server with this lister.
-fn failing(list: fn(WantedPage) -> Result<ResourcePage, Error>) -> Server {
+fn failing(list: fn(PageRequest) -> Result<ResourcePage, Error>) -> Server {
     let lister = ResourceLister::new(|| 1, move |_: Context, wanted| async move { list(wanted) });
     builder(1).resource_lister(lister).build().expect("valid")
 }
 
 #[tokio::test]
 async fn k118_a_list_that_fails_fails_alone() {
-    let too_many = |wanted: WantedPage| {
-        let resources = (0..=wanted.room).map(|_| ResourceListing::new("fixture://documents/1", "one")).collect();
+    let too_many = |wanted: PageRequest| {
+        let resources = (0..=wanted.limit).map(|_| ResourceListing::new("fixture://documents/1", "one")).collect();
         Ok(ResourcePage { resources, next: None })
     };
     let servers = [

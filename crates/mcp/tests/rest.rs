@@ -4,14 +4,14 @@ mod fixture;
 
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::{Error, Server, TrustLevel};
-use fixture::peer::{self, JSON, Reply, http};
+use fixture::peer::{self, HttpReply, JSON, http};
 use serde_json::{Value, json};
 
 async fn listen() -> u16 {
     fixture::listen(&fixture::server(), Options::default()).await
 }
 
-async fn rest(port: u16, method: &str, body: &str) -> Reply {
+async fn rest(port: u16, method: &str, body: &str) -> HttpReply {
     http(port, "POST", &format!("/mcp/{method}"), &[JSON], body).await
 }
 

@@ -31,7 +31,7 @@ impl ClientHandler for Ada {
     }
 }
 
-type Client = RunningService<RoleClient, Ada>;
+type RmcpClient = RunningService<RoleClient, Ada>;
 
 fn lifecycles() -> [ClientLifecycleMode; 3] {
     let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
@@ -42,12 +42,12 @@ fn lifecycles() -> [ClientLifecycleMode; 3] {
     ]
 }
 
-async fn over_http(port: u16, lifecycle: ClientLifecycleMode) -> Client {
+async fn over_http(port: u16, lifecycle: ClientLifecycleMode) -> RmcpClient {
     let transport = StreamableHttpClientTransport::from_uri(format!("http://127.0.0.1:{port}/mcp"));
     Ada.serve_with_lifecycle(transport, lifecycle).await.expect("connected")
 }
 
-async fn call(client: &Client, tool: &'static str, arguments: Value) -> CallToolResult {
+async fn call(client: &RmcpClient, tool: &'static str, arguments: Value) -> CallToolResult {
     let arguments = arguments.as_object().expect("an object").clone();
     client.call_tool(CallToolRequestParams::new(tool).with_arguments(arguments)).await.expect("answered")
 }
@@ -57,7 +57,7 @@ fn text(result: &CallToolResult) -> &str {
 }
 
 /// Lists and calls the only tool of the `echo` example.
-async fn use_echo(client: Client) {
+async fn use_echo(client: RmcpClient) {
     let tools = client.list_all_tools().await.expect("listed");
     assert_eq!(tools.iter().map(|tool| &*tool.name).collect::<Vec<_>>(), ["echo"]);
     let result = call(&client, "echo", json!({ "text": "caw" })).await;

@@ -5,8 +5,8 @@ mod fixture;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, Token};
 use corbie_mcp::{Event, Server, StateKey};
-use fixture::Wiped;
-use fixture::peer::{self, BOTH, EventStream, JSON, Reply, call, http, initialize, request, text_of};
+use fixture::WipeCounter;
+use fixture::peer::{self, BOTH, EventStream, HttpReply, JSON, call, http, initialize, request, text_of};
 use serde_json::{Value, json};
 
 const SESSION: &str = "mcp-session-id";
@@ -15,7 +15,7 @@ const ANN: (&str, &str) = ("authorization", "Bearer of-ann");
 const BOB: (&str, &str) = ("authorization", "Bearer of-bob");
 
 fn instance(secret: &[u8]) -> Server {
-    fixture::builder(Wiped::default()).state_key(StateKey::from_secret(secret)).build().expect("valid")
+    fixture::builder(WipeCounter::default()).state_key(StateKey::from_secret(secret)).build().expect("valid")
 }
 
 /// An instance with tokens for two users.
@@ -28,7 +28,7 @@ async fn listen_with(secret: &[u8]) -> u16 {
     listen(&instance(secret)).await
 }
 
-async fn post(port: u16, who: (&str, &str), session: Option<&str>, body: &Value) -> Reply {
+async fn post(port: u16, who: (&str, &str), session: Option<&str>, body: &Value) -> HttpReply {
     let headers: Vec<_> = [JSON, who].into_iter().chain(session.map(|id| (SESSION, id))).collect();
     http(port, "POST", "/mcp", &headers, &body.to_string()).await
 }
@@ -130,7 +130,7 @@ async fn a13_t15_a_key_that_comes_late_is_used_from_then_on() {
     let late = fixture::server();
     let (one, other) = (listen(&late).await, listen_with(b"shared").await);
     let before = open(one, "2025-06-18", json!({})).await;
-    late.share_state_key(StateKey::from_secret(b"shared"));
+    late.set_shared_state_key(StateKey::from_secret(b"shared"));
     let after = open(one, "2025-06-18", json!({})).await;
     for (port, id, status) in [(one, &before, 200), (other, &before, 404), (one, &after, 200), (other, &after, 200)] {
         assert_eq!(post(port, ANN, Some(id), &ping()).await.status, status);

@@ -7,31 +7,31 @@ mod fixture;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{
-    CallResult, Cause, Error, Failure, Json, Server, Style, TaskSupport, Tool, ToolBuilder, ToolCall, ToolReply,
-    TrustLevel,
+    CallResult, Error, FailedCall, FailureCause, Json, RequestStyle, Server, TaskSupport, Tool, ToolBuilder, ToolCall,
+    ToolReply, TrustLevel,
 };
 use fixture::peer::{self, JSON, Stdio, http};
 use serde_json::{Value, json};
 
 /// Errors of spec 000: the same text in every style, `isError` by the style of the request.
-fn classification(failure: &Failure<'_>, style: Style) -> Result<CallResult, Error> {
+fn classification(failure: &FailedCall<'_>, style: RequestStyle) -> Result<CallResult, Error> {
     let message = match failure.cause {
-        Cause::Library(error) => error.to_string(),
-        Cause::Tool { message, .. } => message.clone(),
+        FailureCause::Library(error) => error.to_string(),
+        FailureCause::Tool { message, .. } => message.clone(),
     };
     let result = CallResult::json(json!({ "error": message }));
-    Ok(CallResult { is_error: style == Style::Standard, ..result })
+    Ok(CallResult { is_error: style == RequestStyle::Standard, ..result })
 }
 
 /// Errors of spec 003: always a result object.
-fn knowledge(failure: &Failure<'_>, _: Style) -> Result<CallResult, Error> {
+fn knowledge(failure: &FailedCall<'_>, _: RequestStyle) -> Result<CallResult, Error> {
     let (error, message) = match failure.cause {
-        Cause::Library(Error::Schema { violations, .. }) => {
+        FailureCause::Library(Error::Schema { violations, .. }) => {
             let missing = violations.iter().any(|violation| violation.keyword == "required");
             (if missing { "missing_required_parameter" } else { "invalid_parameter" }, violations[0].to_string())
         }
-        Cause::Library(other) => (other.error_type(), other.to_string()),
-        Cause::Tool { kind, message, .. } => (kind.as_str(), message.clone()),
+        FailureCause::Library(other) => (other.error_type(), other.to_string()),
+        FailureCause::Tool { kind, message, .. } => (kind.as_str(), message.clone()),
     };
     let result = CallResult::json(json!({ "success": false, "error": error, "message": message }));
     Ok(CallResult { is_error: true, ..result })
@@ -53,7 +53,7 @@ fn server() -> Server {
     };
     let class = json!({ "class": 0, "confidence": 0.92, "model": "openai/gpt-oss-20b", "use_reasoning": false });
     let found = json!({ "success": true, "query": "authentication", "results": [], "total_results": 0 });
-    fixture::builder(fixture::Wiped::default())
+    fixture::builder(fixture::WipeCounter::default())
         .tool(text("list_categories", object(json!({}), json!([])), categories(), classification))
         .tool(text("classify_text", object(json!({ "text": { "type": "string" } }), json!(["text"])), class, classification))
         .tool(text(
@@ -80,7 +80,7 @@ fn server() -> Server {
         .method("models/list", async |_, _| Ok(json!({ "models": [] })))
         .capability("models", json!({ "listChanged": true }))
         .capability("completion", json!({ "supportsStreaming": false }))
-        .quiet_flags()
+        .suppress_change_flags()
         .build()
         .expect("valid")
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use corbie_mcp::transport::stdio;
 use corbie_mcp::{Completer, Limits, Server, TrustLevel};
-use fixture::peer::{self, PATIENCE, Stdio, call};
+use fixture::peer::{self, Stdio, TEST_TIMEOUT, call};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt};
 use tokio::time::timeout;
@@ -35,7 +35,7 @@ async fn t01_each_message_is_one_line_even_with_newlines_inside() {
     let mut peer = start(&fixture::server());
     peer.send(&call(1, "echo", json!({ "text": "one\ntwo\r\nGrüße" })).to_string()).await;
     let mut line = String::new();
-    timeout(PATIENCE, peer.reader.read_line(&mut line)).await.expect("in time").expect("UTF-8");
+    timeout(TEST_TIMEOUT, peer.reader.read_line(&mut line)).await.expect("in time").expect("UTF-8");
     let answer: Value = serde_json::from_str(&line).expect("the whole message stands on the line");
     assert_eq!(answer["result"]["content"][0]["text"], "one\ntwo\r\nGrüße");
 }
@@ -209,7 +209,7 @@ async fn run_process(input: &[Value]) -> (Vec<String>, String) {
         stdin.write_all(format!("{message}\n").as_bytes()).await.expect("the server reads");
     }
     drop(stdin);
-    let output = timeout(PATIENCE, child.wait_with_output()).await.expect("ended in time").expect("ran");
+    let output = timeout(TEST_TIMEOUT, child.wait_with_output()).await.expect("ended in time").expect("ran");
     let stdout = String::from_utf8(output.stdout).expect("UTF-8");
     let is_harness = |line: &&str| line.is_empty() || line.starts_with("running ") || line.starts_with("test ");
     let lines = stdout.lines().filter(|line| !is_harness(line)).map(str::to_owned).collect();
@@ -281,14 +281,14 @@ async fn s10_a_client_may_send_much_before_it_reads() {
     let (reader, mut writer) = tokio::io::split(ours);
     for id in 0..3 {
         let request = format!("{}\n", call(id, "echo", json!({ "text": text })));
-        timeout(PATIENCE, writer.write_all(request.as_bytes())).await.expect("the server reads on").expect("open");
+        timeout(TEST_TIMEOUT, writer.write_all(request.as_bytes())).await.expect("the server reads on").expect("open");
     }
     let mut lines = tokio::io::BufReader::new(reader).lines();
     for id in 0..3 {
-        let line = timeout(PATIENCE, lines.next_line()).await.expect("in time").expect("open").expect("an answer");
+        let line = timeout(TEST_TIMEOUT, lines.next_line()).await.expect("in time").expect("open").expect("an answer");
         let answer: Value = serde_json::from_str(&line).expect("JSON");
         assert_eq!((&answer["id"], answer["result"]["content"][0]["text"].as_str()), (&json!(id), Some(text.as_str())));
     }
     drop((writer, lines));
-    timeout(PATIENCE, serving).await.expect("in time").expect("no panic").expect("a clean end");
+    timeout(TEST_TIMEOUT, serving).await.expect("in time").expect("no panic").expect("a clean end");
 }

@@ -4,8 +4,8 @@ mod fixture;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Event, Limits, Prompt, PromptArguments, PromptResult, Resource, Server, Tool, TrustLevel};
-use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, ask, initialize, modern, request};
-use fixture::{Gate, Wiped};
+use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, initialize, modern, request, request_over_stdio};
+use fixture::{Gate, WipeCounter};
 use serde_json::{Value, json};
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
@@ -166,7 +166,7 @@ async fn m21_a_client_that_takes_no_stream_cannot_listen() {
 #[tokio::test]
 async fn m21_listeners_are_bounded_and_one_who_leaves_makes_room() {
     let limits = Limits { max_listeners: 1, ..fixture::quick_limits() };
-    let server = fixture::builder(Wiped::default()).limits(limits).build().expect("valid");
+    let server = fixture::builder(WipeCounter::default()).limits(limits).build().expect("valid");
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.call(&listen(1, json!({}))).await;
     let refused = peer.call(&listen(2, json!({}))).await;
@@ -177,7 +177,7 @@ async fn m21_listeners_are_bounded_and_one_who_leaves_makes_room() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(peer::PATIENCE, acknowledged).await.expect("there is room again");
+    tokio::time::timeout(peer::TEST_TIMEOUT, acknowledged).await.expect("there is room again");
 }
 
 // === modern: task notifications ===
@@ -195,7 +195,7 @@ async fn waiting_task(peer: &mut Stdio, gate: &Gate) -> Value {
 
 fn gated() -> (Server, Gate) {
     let gate = Gate::new();
-    (fixture::builder(Wiped::default()).tool(gate.tool()).build().expect("valid"), gate)
+    (fixture::builder(WipeCounter::default()).tool(gate.tool()).build().expect("valid"), gate)
 }
 
 #[tokio::test]
@@ -214,7 +214,8 @@ async fn m21_a_listener_hears_of_the_tasks_it_names() {
 
 #[tokio::test]
 async fn m21_tasks_are_not_promised_to_a_client_that_does_not_know_them() {
-    let acknowledged = ask(&fixture::server(), &listen(1, json!({ "taskIds": ["t"], "toolsListChanged": true }))).await;
+    let acknowledged =
+        request_over_stdio(&fixture::server(), &listen(1, json!({ "taskIds": ["t"], "toolsListChanged": true }))).await;
     assert_eq!(acknowledged["params"]["notifications"], json!({ "toolsListChanged": true }));
 }
 
@@ -313,7 +314,7 @@ async fn x09_the_progress_of_an_asynchronous_task_goes_to_every_open_legacy_stre
 
 #[tokio::test]
 async fn x43_a_subscribed_resource_is_told_of_until_it_is_unsubscribed() {
-    let server = fixture::builder(Wiped::default()).quiet_flags().build().expect("valid");
+    let server = fixture::builder(WipeCounter::default()).suppress_change_flags().build().expect("valid");
     let mut peer = Stdio::start(&server, TrustLevel::Trusted);
     peer.call(&initialize("2025-11-25", json!({}))).await;
     update(&server, "fixture://text");
@@ -353,6 +354,8 @@ async fn x43_an_http_session_hears_of_its_resources_on_its_get_stream() {
 
 #[tokio::test]
 async fn x43_an_unknown_resource_cannot_be_subscribed_to() {
-    let answer = ask(&fixture::server(), &request(1, "resources/subscribe", json!({ "uri": "no://where" }))).await;
+    let answer =
+        request_over_stdio(&fixture::server(), &request(1, "resources/subscribe", json!({ "uri": "no://where" })))
+            .await;
     assert_eq!(answer["error"]["data"], json!({ "error_type": "ResourceNotFound", "uri": "no://where" }));
 }

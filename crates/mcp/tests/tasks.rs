@@ -7,18 +7,20 @@ use std::time::{Duration, SystemTime};
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{
-    Arguments, Context, Error, Limits, MemoryTasks, Outcome, Server, Task, TaskState, TaskStore, TaskSupport, Tool,
-    ToolError, TrustLevel,
+    Arguments, Context, Error, Limits, MemoryTaskStore, Server, Task, TaskState, TaskStore, TaskSupport, Tool,
+    ToolError, ToolOutcome, TrustLevel,
 };
-use fixture::peer::{self, BOTH, EventStream, JSON, Stdio, Way, ask, call, modern, request, text_of};
-use fixture::{Gate, Wiped};
+use fixture::peer::{
+    self, BOTH, EventStream, JSON, Stdio, TestTransport, call, modern, request, request_over_stdio, text_of,
+};
+use fixture::{Gate, WipeCounter};
 use futures_util::future::BoxFuture;
 use serde_json::{Value, json};
 
 /// A server with the tool `gate`, and the gate.
 fn gated() -> (Server, Gate) {
     let gate = Gate::new();
-    (fixture::builder(Wiped::default()).tool(gate.tool()).build().expect("valid"), gate)
+    (fixture::builder(WipeCounter::default()).tool(gate.tool()).build().expect("valid"), gate)
 }
 
 fn with_tasks(id: i64, method: &str, params: Value) -> Value {
@@ -45,7 +47,7 @@ async fn ended(server: &Server, id: &Value) -> Value {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(peer::PATIENCE, ended).await.expect("it ends")
+    tokio::time::timeout(peer::TEST_TIMEOUT, ended).await.expect("it ends")
 }
 
 // === task lifecycle ===
@@ -53,7 +55,7 @@ async fn ended(server: &Server, id: &Value) -> Value {
 #[tokio::test]
 async fn m21_a_task_is_begun_looked_at_and_completed() {
     let (server, gate) = gated();
-    let begun = ask(&server, &start("gate")).await["result"].take();
+    let begun = request_over_stdio(&server, &start("gate")).await["result"].take();
     assert_eq!((&begun["resultType"], &begun["status"]), (&json!("task"), &json!("working")));
     for member in ["taskId", "createdAt", "lastUpdatedAt"] {
         assert!(begun[member].is_string(), "{member}: {begun}");
@@ -61,7 +63,7 @@ async fn m21_a_task_is_begun_looked_at_and_completed() {
     assert!(begun["ttlMs"].is_u64() && begun["pollIntervalMs"].is_u64(), "{begun}");
 
     gate.entered().await;
-    assert_eq!(ask(&server, &get(&begun["taskId"])).await["result"]["status"], "working");
+    assert_eq!(request_over_stdio(&server, &get(&begun["taskId"])).await["result"]["status"], "working");
     gate.open();
     let task = ended(&server, &begun["taskId"]).await;
     assert_eq!((&task["status"], &task["taskId"]), (&json!("completed"), &begun["taskId"]));
@@ -77,10 +79,10 @@ async fn m21_a_tools_own_failure_completes_the_task_and_a_fault_fails_it() {
         .tool(always("nan").run(async |_, _| corbie_mcp::Json(f64::NAN)))
         .build()
         .expect("valid");
-    let begun = ask(&server, &start("refuses")).await["result"].take();
+    let begun = request_over_stdio(&server, &start("refuses")).await["result"].take();
     let task = ended(&server, &begun["taskId"]).await;
     assert_eq!((&task["status"], &task["result"]["isError"]), (&json!("completed"), &json!(true)));
-    let begun = ask(&server, &start("nan")).await["result"].take();
+    let begun = request_over_stdio(&server, &start("nan")).await["result"].take();
     let task = ended(&server, &begun["taskId"]).await;
     assert_eq!((&task["status"], &task["error"]["code"]), (&json!("failed"), &json!(-31013)));
 }
@@ -89,16 +91,20 @@ async fn m21_a_tools_own_failure_completes_the_task_and_a_fault_fails_it() {
 async fn m21_tasks_are_for_those_who_know_them() {
     let server = fixture::server();
     let plain = modern(1, "tools/call", json!({ "name": "job" }), json!({}));
-    assert_eq!(text_of(&ask(&server, &plain).await), "job done", "an optional task is an ordinary call");
-    assert_eq!(text_of(&ask(&server, &call(1, "job", json!({}))).await), "job done", "and so it is for legacy");
+    assert_eq!(text_of(&request_over_stdio(&server, &plain).await), "job done", "an optional task is an ordinary call");
+    assert_eq!(
+        text_of(&request_over_stdio(&server, &call(1, "job", json!({}))).await),
+        "job done",
+        "and so it is for legacy"
+    );
     let must = modern(1, "tools/call", json!({ "name": "job_asks" }), json!({}));
-    assert_eq!(ask(&server, &must).await["error"]["code"], -32021);
+    assert_eq!(request_over_stdio(&server, &must).await["error"]["code"], -32021);
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
-        let unasked = ask(&server, &modern(1, method, json!({ "taskId": "t" }), json!({}))).await;
+        let unasked = request_over_stdio(&server, &modern(1, method, json!({ "taskId": "t" }), json!({}))).await;
         assert_eq!(unasked["error"]["code"], -32021, "{method}");
-        let unknown = ask(&server, &with_tasks(1, method, json!({ "taskId": "t" }))).await;
+        let unknown = request_over_stdio(&server, &with_tasks(1, method, json!({ "taskId": "t" }))).await;
         assert_eq!(unknown["error"]["data"]["error_type"], "TaskNotFound", "{method}");
-        let legacy = ask(&server, &request(1, method, json!({ "taskId": "t" }))).await;
+        let legacy = request_over_stdio(&server, &request(1, method, json!({ "taskId": "t" }))).await;
         assert_eq!(legacy["error"]["code"], -32601, "{method}");
     }
 }
@@ -107,20 +113,20 @@ async fn m21_tasks_are_for_those_who_know_them() {
 async fn m21_a_task_is_there_for_its_own_caller_alone() {
     let (server, _gate) = gated();
     let port = fixture::listen(&server, Options::default()).await;
-    let id = ask(&server, &start("gate")).await["result"]["taskId"].take();
+    let id = request_over_stdio(&server, &start("gate")).await["result"]["taskId"].take();
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let other = peer::post_modern(port, &with_tasks(1, method, json!({ "taskId": id }))).await.json();
         assert_eq!(other["error"]["data"]["error_type"], "TaskNotFound", "{method}");
     }
-    assert_eq!(ask(&server, &get(&id)).await["result"]["status"], "working");
+    assert_eq!(request_over_stdio(&server, &get(&id)).await["result"]["status"], "working");
 }
 
 #[tokio::test]
 async fn m21_a_handler_may_ask_first_and_hand_the_rest_to_a_task() {
     let tool = Tool::builder("hand").task_support(TaskSupport::Handoff).no_input().run(
-        async |context: Context, _: Arguments| -> Result<Outcome, ToolError> {
+        async |context: Context, _: Arguments| -> Result<ToolOutcome, ToolError> {
             let roots = context.roots("r").await?.len();
-            Ok(Outcome::background(async move |_| format!("{roots} roots")))
+            Ok(ToolOutcome::background(async move |_| format!("{roots} roots")))
         },
     );
     let server = Server::builder("s", "1").tool(tool).build().expect("valid");
@@ -139,24 +145,24 @@ async fn m21_a_handler_may_ask_first_and_hand_the_rest_to_a_task() {
 
 /// A store that records every put and may refuse.
 #[derive(Debug)]
-struct Told {
-    inner: MemoryTasks,
+struct RecordingTaskStore {
+    inner: MemoryTaskStore,
     put: Mutex<Vec<String>>,
     refuses: bool,
 }
 
-impl Told {
-    fn new(refuses: bool) -> Arc<Told> {
-        Arc::new(Told { inner: MemoryTasks::new(10), put: Mutex::default(), refuses })
+impl RecordingTaskStore {
+    fn new(refuses: bool) -> Arc<RecordingTaskStore> {
+        Arc::new(RecordingTaskStore { inner: MemoryTaskStore::new(10), put: Mutex::default(), refuses })
     }
 }
 
-impl TaskStore for Told {
+impl TaskStore for RecordingTaskStore {
     fn put<'a>(&'a self, task: &'a Task) -> BoxFuture<'a, Result<(), Error>> {
         if self.refuses {
             return Box::pin(async { Err(Error::internal("the disk is full", "ENOSPC")) });
         }
-        self.put.lock().expect("unpoisoned").push(task.state.word().to_owned());
+        self.put.lock().expect("unpoisoned").push(task.state.as_str().to_owned());
         self.inner.put(task)
     }
 
@@ -167,9 +173,9 @@ impl TaskStore for Told {
 
 #[tokio::test]
 async fn m21_a_task_is_kept_before_its_handle_is_given_away() {
-    let (gate, store) = (Gate::new(), Told::new(false));
+    let (gate, store) = (Gate::new(), RecordingTaskStore::new(false));
     let server = Server::builder("s", "1").tool(gate.tool()).task_store(store.clone()).build().expect("valid");
-    let id = ask(&server, &start("gate")).await["result"]["taskId"].take();
+    let id = request_over_stdio(&server, &start("gate")).await["result"]["taskId"].take();
     assert_eq!(*store.put.lock().expect("unpoisoned"), ["working"]);
     gate.open();
     ended(&server, &id).await;
@@ -179,8 +185,9 @@ async fn m21_a_task_is_kept_before_its_handle_is_given_away() {
 #[tokio::test]
 async fn m21_a_task_that_cannot_be_kept_is_not_begun() {
     let gate = Gate::new();
-    let server = Server::builder("s", "1").tool(gate.tool()).task_store(Told::new(true)).build().expect("valid");
-    let refused = ask(&server, &start("gate")).await;
+    let server =
+        Server::builder("s", "1").tool(gate.tool()).task_store(RecordingTaskStore::new(true)).build().expect("valid");
+    let refused = request_over_stdio(&server, &start("gate")).await;
     assert_eq!(refused["error"]["code"], -32603, "{refused}");
     assert_eq!(server.registry().find("gate").expect("known").stats().summary()["calls"], 0);
 }
@@ -192,7 +199,7 @@ fn task(id: &str, state: TaskState, ended_ago: Duration) -> Task {
 
 #[tokio::test]
 async fn m21_the_store_is_bounded_and_forgets_first_what_ended_longest_ago() {
-    let store = MemoryTasks::new(2);
+    let store = MemoryTaskStore::new(2);
     let (recently, long_ago) = (Duration::ZERO, Duration::from_secs(30));
     for id in ["a", "b"] {
         store.put(&task(id, TaskState::Working, long_ago)).await.expect("room for two");
@@ -253,14 +260,14 @@ async fn m21_m28_x08_a_task_is_cancelled_in_any_of_three_ways_and_its_work_is_dr
 #[tokio::test]
 async fn m28_x08_a_task_that_is_unknown_or_over_cannot_be_cancelled_by_request() {
     let (server, gate) = gated();
-    let unknown = ask(&server, &request(1, "tools/cancel", json!({ "taskId": "nothing" }))).await;
+    let unknown = request_over_stdio(&server, &request(1, "tools/cancel", json!({ "taskId": "nothing" }))).await;
     assert_eq!(unknown["error"]["code"], -32602);
-    let nameless = ask(&server, &request(1, "tools/cancel", json!({}))).await;
+    let nameless = request_over_stdio(&server, &request(1, "tools/cancel", json!({}))).await;
     assert_eq!(nameless["error"]["code"], -32602);
-    let id = ask(&server, &start("gate")).await["result"]["taskId"].take();
+    let id = request_over_stdio(&server, &start("gate")).await["result"]["taskId"].take();
     gate.open();
     ended(&server, &id).await;
-    let over = ask(&server, &request(1, "tools/cancel", json!({ "taskId": id }))).await;
+    let over = request_over_stdio(&server, &request(1, "tools/cancel", json!({ "taskId": id }))).await;
     assert_eq!(over["error"]["code"], -32602);
     assert_eq!(ended(&server, &id).await["status"], "completed", "what has ended stays as it is");
 }
@@ -276,16 +283,17 @@ async fn m28_x08_an_unknown_task_in_a_notification_is_nobodys_business() {
 
 #[tokio::test]
 async fn m28_tools_cancel_works_over_every_transport() {
-    for way in Way::ALL {
+    for way in TestTransport::ALL {
         let (server, gate) = gated();
         let port = fixture::listen(&server, Options::default()).await;
-        let begun = if way == Way::Stdio {
-            ask(&server, &start("gate")).await
+        let begun = if way == TestTransport::Stdio {
+            request_over_stdio(&server, &start("gate")).await
         } else {
             peer::post_modern(port, &start("gate")).await.json()
         };
         let id = &begun["result"]["taskId"];
-        let answer = way.ask(&server, TrustLevel::Trusted, &request(1, "tools/cancel", json!({ "taskId": id }))).await;
+        let answer =
+            way.request(&server, TrustLevel::Trusted, &request(1, "tools/cancel", json!({ "taskId": id }))).await;
         assert_eq!(answer["result"]["status"], "cancelled", "{way:?}: {answer}");
         gate.abandoned().await;
     }
@@ -376,7 +384,7 @@ async fn a_modern_client_that_closes_a_stream_it_has_read_from_has_cancelled() {
     let held = gate.clone();
     let tool = Tool::builder("speaks").timeout(Duration::from_secs(600)).no_input().run(move |context: Context, _| {
         context.progress(1.0, None, None);
-        held.clone().pass()
+        held.clone().enter()
     });
     let server = Server::builder("s", "1").tool(tool).build().expect("valid");
     let port = fixture::listen(&server, Options::default()).await;

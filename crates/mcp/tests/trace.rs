@@ -10,9 +10,9 @@ use axum::Router;
 use axum::routing::get;
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{Auth, Token};
-use corbie_mcp::{Arguments, CallResult, Context, Server, TaskSupport, Tool, Trace, TrustLevel};
-use fixture::peer::{self, JSON, Reply, Way, call, json_of, modern, modern_headers};
-use fixture::{Wiped, listen};
+use corbie_mcp::{Arguments, CallResult, Context, Server, TaskSupport, Tool, TraceContext, TrustLevel};
+use fixture::peer::{self, HttpReply, JSON, TestTransport, call, json_of, modern, modern_headers};
+use fixture::{WipeCounter, listen};
 use serde_json::{Value, json};
 
 const PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
@@ -22,28 +22,29 @@ const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 /// A server with a tool that returns its request ID and trace context and logs a line.
 fn server() -> Server {
     let tool = |name: &str| Tool::builder(name).description("Tell where this request belongs").no_input();
-    let (trail, later) = (tool("trail").run(tell), tool("later").task_support(TaskSupport::Optional).run(tell));
-    fixture::builder(Wiped::default()).tool(trail).tool(later).build().expect("valid")
+    let (trail, later) =
+        (tool("trail").run(echo_trace), tool("later").task_support(TaskSupport::Optional).run(echo_trace));
+    fixture::builder(WipeCounter::default()).tool(trail).tool(later).build().expect("valid")
 }
 
-async fn tell(context: Context, _: Arguments) -> CallResult {
+async fn echo_trace(context: Context, _: Arguments) -> CallResult {
     tracing::info!("working");
     // After a yield: the current trace stays set while the work runs.
     tokio::task::yield_now().await;
-    let current = Trace::current();
+    let current = TraceContext::current();
     assert_eq!(current.as_ref(), context.trace());
     CallResult::json(json!({
         "request_id": context.request_id(),
         "trace": current.as_ref().map(|trace| trace.id().to_string()),
-        "state": current.as_ref().and_then(Trace::state),
+        "state": current.as_ref().and_then(TraceContext::tracestate),
     }))
 }
 
-fn request_id(reply: &Reply) -> &str {
+fn request_id(reply: &HttpReply) -> &str {
     reply.headers.get("x-request-id").expect("every reply has an id")
 }
 
-async fn post(port: u16, headers: &[(&str, &str)], body: &Value) -> Reply {
+async fn post(port: u16, headers: &[(&str, &str)], body: &Value) -> HttpReply {
     let headers: Vec<_> = [JSON].into_iter().chain(headers.iter().copied()).collect();
     peer::http(port, "POST", "/mcp", &headers, &body.to_string()).await
 }
@@ -52,9 +53,9 @@ async fn post(port: u16, headers: &[(&str, &str)], body: &Value) -> Reply {
 async fn m98_every_request_has_an_id_of_its_own() {
     let server = server();
     let mut seen = Vec::new();
-    for way in Way::ALL {
+    for way in TestTransport::ALL {
         for _ in 0..2 {
-            let told = json_of(&way.ask(&server, TrustLevel::Trusted, &call(1, "trail", json!({}))).await);
+            let told = json_of(&way.request(&server, TrustLevel::Trusted, &call(1, "trail", json!({}))).await);
             let id = told["request_id"].as_str().expect("an id").to_owned();
             assert_eq!(server.audit().latest(1)[0].request_id.to_string(), id, "{way:?}");
             assert!(!seen.contains(&id), "{id} twice");
@@ -123,8 +124,8 @@ async fn a_trace_is_read_from_messages_on_every_transport() {
     let server = server();
     let mut request = call(1, "trail", json!({}));
     request["params"]["_meta"] = json!({ "traceparent": PARENT });
-    for way in Way::ALL {
-        let told = json_of(&way.ask(&server, TrustLevel::Trusted, &request).await);
+    for way in TestTransport::ALL {
+        let told = json_of(&way.request(&server, TrustLevel::Trusted, &request).await);
         assert_eq!(told["trace"], TRACE, "{way:?}");
     }
 }
@@ -161,7 +162,7 @@ async fn a_trace_that_is_not_valid_is_no_trace_and_no_error() {
     for meta in [json!({ "traceparent": 7 }), json!({ "traceparent": "x" }), json!({ "tracestate": "a=1" })] {
         let mut request = call(1, "trail", json!({}));
         request["params"]["_meta"] = meta.clone();
-        assert_eq!(json_of(&peer::ask(&server, &request).await)["trace"], Value::Null, "{meta}");
+        assert_eq!(json_of(&peer::request_over_stdio(&server, &request).await)["trace"], Value::Null, "{meta}");
     }
     let twice = [("traceparent", PARENT), ("traceparent", OTHER)];
     assert_eq!(json_of(&post(port, &twice, &call(1, "trail", json!({}))).await.json())["trace"], Value::Null);
@@ -171,30 +172,30 @@ async fn a_trace_that_is_not_valid_is_no_trace_and_no_error() {
 
 /// Records each line with the fields of its span.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Kept>>);
+struct LogCapture(Arc<Mutex<CapturedLog>>);
 
 #[derive(Default)]
-struct Kept {
+struct CapturedLog {
     spans: HashMap<u64, String>,
     entered: Vec<u64>,
     lines: Vec<String>,
 }
 
-struct Words(String);
+struct FieldText(String);
 
-impl tracing::field::Visit for Words {
+impl tracing::field::Visit for FieldText {
     fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
         let _ = write!(self.0, " {}={value:?}", field.name());
     }
 }
 
-impl tracing::Subscriber for Lines {
+impl tracing::Subscriber for LogCapture {
     fn enabled(&self, metadata: &tracing::Metadata<'_>) -> bool {
         *metadata.level() <= tracing::Level::INFO
     }
 
     fn new_span(&self, attributes: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        let mut words = Words(attributes.metadata().name().to_owned());
+        let mut words = FieldText(attributes.metadata().name().to_owned());
         attributes.record(&mut words);
         let mut kept = self.0.lock().expect("unpoisoned");
         let id = kept.spans.len() as u64 + 1;
@@ -203,7 +204,7 @@ impl tracing::Subscriber for Lines {
     }
 
     fn event(&self, event: &tracing::Event<'_>) {
-        let mut words = Words(String::new());
+        let mut words = FieldText(String::new());
         event.record(&mut words);
         let mut kept = self.0.lock().expect("unpoisoned");
         let around = kept.entered.last().and_then(|id| kept.spans.get(id)).cloned().unwrap_or_default();
@@ -224,7 +225,7 @@ impl tracing::Subscriber for Lines {
 
 #[tokio::test]
 async fn m98_every_log_line_of_a_call_carries_its_id_caller_way_and_trace() {
-    let lines = Lines::default();
+    let lines = LogCapture::default();
     let _listening = tracing::subscriber::set_default(lines.clone());
     let port = listen(&server(), Options::default()).await;
     let headers = [("x-request-id", "mine"), ("traceparent", PARENT)];

@@ -12,7 +12,7 @@ use corbie_mcp::{Server, TrustLevel};
 use fixture::peer::{self, Stdio};
 use serde_json::Value;
 
-struct Exchange {
+struct TranscriptEntry {
     request: Value,
     answer: String,
 }
@@ -26,14 +26,14 @@ fn transcripts() -> Vec<PathBuf> {
     files
 }
 
-fn read(file: &Path) -> Vec<Exchange> {
+fn read(file: &Path) -> Vec<TranscriptEntry> {
     let text = std::fs::read_to_string(file).expect("readable");
-    let mut exchanges: Vec<Exchange> = Vec::new();
+    let mut exchanges: Vec<TranscriptEntry> = Vec::new();
     for line in text.lines() {
         if let Some(request) = line.strip_prefix("> ") {
             let request =
                 serde_json::from_str(request).unwrap_or_else(|error| panic!("{}: {error}: {line}", file.display()));
-            exchanges.push(Exchange { request, answer: String::new() });
+            exchanges.push(TranscriptEntry { request, answer: String::new() });
         } else if let Some(answer) = line.strip_prefix("< ") {
             exchanges.last_mut().expect("a request first").answer = answer.to_owned();
         }
@@ -55,7 +55,7 @@ fn outcome(answer: &Value) -> Value {
     answer
 }
 
-async fn over_stdio(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
+async fn over_stdio(server: &Server, exchanges: &[TranscriptEntry]) -> Vec<Value> {
     let mut peer = Stdio::start(server, TrustLevel::Trusted);
     let mut answers = Vec::new();
     for exchange in exchanges {
@@ -64,9 +64,9 @@ async fn over_stdio(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
     answers
 }
 
-async fn over_http(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+async fn over_http(port: u16, exchanges: &[TranscriptEntry]) -> Vec<Value> {
     let mut answers = Vec::new();
-    for Exchange { request, .. } in exchanges {
+    for TranscriptEntry { request, .. } in exchanges {
         let reply =
             if is_modern(request) { peer::post_modern(port, request).await } else { peer::post(port, request).await };
         answers.push(reply.json());
@@ -74,7 +74,7 @@ async fn over_http(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
     answers
 }
 
-async fn over_websocket(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+async fn over_websocket(port: u16, exchanges: &[TranscriptEntry]) -> Vec<Value> {
     let mut socket = peer::websocket(port).await;
     let mut answers = Vec::new();
     for exchange in exchanges {
@@ -86,7 +86,7 @@ async fn over_websocket(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
 
 /// Over a Unix socket.
 #[cfg(unix)]
-async fn over_unix(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
+async fn over_unix(server: &Server, exchanges: &[TranscriptEntry]) -> Vec<Value> {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
     use tokio::net::{UnixListener, UnixStream};
 
@@ -99,15 +99,16 @@ async fn over_unix(server: &Server, exchanges: &[Exchange]) -> Vec<Value> {
     let mut answers = Vec::new();
     for exchange in exchanges {
         writer.write_all(format!("{}\n", exchange.request).as_bytes()).await.expect("the server reads");
-        let line = tokio::time::timeout(peer::PATIENCE, lines.next_line()).await.expect("in time").expect("readable");
+        let line =
+            tokio::time::timeout(peer::TEST_TIMEOUT, lines.next_line()).await.expect("in time").expect("readable");
         answers.push(serde_json::from_str(&line.expect("an answer")).expect("JSON"));
     }
     answers
 }
 
-async fn over_rest(port: u16, exchanges: &[Exchange]) -> Vec<Value> {
+async fn over_rest(port: u16, exchanges: &[TranscriptEntry]) -> Vec<Value> {
     let mut answers = Vec::new();
-    for Exchange { request, .. } in exchanges {
+    for TranscriptEntry { request, .. } in exchanges {
         let path = format!("/mcp/{}", request["method"].as_str().expect("method"));
         let body = request.get("params").map(Value::to_string).unwrap_or_default();
         let reply = peer::http(port, "POST", &path, &[peer::JSON], &body).await;

@@ -5,14 +5,14 @@ mod fixture;
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::transport::{Auth, Token, TrustedProxies};
 use corbie_mcp::{AuditOutcome, Server, TrustLevel};
-use fixture::Wiped;
-use fixture::peer::{self, JSON, Way, call, json_of, request, text_of};
+use fixture::WipeCounter;
+use fixture::peer::{self, JSON, TestTransport, call, json_of, request, text_of};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
 const LEVELS: [TrustLevel; 3] = [TrustLevel::Untrusted, TrustLevel::Verified, TrustLevel::Trusted];
 
-fn families(wiped: &Wiped) -> Server {
+fn families(wiped: &WipeCounter) -> Server {
     fixture::families(wiped.clone()).build().expect("valid")
 }
 
@@ -20,41 +20,41 @@ fn families(wiped: &Wiped) -> Server {
 
 #[tokio::test]
 async fn m85_v10_a_destructive_tool_runs_for_trusted_callers_alone_over_every_transport() {
-    for way in Way::ALL {
+    for way in TestTransport::ALL {
         for trust in LEVELS {
-            let wiped = Wiped::default();
-            let answer = way.ask(&families(&wiped), trust, &call(1, "wipe", json!({}))).await;
+            let wiped = WipeCounter::default();
+            let answer = way.request(&families(&wiped), trust, &call(1, "wipe", json!({}))).await;
             let allowed = trust == TrustLevel::Trusted;
             assert_eq!(answer["result"]["isError"] == false, allowed, "{trust} over {way:?}: {answer}");
             assert_eq!(answer["error"]["code"] == -32010, !allowed, "{trust} over {way:?}");
-            assert_eq!(wiped.times(), usize::from(allowed), "{trust} over {way:?}");
+            assert_eq!(wiped.count(), usize::from(allowed), "{trust} over {way:?}");
         }
     }
 }
 
 #[tokio::test]
 async fn m85_x17_e14_a_refusal_is_a_json_rpc_error_and_a_403_in_rest_style() {
-    for (way, status) in [(Way::Http, 200), (Way::Rest, 403)] {
-        let answer = way.ask(&fixture::server(), TrustLevel::Verified, &call(1, "wipe", json!({}))).await;
+    for (way, status) in [(TestTransport::Http, 200), (TestTransport::Rest, 403)] {
+        let answer = way.request(&fixture::server(), TrustLevel::Verified, &call(1, "wipe", json!({}))).await;
         assert_eq!((&answer["status"], &answer["error"]["code"]), (&json!(status), &json!(-32010)), "{way:?}");
     }
 }
 
 #[tokio::test]
 async fn m85_an_alias_leads_through_the_same_gate() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let remove = call(1, "knowledge_remove", json!({ "document_id": "d" }));
-    let answer = Way::Stdio.ask(&families(&wiped), TrustLevel::Verified, &remove).await;
-    assert_eq!((&answer["error"]["code"], wiped.times()), (&json!(-32010), 0));
+    let answer = TestTransport::Stdio.request(&families(&wiped), TrustLevel::Verified, &remove).await;
+    assert_eq!((&answer["error"]["code"], wiped.count()), (&json!(-32010), 0));
 }
 
 #[tokio::test]
 async fn m85_a_batch_leads_through_the_same_gate() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let batch = json!([call(1, "wipe", json!({})), call(2, "echo", json!({ "text": "hi" }))]);
-    let answers = Way::Stdio.ask(&families(&wiped), TrustLevel::Untrusted, &batch).await;
+    let answers = TestTransport::Stdio.request(&families(&wiped), TrustLevel::Untrusted, &batch).await;
     let of = |id: i64| answers.as_array().expect("array").iter().find(|one| one["id"] == id).expect("answered").clone();
-    assert_eq!((&of(1)["error"]["code"], text_of(&of(2)), wiped.times()), (&json!(-32010), "hi", 0));
+    assert_eq!((&of(1)["error"]["code"], text_of(&of(2)), wiped.count()), (&json!(-32010), "hi", 0));
 }
 
 #[tokio::test]
@@ -63,7 +63,8 @@ async fn m95_each_state_allows_what_it_should_and_no_more() {
         [("echo", TrustLevel::Untrusted), ("remember", TrustLevel::Verified), ("wipe", TrustLevel::Trusted)]
     {
         for trust in LEVELS {
-            let answer = Way::Stdio.ask(&fixture::server(), trust, &call(1, tool, json!({ "text": "hi" }))).await;
+            let answer =
+                TestTransport::Stdio.request(&fixture::server(), trust, &call(1, tool, json!({ "text": "hi" }))).await;
             assert_eq!(answer["result"]["isError"] == false, trust >= needed, "{tool} for {trust}");
         }
     }
@@ -73,7 +74,8 @@ async fn m95_each_state_allows_what_it_should_and_no_more() {
 
 #[tokio::test]
 async fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
-    let answer = Way::Stdio.ask(&fixture::server(), TrustLevel::Verified, &call(1, "wipe", json!({}))).await;
+    let answer =
+        TestTransport::Stdio.request(&fixture::server(), TrustLevel::Verified, &call(1, "wipe", json!({}))).await;
     let message = answer["error"]["message"].as_str().expect("a message");
     for word in ["`wipe`", "`verified`", "`trusted`", "operator", "--trust"] {
         assert!(message.contains(word), "{word} is not in {message}");
@@ -89,10 +91,10 @@ async fn m97_a_refusal_names_the_tool_the_state_and_the_way_out() {
 
 #[tokio::test]
 async fn m97_a_refusal_leaves_nothing_but_a_line_in_the_audit_log() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let server = families(&wiped);
-    Way::Stdio.ask(&server, TrustLevel::Untrusted, &call(1, "wipe", json!({}))).await;
-    assert_eq!(wiped.times(), 0);
+    TestTransport::Stdio.request(&server, TrustLevel::Untrusted, &call(1, "wipe", json!({}))).await;
+    assert_eq!(wiped.count(), 0);
     let logged = server.audit().latest(10);
     assert_eq!(logged.len(), 1);
     assert_eq!((logged[0].outcome, logged[0].trust), (AuditOutcome::Blocked, TrustLevel::Untrusted));
@@ -100,20 +102,22 @@ async fn m97_a_refusal_leaves_nothing_but_a_line_in_the_audit_log() {
 
 #[tokio::test]
 async fn x17_a_refusal_reveals_nothing_the_tool_would_have_said() {
-    let server = families(&Wiped::default());
+    let server = families(&WipeCounter::default());
     let unconfirmed = call(1, "knowledge-clear", json!({ "confirm": false }));
-    let refused = Way::Stdio.ask(&server, TrustLevel::Verified, &unconfirmed).await;
+    let refused = TestTransport::Stdio.request(&server, TrustLevel::Verified, &unconfirmed).await;
     assert_eq!(refused["error"]["code"], -32010);
     assert!(!refused.to_string().contains("7 documents"));
-    let asked = Way::Stdio.ask(&server, TrustLevel::Trusted, &unconfirmed).await;
+    let asked = TestTransport::Stdio.request(&server, TrustLevel::Trusted, &unconfirmed).await;
     assert_eq!(json_of(&asked)["error"], "confirmation_required");
 }
 
 #[tokio::test]
 async fn x17_the_schema_is_checked_before_trust() {
-    let server = families(&Wiped::default());
+    let server = families(&WipeCounter::default());
     for trust in LEVELS {
-        let answer = Way::Stdio.ask(&server, trust, &call(1, "knowledge-remove", json!({ "document_id": 7 }))).await;
+        let answer = TestTransport::Stdio
+            .request(&server, trust, &call(1, "knowledge-remove", json!({ "document_id": 7 })))
+            .await;
         assert_eq!(json_of(&answer)["error"], "invalid_parameter", "{trust}");
     }
 }
@@ -122,8 +126,8 @@ async fn x17_the_schema_is_checked_before_trust() {
 
 #[tokio::test]
 async fn m99_of_the_knowledge_tools_remove_and_clear_are_destructive() {
-    let server = families(&Wiped::default());
-    let listed = peer::ask(&server, &request(1, "tools/list", json!({}))).await;
+    let server = families(&WipeCounter::default());
+    let listed = peer::request_over_stdio(&server, &request(1, "tools/list", json!({}))).await;
     let destructive: Vec<&Value> = listed["result"]["tools"]
         .as_array()
         .expect("tools")
@@ -141,9 +145,10 @@ async fn m99_v10_both_are_refused_below_trusted_and_run_for_trusted() {
         [("knowledge-remove", json!({ "document_id": "d" })), ("knowledge-clear", json!({ "confirm": true }))]
     {
         for trust in LEVELS {
-            let wiped = Wiped::default();
-            let answer = Way::Stdio.ask(&families(&wiped), trust, &call(1, tool, arguments.clone())).await;
-            assert_eq!(wiped.times(), usize::from(trust == TrustLevel::Trusted), "{tool} for {trust}: {answer}");
+            let wiped = WipeCounter::default();
+            let answer =
+                TestTransport::Stdio.request(&families(&wiped), trust, &call(1, tool, arguments.clone())).await;
+            assert_eq!(wiped.count(), usize::from(trust == TrustLevel::Trusted), "{tool} for {trust}: {answer}");
         }
     }
 }
@@ -152,7 +157,7 @@ async fn m99_v10_both_are_refused_below_trusted_and_run_for_trusted() {
 
 #[tokio::test]
 async fn m96_nothing_a_caller_sends_raises_its_trust() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let server = families(&wiped);
     let port = fixture::listen(&server, fixture::with_trust(TrustLevel::Untrusted)).await;
     let claims = json!({ "trust": "TRUSTED", "trusted": true, "experimental": { "trust": "TRUSTED" } });
@@ -167,12 +172,12 @@ async fn m96_nothing_a_caller_sends_raises_its_trust() {
     wipe["trust"] = json!("TRUSTED");
     let headers = [&headers[..], &[("mcp-session-id", session.as_str())]].concat();
     let answer = peer::http(port, "POST", "/mcp?trust=trusted", &headers, &wipe.to_string()).await.json();
-    assert_eq!((&answer["error"]["code"], wiped.times()), (&json!(-32010), 0));
+    assert_eq!((&answer["error"]["code"], wiped.count()), (&json!(-32010), 0));
 }
 
 #[tokio::test]
 async fn m96_no_tool_raises_the_trust_of_its_caller() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let server = families(&wiped);
     let port = fixture::listen(&server, fixture::with_trust(TrustLevel::Verified)).await;
     let names: Vec<_> = server.registry().iter().map(|tool| tool.name().to_owned()).collect();
@@ -180,16 +185,16 @@ async fn m96_no_tool_raises_the_trust_of_its_caller() {
         peer::post(port, &call(1, name, json!({ "trust": "TRUSTED", "text": "trusted", "name": "wipe" }))).await;
     }
     let told = peer::post(port, &call(2, "inspect_server", json!({}))).await.json();
-    assert_eq!((&json_of(&told)["trust"], wiped.times()), (&json!("VERIFIED"), 0));
+    assert_eq!((&json_of(&told)["trust"], wiped.count()), (&json!("VERIFIED"), 0));
 }
 
 // === source of the trust level ===
 
 #[tokio::test]
 async fn x16_the_state_belongs_to_the_connection_and_is_told() {
-    for way in Way::ALL {
+    for way in TestTransport::ALL {
         for (trust, word) in LEVELS.into_iter().zip(["UNTRUSTED", "VERIFIED", "TRUSTED"]) {
-            let told = way.ask(&fixture::server(), trust, &call(1, "inspect_server", json!({}))).await;
+            let told = way.request(&fixture::server(), trust, &call(1, "inspect_server", json!({}))).await;
             assert_eq!(json_of(&told)["trust"], word, "{way:?}");
         }
     }
@@ -225,7 +230,7 @@ fn x16_an_operator_writes_the_state_in_one_word() {
 
 #[tokio::test]
 async fn x16_f35_a_token_can_be_trusted_further_than_its_listener() {
-    let wiped = Wiped::default();
+    let wiped = WipeCounter::default();
     let server = fixture::builder(wiped.clone()).build().expect("valid");
     let tokens = vec![
         Token::new("guest", "guest-secret", None),
@@ -235,9 +240,9 @@ async fn x16_f35_a_token_can_be_trusted_further_than_its_listener() {
     let port = fixture::listen(&server, options).await;
     let wipe = peer::call(1, "wipe", json!({})).to_string();
     let guest = peer::http(port, "POST", "/mcp", &[JSON, ("authorization", "Bearer guest-secret")], &wipe).await;
-    assert_eq!((guest.json()["error"]["code"].clone(), wiped.times()), (json!(-32010), 0));
+    assert_eq!((guest.json()["error"]["code"].clone(), wiped.count()), (json!(-32010), 0));
     let operator = peer::http(port, "POST", "/mcp", &[JSON, ("authorization", "Bearer operator-secret")], &wipe).await;
-    assert_eq!((operator.json()["result"]["isError"].clone(), wiped.times()), (json!(false), 1));
+    assert_eq!((operator.json()["result"]["isError"].clone(), wiped.count()), (json!(false), 1));
     let callers: Vec<_> = server.audit().latest(2).into_iter().map(|entry| entry.caller.to_string()).collect();
     assert_eq!(callers, ["token:operator", "token:guest"]);
 }

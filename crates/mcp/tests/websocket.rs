@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::{Limits, Server, Tool};
-use fixture::peer::{self, PATIENCE, WebSocket, call, initialize, request, text_of, websocket, ws_receive, ws_send};
+use fixture::peer::{
+    self, TEST_TIMEOUT, WebSocket, call, initialize, request, text_of, websocket, ws_receive, ws_send,
+};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,7 +34,7 @@ async fn ask(socket: &mut WebSocket, message: &Value) -> Value {
 /// The next frame except server pings.
 async fn next(socket: &mut WebSocket) -> Option<Message> {
     loop {
-        match timeout(PATIENCE, socket.next()).await.expect("in time") {
+        match timeout(TEST_TIMEOUT, socket.next()).await.expect("in time") {
             Some(Ok(Message::Ping(_))) => {}
             Some(Ok(frame)) => return Some(frame),
             Some(Err(_)) | None => return None,
@@ -58,7 +60,7 @@ async fn bare_socket(port: u16) -> TcpStream {
     stream.write_all(upgrade.as_bytes()).await.expect("writable");
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(timeout(PATIENCE, stream.read_u8()).await.expect("in time").expect("a whole head"));
+        head.push(timeout(TEST_TIMEOUT, stream.read_u8()).await.expect("in time").expect("a whole head"));
     }
     let head = String::from_utf8(head).expect("text").to_ascii_lowercase();
     assert!(head.starts_with("http/1.1 101 ") && head.contains("sec-websocket-protocol: mcp\r\n"), "{head}");
@@ -162,7 +164,7 @@ async fn t31_a_quiet_client_that_answers_pings_is_kept() {
     let mut socket = websocket(listen_with(limits.clone()).await).await;
     let pings = limits.idle_timeout.as_millis() / limits.keep_alive_interval.as_millis() * 3 / 2;
     for _ in 0..pings {
-        let frame = timeout(PATIENCE, socket.next()).await.expect("in time");
+        let frame = timeout(TEST_TIMEOUT, socket.next()).await.expect("in time");
         assert!(matches!(frame, Some(Ok(Message::Ping(_)))), "{frame:?}");
     }
     assert_eq!(ask(&mut socket, &request(1, "ping", json!({}))).await["id"], 1);
@@ -226,7 +228,7 @@ async fn s10_a_frame_sent_byte_by_byte_is_served() {
     let expected = r#"{"jsonrpc":"2.0","id":1,"result":{}}"#;
     let mut seen = Vec::new();
     while !String::from_utf8_lossy(&seen).contains(expected) {
-        seen.push(timeout(PATIENCE, socket.read_u8()).await.expect("in time").expect("open"));
+        seen.push(timeout(TEST_TIMEOUT, socket.read_u8()).await.expect("in time").expect("open"));
     }
 }
 
@@ -257,7 +259,7 @@ async fn s10_a_client_that_never_reads_is_dropped() {
     let port = listen(&fixture::server()).await;
     let mut socket = bare_socket(port).await;
     // Far more than the buffers hold: the loop ends because the server closes the connection.
-    ask_without_reading(&mut socket, usize::MAX, PATIENCE).await;
+    ask_without_reading(&mut socket, usize::MAX, TEST_TIMEOUT).await;
     assert!(socket.write_all(&frame("{}")).await.is_err(), "the server has closed the connection");
     peer::assert_served(port).await;
 }
@@ -265,7 +267,7 @@ async fn s10_a_client_that_never_reads_is_dropped() {
 #[tokio::test]
 async fn s10_a_client_that_never_reads_cannot_fill_the_memory() {
     // Long enough to fill the buffers before the timeout, as with the default limits.
-    let port = listen_with(Limits { write_timeout: PATIENCE * 3, ..fixture::quick_limits() }).await;
+    let port = listen_with(Limits { write_timeout: TEST_TIMEOUT * 3, ..fixture::quick_limits() }).await;
     let mut socket = bare_socket(port).await;
     let most = 128 * 1024 * 1024;
     let taken = ask_without_reading(&mut socket, most, Duration::from_secs(3)).await;
@@ -276,7 +278,7 @@ async fn s10_a_client_that_never_reads_cannot_fill_the_memory() {
 #[tokio::test]
 async fn m21_streams_of_news_end_with_their_socket() {
     let limits = Limits { max_listeners: 2, ..fixture::quick_limits() };
-    let server = fixture::builder(fixture::Wiped::default()).limits(limits).build().expect("valid");
+    let server = fixture::builder(fixture::WipeCounter::default()).limits(limits).build().expect("valid");
     let port = listen(&server).await;
     for _ in 0..3 {
         let mut socket = websocket(port).await;
@@ -292,7 +294,7 @@ async fn m21_streams_of_news_end_with_their_socket() {
                     tokio::time::sleep(Duration::from_millis(10)).await;
                 }
             };
-            timeout(PATIENCE, opened).await.expect("a place in time");
+            timeout(TEST_TIMEOUT, opened).await.expect("a place in time");
         }
     }
 }

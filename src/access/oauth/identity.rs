@@ -4,13 +4,13 @@ use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use sha2::{Digest, Sha256};
 
 /// Longer names are truncated and made unique by a digest.
-const LONGEST: usize = 160;
+const MAX_IDENTITY_LEN: usize = 160;
 
 /// Characters to escape in a subject before it is logged. Everything beyond ASCII is escaped as well, because of
 /// homoglyphs.
-const IN_SUBJECT: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%').add(b'~');
+const SUBJECT_ESCAPE_SET: &AsciiSet = &CONTROLS.add(b' ').add(b'"').add(b'\\').add(b'%').add(b'~');
 /// The separator is also escaped in a client id, so that two callers never have the same identity.
-const IN_CLIENT: &AsciiSet = &IN_SUBJECT.add(b':');
+const CLIENT_ESCAPE_SET: &AsciiSet = &SUBJECT_ESCAPE_SET.add(b':');
 
 /// `oauth:CLIENT:SUBJECT`; `None` if both are missing.
 pub(super) fn identity(client: Option<&str>, subject: Option<&str>) -> Option<String> {
@@ -18,13 +18,13 @@ pub(super) fn identity(client: Option<&str>, subject: Option<&str>) -> Option<St
     if client.is_empty() && subject.is_empty() {
         return None;
     }
-    let client = utf8_percent_encode(client, IN_CLIENT);
-    let subject = utf8_percent_encode(subject, IN_SUBJECT);
+    let client = utf8_percent_encode(client, CLIENT_ESCAPE_SET);
+    let subject = utf8_percent_encode(subject, SUBJECT_ESCAPE_SET);
     let mut name = format!("oauth:{client}:{subject}");
-    if name.len() > LONGEST {
+    if name.len() > MAX_IDENTITY_LEN {
         let digest = format!("{:x}", Sha256::digest(&name));
         // The name is ASCII and can be truncated anywhere.
-        name.truncate(LONGEST - 1 - digest.len());
+        name.truncate(MAX_IDENTITY_LEN - 1 - digest.len());
         name = format!("{name}~{digest}");
     }
     Some(name)
@@ -53,7 +53,7 @@ mod tests {
             let name = |(client, subject): &(String, String)| identity(Some(client), Some(subject));
             let (first, second) = (name(&one), name(&other));
             if let Some(name) = &first {
-                prop_assert!(name.len() <= LONGEST && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
+                prop_assert!(name.len() <= MAX_IDENTITY_LEN && name.bytes().all(|byte| byte.is_ascii_graphic()), "{name}");
             }
             prop_assert_eq!(first.is_some() && first == second, first.is_some() && one == other);
         }

@@ -2,19 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{By, First, Verdict};
-use crate::classify::learned::Learned;
+use super::{FirstStage, Prediction, PredictionSource};
+use crate::classify::training::TrainedClassifier;
 use crate::inference;
 
 #[derive(Debug)]
-pub struct Embedding(pub Arc<Learned>);
+pub struct EmbeddingMethod(pub Arc<TrainedClassifier>);
 
-impl Embedding {
-    pub(super) fn first(&self, text: &str) -> First {
-        First::Embed(self.0.mend(text))
+impl EmbeddingMethod {
+    pub(super) fn first_stage(&self, text: &str) -> FirstStage {
+        FirstStage::NeedsEmbedding(self.0.correct_spelling(text))
     }
 
-    pub(super) fn judge(&self, text: &str, embedding: &corbie_infer::Embedding) -> Result<Verdict, inference::Error> {
-        Ok(Verdict::by(By::Embedding, self.0.vote(text, embedding)?))
+    pub(super) fn classify_embedded(
+        &self,
+        text: &str,
+        embedding: &corbie_infer::Embedding,
+    ) -> Result<Prediction, inference::Error> {
+        Ok(Prediction::from_heads(PredictionSource::Embedding, self.0.vote(text, embedding)?))
     }
 }

@@ -3,25 +3,25 @@
 
 use std::sync::Arc;
 
-use super::{By, First, Verdict};
-use crate::classify::learned::Learned;
+use super::{FirstStage, Prediction, PredictionSource};
 use crate::classify::rules::RuleSet;
+use crate::classify::training::TrainedClassifier;
 
 #[derive(Debug)]
-pub struct Hybrid(pub Arc<Learned>);
+pub struct HybridMethod(pub Arc<TrainedClassifier>);
 
-impl Hybrid {
-    pub(super) fn first(&self, text: &str, rules: &RuleSet) -> First {
+impl HybridMethod {
+    pub(super) fn first_stage(&self, text: &str, rules: &RuleSet) -> FirstStage {
         if let Some(verdict) = rules.certain(text) {
-            return First::Settled(Verdict::by(By::Rules, verdict));
+            return FirstStage::Decided(Prediction::from_heads(PredictionSource::Rules, verdict));
         }
-        if let Some(verdict) = self.0.glance(text) {
-            return First::Settled(Verdict::by(By::Words, verdict));
+        if let Some(verdict) = self.0.early_exit(text) {
+            return FirstStage::Decided(Prediction::from_heads(PredictionSource::Words, verdict));
         }
-        let mended = self.0.mend(text);
-        match mended.as_deref().and_then(|mended| self.0.glance(mended)) {
-            Some(verdict) => First::Settled(Verdict::by(By::Words, verdict)),
-            None => First::Embed(mended),
+        let mended = self.0.correct_spelling(text);
+        match mended.as_deref().and_then(|mended| self.0.early_exit(mended)) {
+            Some(verdict) => FirstStage::Decided(Prediction::from_heads(PredictionSource::Words, verdict)),
+            None => FirstStage::NeedsEmbedding(mended),
         }
     }
 }

@@ -1,57 +1,57 @@
-//! Classification methods, one file each. A new method needs a file and a variant of [`Method`] (C-51).
+//! Classification methods, one file each. A new method needs a file and a variant of [`ClassifierBackend`] (C-51).
 
 mod embedding;
+mod factory;
 mod hybrid;
-mod make;
-mod model;
 mod sequence;
+mod trained_heads;
 
 use std::sync::Arc;
 
 use corbie_infer::heads;
 use serde::Serialize;
 
-pub use embedding::Embedding;
-pub use hybrid::Hybrid;
-pub(super) use make::{With, make};
-pub use model::Model;
-pub use sequence::Sequence;
+pub use embedding::EmbeddingMethod;
+pub(super) use factory::{MethodContext, build};
+pub use hybrid::HybridMethod;
+pub use sequence::SequenceMethod;
+pub use trained_heads::TrainedHeads;
 
-use super::learned::Learned;
 use super::rules::RuleSet;
+use super::training::TrainedClassifier;
 use crate::inference;
 
 /// A classification method, ready for use.
 #[derive(Debug)]
-pub enum Method {
+pub enum ClassifierBackend {
     /// Patterns and words.
     Rules,
     /// k-nearest-neighbour vote of the examples.
-    Embedding(Embedding),
+    Embedding(EmbeddingMethod),
     /// Trained heads only.
-    Model(Model),
+    Model(TrainedHeads),
     /// Fine-tuned model from a folder only.
-    Sequence(Sequence),
+    Sequence(SequenceMethod),
     /// Rules, then words, then the trained heads.
-    Hybrid(Hybrid),
+    Hybrid(HybridMethod),
 }
 
 /// The classification of a text, and the source of the decision.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct Prediction {
     /// One per category; they sum to one.
     pub probabilities: Vec<f32>,
     /// From 0 to 1: the share of training texts with a lower out-of-scope score.
     pub out_of_scope: f32,
     /// The raw out-of-scope score, for comparing texts that are both far out of scope.
-    pub strangeness: f32,
-    pub by: By,
+    pub out_of_scope_score: f32,
+    pub source: PredictionSource,
 }
 
 /// The source of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum By {
+pub enum PredictionSource {
     Rules,
     /// The words alone.
     Words,
@@ -63,80 +63,84 @@ pub enum By {
 
 /// The result of classifying a text without a model.
 #[derive(Debug)]
-pub enum First {
-    Settled(Verdict),
+pub enum FirstStage {
+    Decided(Prediction),
     /// Needs the vector of this text: the corrected text, or the original if `None`.
-    Embed(Option<String>),
+    NeedsEmbedding(Option<String>),
     /// Needs a model that processes the whole text.
-    Read,
+    NeedsModel,
 }
 
-impl Method {
+impl ClassifierBackend {
     /// The part that needs no model call.
-    pub fn first(&self, text: &str, rules: &RuleSet) -> First {
+    pub fn first_stage(&self, text: &str, rules: &RuleSet) -> FirstStage {
         match self {
-            Method::Rules => First::Settled(Verdict::by(By::Rules, rules.classify(text))),
-            Method::Embedding(method) => method.first(text),
-            Method::Model(method) => method.first(text),
-            Method::Hybrid(method) => method.first(text, rules),
-            Method::Sequence(_) => First::Read,
+            ClassifierBackend::Rules => {
+                FirstStage::Decided(Prediction::from_heads(PredictionSource::Rules, rules.classify(text)))
+            }
+            ClassifierBackend::Embedding(method) => method.first_stage(text),
+            ClassifierBackend::Model(method) => method.first_stage(text),
+            ClassifierBackend::Hybrid(method) => method.first_stage(text, rules),
+            ClassifierBackend::Sequence(_) => FirstStage::NeedsModel,
         }
     }
 
     /// The verdict for a text and its vector. `text` is the text that was embedded.
-    pub fn judge(
+    pub fn classify_embedded(
         &self,
         text: &str,
         embedding: &corbie_infer::Embedding,
         rules: &RuleSet,
-    ) -> Result<Verdict, inference::Error> {
+    ) -> Result<Prediction, inference::Error> {
         match self {
-            Method::Embedding(method) => method.judge(text, embedding),
-            Method::Model(Model(learned)) | Method::Hybrid(Hybrid(learned)) => {
-                Ok(Verdict::by(By::Model, learned.classify(text, embedding)?))
+            ClassifierBackend::Embedding(method) => method.classify_embedded(text, embedding),
+            ClassifierBackend::Model(TrainedHeads(learned)) | ClassifierBackend::Hybrid(HybridMethod(learned)) => {
+                Ok(Prediction::from_heads(PredictionSource::Model, learned.classify(text, embedding)?))
             }
-            Method::Rules | Method::Sequence(_) => Ok(Verdict::by(By::Rules, rules.classify(text))),
+            ClassifierBackend::Rules | ClassifierBackend::Sequence(_) => {
+                Ok(Prediction::from_heads(PredictionSource::Rules, rules.classify(text)))
+            }
         }
     }
 
     /// The verdict of a model that processes the whole text.
-    pub async fn read(&self, text: String, rules: &RuleSet) -> Result<Verdict, inference::Error> {
+    pub async fn classify_text(&self, text: String, rules: &RuleSet) -> Result<Prediction, inference::Error> {
         match self {
-            Method::Sequence(method) => method.read(text).await,
-            _ => Ok(Verdict::by(By::Rules, rules.classify(&text))),
+            ClassifierBackend::Sequence(method) => method.classify(text).await,
+            _ => Ok(Prediction::from_heads(PredictionSource::Rules, rules.classify(&text))),
         }
     }
 
-    pub fn learned(&self) -> Option<&Arc<Learned>> {
+    pub fn trained(&self) -> Option<&Arc<TrainedClassifier>> {
         match self {
-            Method::Embedding(Embedding(learned)) | Method::Model(Model(learned)) | Method::Hybrid(Hybrid(learned)) => {
-                Some(learned)
-            }
-            Method::Rules | Method::Sequence(_) => None,
+            ClassifierBackend::Embedding(EmbeddingMethod(learned))
+            | ClassifierBackend::Model(TrainedHeads(learned))
+            | ClassifierBackend::Hybrid(HybridMethod(learned)) => Some(learned),
+            ClassifierBackend::Rules | ClassifierBackend::Sequence(_) => None,
         }
     }
 
     /// The method's name and its model, for `/health`.
     pub fn describe(&self) -> String {
         match self {
-            Method::Rules => "rules".into(),
-            Method::Embedding(Embedding(learned)) => format!("embedding:{}", learned.model()),
-            Method::Model(Model(learned)) => format!("model:{}", learned.model()),
-            Method::Hybrid(Hybrid(learned)) => format!("hybrid:{}", learned.model()),
-            Method::Sequence(method) => format!("model:{}", method.id()),
+            ClassifierBackend::Rules => "rules".into(),
+            ClassifierBackend::Embedding(EmbeddingMethod(learned)) => format!("embedding:{}", learned.model()),
+            ClassifierBackend::Model(TrainedHeads(learned)) => format!("model:{}", learned.model()),
+            ClassifierBackend::Hybrid(HybridMethod(learned)) => format!("hybrid:{}", learned.model()),
+            ClassifierBackend::Sequence(method) => format!("model:{}", method.id()),
         }
     }
 }
 
-impl Verdict {
-    pub fn by(by: By, verdict: heads::Verdict) -> Verdict {
-        let heads::Verdict { probabilities, out_of_scope, strangeness } = verdict;
-        Verdict { probabilities, out_of_scope, strangeness, by }
+impl Prediction {
+    pub fn from_heads(by: PredictionSource, verdict: heads::Prediction) -> Prediction {
+        let heads::Prediction { probabilities, out_of_scope, strangeness } = verdict;
+        Prediction { probabilities, out_of_scope, out_of_scope_score: strangeness, source: by }
     }
 
     /// The most probable category; the first one on a tie.
     pub fn class(&self) -> usize {
-        heads::most_probable(&self.probabilities)
+        heads::argmax(&self.probabilities)
     }
 
     pub fn confidence(&self) -> f32 {
@@ -161,13 +165,13 @@ impl Verdict {
     }
 }
 
-impl By {
+impl PredictionSource {
     pub fn as_str(self) -> &'static str {
         match self {
-            By::Rules => "rules",
-            By::Words => "lexical",
-            By::Embedding => "embedding",
-            By::Model => "model",
+            PredictionSource::Rules => "rules",
+            PredictionSource::Words => "lexical",
+            PredictionSource::Embedding => "embedding",
+            PredictionSource::Model => "model",
         }
     }
 }

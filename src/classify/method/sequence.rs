@@ -5,21 +5,21 @@ use std::sync::Arc;
 
 use corbie_infer::{ModelId, SequenceClassifier};
 
-use super::{By, Verdict};
+use super::{Prediction, PredictionSource};
 use crate::classify::taxonomy::Taxonomy;
-use crate::inference::{self, Aside};
+use crate::inference::{self, CustomModelExecutor};
 
-pub struct Sequence {
+pub struct SequenceMethod {
     model: Arc<SequenceClassifier>,
     /// The category of each output of the model.
     category_of: Arc<[usize]>,
     categories: usize,
-    aside: Aside,
+    executor: CustomModelExecutor,
 }
 
 /// Why a folder's model does not fit a taxonomy.
 #[derive(Debug, thiserror::Error)]
-pub enum Mismatch {
+pub enum SequenceModelError {
     #[error("{0}")]
     Model(#[from] corbie_infer::Error),
     #[error("the model's label `{label}` is no category; name the categories as its labels are named")]
@@ -28,28 +28,28 @@ pub enum Mismatch {
     NoLabel { category: String },
 }
 
-impl Sequence {
+impl SequenceMethod {
     pub fn open(
         path: &Path,
         max_tokens: Option<usize>,
         threads: usize,
-        aside: Aside,
+        aside: CustomModelExecutor,
         taxonomy: &Taxonomy,
-    ) -> Result<Sequence, Mismatch> {
+    ) -> Result<SequenceMethod, SequenceModelError> {
         let model = SequenceClassifier::open(path, max_tokens, threads)?;
         let place = |label: &String| {
             let place = taxonomy.categories.iter().position(|category| category.name == *label && !category.retired);
-            place.ok_or_else(|| Mismatch::NoCategory { label: label.clone() })
+            place.ok_or_else(|| SequenceModelError::NoCategory { label: label.clone() })
         };
         let category_of: Vec<usize> = model.labels().iter().map(place).collect::<Result<_, _>>()?;
-        if let Some((_, missing)) = taxonomy.in_use().find(|(place, _)| !category_of.contains(place)) {
-            return Err(Mismatch::NoLabel { category: missing.name.clone() });
+        if let Some((_, missing)) = taxonomy.active_categories().find(|(place, _)| !category_of.contains(place)) {
+            return Err(SequenceModelError::NoLabel { category: missing.name.clone() });
         }
-        Ok(Sequence {
+        Ok(SequenceMethod {
             model: Arc::new(model),
             category_of: category_of.into(),
             categories: taxonomy.categories.len(),
-            aside,
+            executor: aside,
         })
     }
 
@@ -57,19 +57,19 @@ impl Sequence {
         self.model.id()
     }
 
-    pub(super) async fn read(&self, text: String) -> Result<Verdict, inference::Error> {
+    pub(super) async fn classify(&self, text: String) -> Result<Prediction, inference::Error> {
         let model = self.model.clone();
-        let scored = self.aside.run(move || model.classify(&text)).await??;
+        let scored = self.executor.run(move || model.classify(&text)).await??;
         let mut probabilities = vec![0.0; self.categories];
         for (category, probability) in self.category_of.iter().zip(scored) {
             probabilities[*category] = probability;
         }
         // Such a model has no out-of-scope detection.
-        Ok(Verdict { probabilities, out_of_scope: 0.0, strangeness: 0.0, by: By::Model })
+        Ok(Prediction { probabilities, out_of_scope: 0.0, out_of_scope_score: 0.0, source: PredictionSource::Model })
     }
 }
 
-impl std::fmt::Debug for Sequence {
+impl std::fmt::Debug for SequenceMethod {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sequence").field("model", self.model.id()).finish_non_exhaustive()
     }

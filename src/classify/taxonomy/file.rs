@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{Category, DEFAULT_MODEL, Taxonomy};
-use crate::classify::advice::{Routing, Rules};
+use crate::classify::model_recommendation::{ModelRecommender, RoutingRules};
 use crate::classify::rules;
-use crate::config::document::{self, Written};
-use crate::config::{ConfigError, KeyPath, Kind, Problem, derive};
+use crate::config::source_file::{self, SourceFile};
+use crate::config::{ConfigError, Diagnostic, FileKind, KeyPath, derive};
 
 /// Size limit of a file. Two thousand categories with a hundred examples each take half of it.
 pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
-const KIND: Kind = Kind { name: "taxonomy", most_bytes: MAX_FILE_BYTES };
+const FILE_KIND: FileKind = FileKind { name: "taxonomy", max_bytes: MAX_FILE_BYTES };
 
 /// Maximum number of categories: each has a probability in every response.
 pub(in crate::classify) const MAX_CATEGORIES: usize = 2000;
@@ -28,19 +28,19 @@ const MAX_PATTERNS: usize = 5000;
 /// Maximum number of words.
 const MAX_WORDS: usize = 100_000;
 /// Maximum length of a word or phrase, in characters. It bounds the number of overlapping matches.
-const MAX_WORD: usize = 100;
+const MAX_WORD_CHARS: usize = 100;
 /// Maximum length of a pattern, in characters.
-const MAX_PATTERN: usize = 4096;
+const MAX_PATTERN_CHARS: usize = 4096;
 /// Maximum length of a name, in characters.
-const MAX_NAME: usize = 100;
+const MAX_NAME_CHARS: usize = 100;
 /// Maximum length of an example, in characters; models truncate earlier.
-pub const MAX_EXAMPLE: usize = 8192;
+pub const MAX_EXAMPLE_CHARS: usize = 8192;
 
 /// Categories with their examples, and rules for recommended models.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 #[schemars(title = "corbie taxonomy")]
-pub(super) struct File {
+pub(super) struct TaxonomyFile {
     /// Model of categories that name none, as `provider/model`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
@@ -49,16 +49,16 @@ pub(super) struct File {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) remainder: Option<String>,
     /// Categories; the first has index 0.
-    pub(super) categories: Vec<Entry>,
+    pub(super) categories: Vec<CategoryEntry>,
     /// Rules for the recommended model and reasoning. Defaults to the rules in `docs/categories.md`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) routing: Option<Rules>,
+    pub(super) routing: Option<RoutingRules>,
 }
 
 /// One category.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Entry {
+pub(super) struct CategoryEntry {
     /// Short, stable name: routers refer to the category by it.
     pub(super) name: String,
     /// Description in one line.
@@ -91,85 +91,87 @@ pub(super) struct Entry {
 
 /// The JSON Schema of taxonomy files.
 pub fn schema() -> &'static Value {
-    static SCHEMA: LazyLock<Value> = LazyLock::new(derive::<File>);
+    static SCHEMA: LazyLock<Value> = LazyLock::new(derive::<TaxonomyFile>);
     &SCHEMA
 }
 
 pub(super) fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
-    let (file, written) = document::read(path, KIND, schema())?;
+    let (file, written) = source_file::read(path, FILE_KIND, schema())?;
     let taxonomy = build(file, &written)?;
     Ok(Taxonomy { path: Some(path.to_owned()), ..taxonomy })
 }
 
 /// Parses YAML that does not come from a file.
 pub(super) fn parse(text: &str) -> Result<Taxonomy, ConfigError> {
-    let (file, written) = document::read_text(text, Path::new("taxonomy"), schema())?;
+    let (file, written) = source_file::parse_yaml(text, Path::new("taxonomy"), schema())?;
     build(file, &written)
 }
 
 /// Parses a text in the format of this file name.
 pub(super) fn parse_for(text: &str, file: &Path) -> Result<Taxonomy, ConfigError> {
-    let (content, written) = document::read_for(text, file, KIND, schema())?;
+    let (content, written) = source_file::parse_as_file(text, file, FILE_KIND, schema())?;
     build(content, &written)
 }
 
 /// Builds a taxonomy from collected data. Examples shared by several categories are allowed: collected data contains
 /// them.
-pub(super) fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
-    let entry = |(name, examples): (&str, Vec<&str>)| Entry {
+pub(super) fn from_examples<'a>(
+    categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+) -> Result<Taxonomy, ConfigError> {
+    let entry = |(name, examples): (&str, Vec<&str>)| CategoryEntry {
         name: name.to_owned(),
         examples: examples.into_iter().map(str::to_owned).collect(),
-        ..Entry::default()
+        ..CategoryEntry::default()
     };
-    let categories: Vec<Entry> = categories.map(entry).collect();
-    let written = Written::nowhere();
-    let mut mistakes = size_mistakes(&categories, &written);
-    mistakes.extend(name_mistakes(&categories, &written));
+    let categories: Vec<CategoryEntry> = categories.map(entry).collect();
+    let written = SourceFile::detached();
+    let mut mistakes = check_sizes(&categories, &written);
+    mistakes.extend(check_names(&categories, &written));
     if !mistakes.is_empty() {
         return Err(ConfigError::sorted(mistakes));
     }
-    let categories = categories.into_iter().map(|entry| entry.complete(DEFAULT_MODEL)).collect();
-    Ok(Taxonomy { path: None, categories, remainder: None, routing: Arc::new(Routing::default()) })
+    let categories = categories.into_iter().map(|entry| entry.into_category(DEFAULT_MODEL)).collect();
+    Ok(Taxonomy { path: None, categories, remainder: None, routing: Arc::new(ModelRecommender::default()) })
 }
 
 /// Validates constraints beyond the schema.
-fn build(file: File, written: &Written) -> Result<Taxonomy, ConfigError> {
-    let File { model, remainder, categories, routing } = file;
+fn build(file: TaxonomyFile, written: &SourceFile) -> Result<Taxonomy, ConfigError> {
+    let TaxonomyFile { model, remainder, categories, routing } = file;
     let model = model.unwrap_or_else(|| DEFAULT_MODEL.into());
-    let mut mistakes = size_mistakes(&categories, written);
+    let mut mistakes = check_sizes(&categories, written);
     if !mistakes.is_empty() {
         // The size limits exist to avoid the cost of the further checks.
         return Err(ConfigError::sorted(mistakes));
     }
-    mistakes.extend(name_mistakes(&categories, written));
-    mistakes.extend(text_mistakes(&categories, written));
-    mistakes.extend(pattern_mistakes(&categories, written));
-    mistakes.extend(routing_mistakes(routing.as_ref(), written));
+    mistakes.extend(check_names(&categories, written));
+    mistakes.extend(check_texts(&categories, written));
+    mistakes.extend(check_patterns(&categories, written));
+    mistakes.extend(check_routing_words(routing.as_ref(), written));
 
     let place = |name: &str| categories.iter().position(|category| category.name == name);
     let named = remainder.as_deref().map(|name| (name, place(name)));
     if let Some((name, None)) = named {
-        mistakes.push(written.mistake(KeyPath::default().key("remainder"), format!("`{name}` is no category")));
+        mistakes.push(written.diagnostic(KeyPath::default().key("remainder"), format!("`{name}` is no category")));
     }
     let remainder = named.map_or_else(|| place("general").or_else(|| place("other")), |(_, class)| class);
     let routing = match routing {
-        Some(rules) => Routing::from(rules),
-        None => Routing::default(),
+        Some(rules) => ModelRecommender::from(rules),
+        None => ModelRecommender::default(),
     };
     if !mistakes.is_empty() {
         return Err(ConfigError::sorted(mistakes));
     }
-    let categories = categories.into_iter().map(|entry| entry.complete(&model)).collect();
+    let categories = categories.into_iter().map(|entry| entry.into_category(&model)).collect();
     Ok(Taxonomy { path: None, categories, remainder, routing: Arc::new(routing) })
 }
 
 /// Path of the category with this index.
-fn at(class: usize) -> KeyPath {
+fn category_path(class: usize) -> KeyPath {
     KeyPath::default().key("categories").index(class)
 }
 
-fn size_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
-    let sum = |of: fn(&Entry) -> usize| categories.iter().map(of).sum::<usize>();
+fn check_sizes(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
+    let sum = |of: fn(&CategoryEntry) -> usize| categories.iter().map(of).sum::<usize>();
     let examples = sum(|category| category.examples.len());
     let patterns = sum(|category| category.patterns.len() + category.certain.len());
     let words = sum(|category| category.words.len());
@@ -185,21 +187,22 @@ fn size_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
         counted(words, MAX_WORDS, "words"),
     ];
     let path = KeyPath::default().key("categories");
-    messages.into_iter().flatten().map(|message| written.mistake(path.clone(), message)).collect()
+    messages.into_iter().flatten().map(|message| written.diagnostic(path.clone(), message)).collect()
 }
 
-fn name_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+fn check_names(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
     let mut first: HashMap<&str, usize> = HashMap::new();
     let mut mistakes = Vec::new();
     for (class, category) in categories.iter().enumerate() {
         let name = category.name.as_str();
-        let mut mistake = |message: String| mistakes.push(written.mistake(at(class).key("name"), message));
+        let mut mistake =
+            |message: String| mistakes.push(written.diagnostic(category_path(class).key("name"), message));
         if name.trim().is_empty() {
             mistake("is empty".into());
         } else if name.trim() != name || name.chars().any(char::is_control) {
             mistake("begins or ends with a space, or has a control character".into());
-        } else if name.chars().count() > MAX_NAME {
-            mistake(format!("is longer than {MAX_NAME} characters"));
+        } else if name.chars().count() > MAX_NAME_CHARS {
+            mistake(format!("is longer than {MAX_NAME_CHARS} characters"));
         } else if let Some(other) = first.insert(name, class) {
             mistake(format!("`{name}` is the name of category {other} already"));
         }
@@ -208,29 +211,30 @@ fn name_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
 }
 
 /// Rejects empty texts, and examples shared by two categories: they would only add label noise.
-fn text_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+fn check_texts(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
     let mut claimed: HashMap<&str, usize> = HashMap::new();
     let mut mistakes = Vec::new();
     for (class, category) in categories.iter().enumerate() {
         for (index, word) in category.words.iter().enumerate() {
-            let place = || at(class).key("words").index(index);
+            let place = || category_path(class).key("words").index(index);
             if !word.contains(char::is_alphanumeric) {
-                mistakes.push(written.mistake(place(), "has no letter or digit; use `patterns` for signs"));
-            } else if word.chars().count() > MAX_WORD {
-                mistakes.push(written.mistake(place(), format!("is longer than {MAX_WORD} characters")));
+                mistakes.push(written.diagnostic(place(), "has no letter or digit; use `patterns` for signs"));
+            } else if word.chars().count() > MAX_WORD_CHARS {
+                mistakes.push(written.diagnostic(place(), format!("is longer than {MAX_WORD_CHARS} characters")));
             }
         }
         for (index, example) in category.examples.iter().enumerate() {
             let text = example.trim();
-            let place = || at(class).key("examples").index(index);
+            let place = || category_path(class).key("examples").index(index);
             match claimed.insert(text, class) {
-                _ if text.is_empty() => mistakes.push(written.mistake(place(), "is empty")),
-                _ if text.chars().count() > MAX_EXAMPLE => {
-                    mistakes.push(written.mistake(place(), format!("is longer than {MAX_EXAMPLE} characters")));
+                _ if text.is_empty() => mistakes.push(written.diagnostic(place(), "is empty")),
+                _ if text.chars().count() > MAX_EXAMPLE_CHARS => {
+                    mistakes
+                        .push(written.diagnostic(place(), format!("is longer than {MAX_EXAMPLE_CHARS} characters")));
                 }
                 Some(other) if other != class => {
                     let message = format!("is an example of `{}` already", categories[other].name);
-                    mistakes.push(written.mistake(place(), message));
+                    mistakes.push(written.diagnostic(place(), message));
                 }
                 _ => {}
             }
@@ -239,17 +243,17 @@ fn text_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
     mistakes
 }
 
-fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
+fn check_patterns(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
     let mut mistakes = Vec::new();
     for (class, category) in categories.iter().enumerate() {
         for (key, patterns) in [("patterns", &category.patterns), ("certain", &category.certain)] {
             for (index, pattern) in patterns.iter().enumerate() {
-                let checked = match pattern.chars().count() > MAX_PATTERN {
-                    true => Err(format!("is longer than {MAX_PATTERN} characters")),
+                let checked = match pattern.chars().count() > MAX_PATTERN_CHARS {
+                    true => Err(format!("is longer than {MAX_PATTERN_CHARS} characters")),
                     false => rules::check(pattern),
                 };
                 if let Err(why) = checked {
-                    mistakes.push(written.mistake(at(class).key(key).index(index), why));
+                    mistakes.push(written.diagnostic(category_path(class).key(key).index(index), why));
                 }
             }
         }
@@ -258,13 +262,13 @@ fn pattern_mistakes(categories: &[Entry], written: &Written) -> Vec<Problem> {
         && let Err(why) =
             rules::check_all(categories.iter().flat_map(|entry| entry.patterns.iter().chain(&entry.certain)))
     {
-        mistakes.push(written.mistake(KeyPath::default().key("categories"), why));
+        mistakes.push(written.diagnostic(KeyPath::default().key("categories"), why));
     }
     mistakes
 }
 
 /// Rejects words that cannot match, because texts are split at every non-alphanumeric character.
-fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
+fn check_routing_words(rules: Option<&RoutingRules>, written: &SourceFile) -> Vec<Diagnostic> {
     let Some(rules) = rules else { return Vec::new() };
     let conditions = rules.model.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("model", index, when));
     let reasoning =
@@ -277,7 +281,7 @@ fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
                     let path =
                         KeyPath::default().key("routing").key(list).index(index).key("when").key(key).index(place);
                     mistakes.push(
-                        written.mistake(path, "is not a single word of letters and digits; no text would have it"),
+                        written.diagnostic(path, "is not a single word of letters and digits; no text would have it"),
                     );
                 }
             }
@@ -286,10 +290,10 @@ fn routing_mistakes(rules: Option<&Rules>, written: &Written) -> Vec<Problem> {
     mistakes
 }
 
-impl Entry {
+impl CategoryEntry {
     /// Fills in defaults: clients can rely on a description and a prompt for each category (C-03, C-04).
-    fn complete(self, model: &str) -> Category {
-        let Entry { name, description, system_prompt, .. } = self;
+    fn into_category(self, model: &str) -> Category {
+        let CategoryEntry { name, description, system_prompt, .. } = self;
         let description = description.unwrap_or_else(|| format!("Texts about {name}"));
         let role = match name.as_str() {
             "general" | "other" => "You are a helpful assistant".to_owned(),

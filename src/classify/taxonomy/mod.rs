@@ -2,18 +2,18 @@
 
 pub(super) mod default;
 mod file;
-mod stable;
+mod stable_ids;
 mod yaml;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use file::{MAX_EXAMPLE, MAX_FILE_BYTES, schema};
+pub use file::{MAX_EXAMPLE_CHARS, MAX_FILE_BYTES, schema};
 pub use yaml::scalar;
 
-use super::advice::Routing;
-use crate::config::{ConfigError, KeyPath, Problem};
+use super::model_recommendation::ModelRecommender;
+use crate::config::{ConfigError, Diagnostic, KeyPath};
 
 /// Categories in order; the index of a category is its `class`.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,7 +23,7 @@ pub struct Taxonomy {
     pub categories: Vec<Category>,
     /// The catch-all category.
     pub remainder: Option<usize>,
-    pub routing: Arc<Routing>,
+    pub routing: Arc<ModelRecommender>,
 }
 
 /// One category.
@@ -77,8 +77,10 @@ impl Taxonomy {
     }
 
     /// Builds a taxonomy of categories with examples only.
-    pub fn of<'a>(categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>) -> Result<Taxonomy, ConfigError> {
-        file::of(categories)
+    pub fn from_examples<'a>(
+        categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+    ) -> Result<Taxonomy, ConfigError> {
+        file::from_examples(categories)
     }
 
     /// Opens the configured taxonomy.
@@ -88,26 +90,26 @@ impl Taxonomy {
 
     /// The error for a file on which the parser itself failed.
     pub(super) fn unreadable() -> ConfigError {
-        mistake("could not be read; please report this with the file")
+        taxonomy_error("could not be read; please report this with the file")
     }
 
     /// Keeps the category indices of an earlier version and appends new categories (C-55). Retired categories count
     /// towards the limit.
-    pub fn keeping_places_of(self, before: &Taxonomy) -> Result<Taxonomy, ConfigError> {
-        let arranged = stable::arrange(self, before);
+    pub fn with_stable_ids(self, before: &Taxonomy) -> Result<Taxonomy, ConfigError> {
+        let arranged = stable_ids::assign_stable_ids(self, before);
         if arranged.categories.len() <= file::MAX_CATEGORIES {
             return Ok(arranged);
         }
-        Err(mistake(
+        Err(taxonomy_error(
             "has too many categories with the places that are kept for those that are gone; start again to drop them",
         ))
     }
 
     /// Assigns the category indices shared by all instances. Only the names of removed categories are stored, so every
     /// instance gets the same result.
-    pub fn in_places(self, places: &[String]) -> Result<Taxonomy, ConfigError> {
-        let before = Taxonomy::of(places.iter().map(|name| (name.as_str(), Vec::new())))?;
-        self.keeping_places_of(&before)
+    pub fn with_shared_ids(self, places: &[String]) -> Result<Taxonomy, ConfigError> {
+        let before = Taxonomy::from_examples(places.iter().map(|name| (name.as_str(), Vec::new())))?;
+        self.with_stable_ids(&before)
     }
 
     pub fn names(&self) -> impl Iterator<Item = &str> {
@@ -115,7 +117,7 @@ impl Taxonomy {
     }
 
     /// The categories that are not retired, with their indices.
-    pub fn in_use(&self) -> impl Iterator<Item = (usize, &Category)> {
+    pub fn active_categories(&self) -> impl Iterator<Item = (usize, &Category)> {
         self.categories.iter().enumerate().filter(|(_, category)| !category.retired)
     }
 
@@ -125,7 +127,7 @@ impl Taxonomy {
     }
 
     /// Warnings about a valid taxonomy.
-    pub fn remarks(&self) -> Vec<String> {
+    pub fn warnings(&self) -> Vec<String> {
         let bare = self.categories.iter().filter(|category| category.examples.is_empty() && !category.retired);
         let bare = bare.map(|category| {
             format!("`{}` has no examples; it is recognised by its name, description and patterns only", category.name)
@@ -140,7 +142,7 @@ impl Taxonomy {
 
 impl Category {
     /// The training texts: the examples, or else the name and description.
-    pub fn lessons(&self) -> impl Iterator<Item = Cow<'_, str>> {
+    pub fn training_texts(&self) -> impl Iterator<Item = Cow<'_, str>> {
         let own = self.examples.iter().map(|example| Cow::Borrowed(&**example));
         let told = || Cow::Owned(format!("{}: {}", self.name, self.description));
         own.chain(self.examples.is_empty().then(told))
@@ -148,7 +150,7 @@ impl Category {
 }
 
 /// An error about the taxonomy as a whole.
-fn mistake(message: &str) -> ConfigError {
-    Problem { origin: None, path: KeyPath::default(), message: format!("the taxonomy {message}"), suggestion: None }
+fn taxonomy_error(message: &str) -> ConfigError {
+    Diagnostic { origin: None, path: KeyPath::default(), message: format!("the taxonomy {message}"), suggestion: None }
         .into()
 }

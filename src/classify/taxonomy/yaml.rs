@@ -5,14 +5,14 @@ use std::fmt::Write;
 use serde_json::Value;
 
 /// Plain scalars that some YAML parsers do not read as strings.
-const NOT_WORDS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
+const RESERVED_SCALARS: [&str; 10] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n", "nan"];
 
 /// A text as a YAML scalar, unquoted where that is unambiguous.
 pub fn scalar(text: &str) -> String {
     let is_plain = text.starts_with(char::is_alphabetic)
         && !text.ends_with(' ')
         && text.chars().all(|c| c.is_alphanumeric() || " '_-./,?!()%+".contains(c))
-        && !NOT_WORDS.contains(&text.to_lowercase().as_str());
+        && !RESERVED_SCALARS.contains(&text.to_lowercase().as_str());
     if is_plain { text.to_owned() } else { quoted(text) }
 }
 

@@ -4,8 +4,8 @@ use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::classify_text::Output;
-use super::dialect;
+use super::classify_text::ClassifyTextOutput;
+use super::render_error;
 use crate::classify::Classification;
 
 // The text avoids the word stem that clients scan for (Z-5).
@@ -13,7 +13,7 @@ const DESCRIPTION: &str = "Sorts many texts into categories in one call: for eac
 and the recommended model, in the order of the texts. A text that cannot be sorted gets an error of its own.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+struct BatchCategorizeInput {
     /// Texts to categorize
     texts: Vec<String>,
     /// Whether to return the probabilities of all categories and their entropy
@@ -22,9 +22,9 @@ struct Input {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Sorted {
+struct BatchCategorizeOutput {
     /// Results in the order of the texts
-    results: Vec<Entry>,
+    results: Vec<BatchEntry>,
     /// Number of categorized texts
     categorized: usize,
     /// Number of failed texts
@@ -33,8 +33,8 @@ struct Sorted {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
-enum Entry {
-    Sorted(Box<Output>),
+enum BatchEntry {
+    Classified(Box<ClassifyTextOutput>),
     Failed { error: String },
 }
 
@@ -44,7 +44,7 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
         .title("Categorize many texts")
         .description(DESCRIPTION)
         .module("corbie::categories")
-        .input::<Input>()
+        .input::<BatchCategorizeInput>()
         .output_schema(serde_json::json!({
             "type": "object",
             "properties": {
@@ -54,21 +54,21 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
             },
             "required": ["results", "categorized", "failed"],
         }))
-        .dialect(dialect)
+        .dialect(render_error)
         .run(move |_, arguments: Arguments| {
             let classification = classification.clone();
             async move {
-                let Input { texts, with_probabilities } = arguments.parse()?;
-                sort(&classification, &texts, with_probabilities).await.map(Json)
+                let BatchCategorizeInput { texts, with_probabilities } = arguments.parse()?;
+                classify_batch(&classification, &texts, with_probabilities).await.map(Json)
             }
         })
 }
 
-async fn sort(
+async fn classify_batch(
     classification: &Classification,
     texts: &[String],
     with_probabilities: bool,
-) -> Result<Sorted, ToolError> {
+) -> Result<BatchCategorizeOutput, ToolError> {
     let most = classification.settings().max_batch;
     if texts.len() > most {
         let message = format!("`texts` has {} texts and may have {most}; split it into several calls", texts.len());
@@ -76,10 +76,12 @@ async fn sort(
     }
     let (published, verdicts) = classification.classify_many(texts).await;
     let entries = verdicts.into_iter().map(|verdict| match verdict {
-        Ok((text, verdict)) => Entry::Sorted(Box::new(Output::of(&text, &published, &verdict, with_probabilities))),
-        Err(unfit) => Entry::Failed { error: unfit.to_string() },
+        Ok((text, verdict)) => {
+            BatchEntry::Classified(Box::new(ClassifyTextOutput::of(&text, &published, &verdict, with_probabilities)))
+        }
+        Err(unfit) => BatchEntry::Failed { error: unfit.to_string() },
     });
-    let results: Vec<Entry> = entries.collect();
-    let failed = results.iter().filter(|entry| matches!(entry, Entry::Failed { .. })).count();
-    Ok(Sorted { categorized: results.len() - failed, failed, results })
+    let results: Vec<BatchEntry> = entries.collect();
+    let failed = results.iter().filter(|entry| matches!(entry, BatchEntry::Failed { .. })).count();
+    Ok(BatchCategorizeOutput { categorized: results.len() - failed, failed, results })
 }

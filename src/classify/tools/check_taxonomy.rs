@@ -6,10 +6,10 @@ use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{costly, short, warnings};
-use crate::classify::candidate::{Candidate, Finding, Tried};
-use crate::classify::desk::Desk;
+use super::{expensive_tool, shortest_f64, warnings};
+use crate::classify::draft_taxonomy::{DraftResult, DraftTaxonomy, TaxonomyDiagnostic};
 use crate::classify::taxonomy::Category;
+use crate::classify::taxonomy_editor::TaxonomyEditor;
 
 // The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Checks the text of a taxonomy and tells every mistake with its line and column; it changes \
@@ -17,7 +17,7 @@ nothing. With `trial_texts` the taxonomy is also learned, beside the one in use,
 may take seconds, one caller at a time.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+struct CheckTaxonomyInput {
     /// Taxonomy as YAML, or in the format of the current taxonomy file; at most 1 MiB
     text: String,
     /// Sample texts to categorize with it
@@ -27,33 +27,33 @@ struct Input {
 }
 
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Output {
+struct CheckTaxonomyOutput {
     /// Whether the taxonomy is valid and can be saved
     valid: bool,
     /// Errors of an invalid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Finding>")]
+    #[schemars(with = "Vec<TaxonomyDiagnostic>")]
     #[schemars(default)]
-    problems: Option<Vec<Finding>>,
+    problems: Option<Vec<TaxonomyDiagnostic>>,
     /// Categories of a valid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Counted>")]
+    #[schemars(with = "Vec<CategoryCounts>")]
     #[schemars(default)]
-    categories: Option<Vec<Counted>>,
+    categories: Option<Vec<CategoryCounts>>,
     /// Warnings about a valid taxonomy
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Finding>")]
+    #[schemars(with = "Vec<TaxonomyDiagnostic>")]
     #[schemars(default)]
-    warnings: Option<Vec<Finding>>,
+    warnings: Option<Vec<TaxonomyDiagnostic>>,
     /// Results for the texts of `trial_texts`, in their order
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Sorted>")]
+    #[schemars(with = "Vec<TrialResult>")]
     #[schemars(default)]
-    trial_results: Option<Vec<Sorted>>,
+    trial_results: Option<Vec<TrialResult>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Counted {
+struct CategoryCounts {
     name: String,
     examples: usize,
     /// Number of `patterns` and `certain` patterns
@@ -63,10 +63,10 @@ struct Counted {
 
 /// A text with its category or error.
 #[derive(Debug, Default, Serialize, JsonSchema)]
-struct Sorted {
+struct TrialResult {
     text: String,
     #[serde(flatten)]
-    verdict: Option<Said>,
+    verdict: Option<TrialPrediction>,
     /// Error, if the text cannot be categorized
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -75,7 +75,7 @@ struct Sorted {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Said {
+struct TrialPrediction {
     category: String,
     confidence: f64,
     /// Probability of each category, by name
@@ -86,30 +86,32 @@ struct Said {
     method: &'static str,
 }
 
-pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
-    costly::<Input, Output>("check_taxonomy", "Check a taxonomy", DESCRIPTION).run(move |_, arguments: Arguments| {
-        let desk = desk.clone();
-        async move { Ok::<_, ToolError>(Json(check(&desk, arguments.parse()?).await?)) }
-    })
+pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
+    expensive_tool::<CheckTaxonomyInput, CheckTaxonomyOutput>("check_taxonomy", "Check a taxonomy", DESCRIPTION).run(
+        move |_, arguments: Arguments| {
+            let desk = desk.clone();
+            async move { Ok::<_, ToolError>(Json(check(&desk, arguments.parse()?).await?)) }
+        },
+    )
 }
 
-async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
-    let Input { text, trial_texts: texts } = input;
+async fn check(desk: &TaxonomyEditor, input: CheckTaxonomyInput) -> Result<CheckTaxonomyOutput, ToolError> {
+    let CheckTaxonomyInput { text, trial_texts: texts } = input;
     let taxonomy = match desk.check(text).await? {
         Ok(taxonomy) => taxonomy,
-        Err(problems) => return Ok(Output { problems: Some(problems), ..Output::default() }),
+        Err(problems) => return Ok(CheckTaxonomyOutput { problems: Some(problems), ..CheckTaxonomyOutput::default() }),
     };
     let mut warnings = warnings(&taxonomy, desk);
-    let categories = taxonomy.categories.iter().map(counted).collect();
+    let categories = taxonomy.categories.iter().map(category_counts).collect();
     let tried = match texts.is_empty() {
         true => Vec::new(),
         false => {
-            let (candidate, tried) = desk.try_out(taxonomy, &texts).await?;
-            warnings.extend(candidate.impairment().map(Finding::remark));
-            texts.into_iter().zip(tried).map(|(text, tried)| sorted(text, tried, &candidate)).collect()
+            let (candidate, tried) = desk.classify_with_draft(taxonomy, &texts).await?;
+            warnings.extend(candidate.impairment().map(TaxonomyDiagnostic::warning));
+            texts.into_iter().zip(tried).map(|(text, tried)| trial_result(text, tried, &candidate)).collect()
         }
     };
-    Ok(Output {
+    Ok(CheckTaxonomyOutput {
         valid: true,
         problems: None,
         categories: Some(categories),
@@ -118,8 +120,8 @@ async fn check(desk: &Desk, input: Input) -> Result<Output, ToolError> {
     })
 }
 
-fn counted(category: &Category) -> Counted {
-    Counted {
+fn category_counts(category: &Category) -> CategoryCounts {
+    CategoryCounts {
         name: category.name.clone(),
         examples: category.examples.len(),
         patterns: category.patterns.len() + category.certain.len(),
@@ -127,19 +129,19 @@ fn counted(category: &Category) -> Counted {
     }
 }
 
-fn sorted(text: String, tried: Tried, candidate: &Candidate) -> Sorted {
+fn trial_result(text: String, tried: DraftResult, candidate: &DraftTaxonomy) -> TrialResult {
     let verdict = match tried {
         Ok(verdict) => verdict,
-        Err(unfit) => return Sorted { text, error: Some(unfit.to_string()), ..Sorted::default() },
+        Err(unfit) => return TrialResult { text, error: Some(unfit.to_string()), ..TrialResult::default() },
     };
     let categories = &candidate.taxonomy().categories;
     let probabilities = categories.iter().zip(&verdict.probabilities);
-    let said = Said {
+    let said = TrialPrediction {
         category: categories[verdict.class()].name.clone(),
-        confidence: short(verdict.confidence()),
-        probabilities: probabilities.map(|(category, of)| (category.name.clone(), short(*of))).collect(),
-        out_of_scope: short(verdict.out_of_scope),
-        method: verdict.by.as_str(),
+        confidence: shortest_f64(verdict.confidence()),
+        probabilities: probabilities.map(|(category, of)| (category.name.clone(), shortest_f64(*of))).collect(),
+        out_of_scope: shortest_f64(verdict.out_of_scope),
+        method: verdict.source.as_str(),
     };
-    Sorted { text, verdict: Some(said), error: None }
+    TrialResult { text, verdict: Some(said), error: None }
 }

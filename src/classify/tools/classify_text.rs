@@ -6,18 +6,18 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{dialect, may_see_examples};
-use crate::classify::advice::Facts;
-use crate::classify::{Classification, Classified, Published, Verdict, reasons};
+use super::{may_see_examples, render_error};
+use crate::classify::model_recommendation::RecommendationInput;
+use crate::classify::{Classification, ClassifiedText, Prediction, TaxonomySnapshot, explanation};
 
 const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
 sure that is, the recommended model, and whether that model should reason first.";
 
 /// Number of categories in `top`.
-const TOP: usize = 3;
+const TOP_CATEGORIES: usize = 3;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-pub(super) struct Input {
+pub(super) struct ClassifyTextInput {
     /// The text to classify
     text: String,
     /// Whether to return the probabilities of all categories and their entropy
@@ -31,7 +31,7 @@ pub(super) struct Input {
 
 /// Classification of a text.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Output {
+pub struct ClassifyTextOutput {
     /// Index of the category, in the order of list_categories
     pub class: usize,
     /// Probability of the category, from 0 to 1
@@ -45,11 +45,11 @@ pub struct Output {
     /// Out-of-scope score, from 0 to 1; above 0.95 the text probably belongs to no category
     pub out_of_scope: f64,
     /// The most probable categories, best first
-    pub top: Vec<Scored>,
+    pub top: Vec<CategoryScore>,
     /// Deciding method: rules, lexical, embedding or model
     pub method: String,
     /// Rules that chose the model and reasoning; omitted if the category did
-    pub rule: Chosen,
+    pub rule: DecidingRules,
     /// Probability of each category, in the order of list_categories
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<f64>")]
@@ -62,9 +62,9 @@ pub struct Output {
     pub entropy: Option<f64>,
     /// Nearest labelled examples, nearest first; omitted if the method uses no vectors
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Vec<Near>")]
+    #[schemars(with = "Vec<ExampleOutput>")]
     #[schemars(default)]
-    pub examples: Option<Vec<Near>>,
+    pub examples: Option<Vec<ExampleOutput>>,
     /// Patterns and words of the taxonomy that matched; omitted if no rule decided
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<String>")]
@@ -72,14 +72,14 @@ pub struct Output {
     pub rules: Option<Vec<String>>,
     /// The first match, if a rule decided
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(with = "Fired")]
+    #[schemars(with = "MatchedRule")]
     #[schemars(default)]
-    pub matched_rule: Option<Fired>,
+    pub matched_rule: Option<MatchedRule>,
 }
 
 /// A labelled example.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Near {
+pub struct ExampleOutput {
     pub text: String,
     pub category: String,
     /// Cosine similarity
@@ -88,7 +88,7 @@ pub struct Near {
 
 /// A matching rule.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Fired {
+pub struct MatchedRule {
     pub category: String,
     /// Pattern or word in the taxonomy
     pub rule: String,
@@ -96,14 +96,14 @@ pub struct Fired {
 
 /// A category and its probability.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Scored {
+pub struct CategoryScore {
     pub category: String,
     pub score: f64,
 }
 
 /// The routing rules that decided.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Chosen {
+pub struct DecidingRules {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,16 +115,16 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
         .title("Classify text")
         .description(DESCRIPTION)
         .module("corbie::classify")
-        .input::<Input>()
-        .output::<Json<Output>>()
-        .dialect(dialect)
+        .input::<ClassifyTextInput>()
+        .output::<Json<ClassifyTextOutput>>()
+        .dialect(render_error)
         .run(move |context: Context, arguments: Arguments| {
             let classification = classification.clone();
             async move {
-                let Input { text, with_probabilities, with_examples } = arguments.parse()?;
+                let ClassifyTextInput { text, with_probabilities, with_examples } = arguments.parse()?;
                 let classified = classification.classify(&text).await?;
-                let Classified { text, published, verdict } = &classified;
-                let mut output = Output::of(text, published, verdict, with_probabilities);
+                let ClassifiedText { text, snapshot: published, prediction: verdict } = &classified;
+                let mut output = ClassifyTextOutput::of(text, published, verdict, with_probabilities);
                 if with_examples {
                     let seen = may_see_examples(context.caller(), &published.taxonomy);
                     output.explain(&classification, &classified, seen).await;
@@ -134,32 +134,38 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
         })
 }
 
-impl Output {
+impl ClassifyTextOutput {
     /// `text` is the normalized one, so invisible characters do not affect the recommendation either (C-32).
-    pub fn of(text: &str, published: &Arc<Published>, verdict: &Verdict, with_probabilities: bool) -> Output {
+    pub fn of(
+        text: &str,
+        published: &Arc<TaxonomySnapshot>,
+        verdict: &Prediction,
+        with_probabilities: bool,
+    ) -> ClassifyTextOutput {
         let taxonomy = &published.taxonomy;
         let (class, confidence) = (verdict.class(), verdict.confidence());
         let category = &taxonomy.categories[class];
-        let facts = Facts { text, category, confidence, out_of_scope: verdict.out_of_scope };
-        let advice = taxonomy.routing.advise(facts);
-        let scored = |(class, score): (usize, f32)| Scored {
+        let facts = RecommendationInput { text, category, confidence, out_of_scope: verdict.out_of_scope };
+        let advice = taxonomy.routing.recommend(facts);
+        let scored = |(class, score): (usize, f32)| CategoryScore {
             category: taxonomy.categories[class].name.clone(),
-            score: short(score),
+            score: shortest_f64(score),
         };
-        Output {
+        ClassifyTextOutput {
             class,
-            confidence: short(confidence),
+            confidence: shortest_f64(confidence),
             model: advice.model.to_owned(),
             use_reasoning: advice.use_reasoning,
             category: category.name.clone(),
-            out_of_scope: short(verdict.out_of_scope),
-            top: verdict.top(TOP).into_iter().map(scored).collect(),
-            method: verdict.by.as_str().to_owned(),
-            rule: Chosen {
+            out_of_scope: shortest_f64(verdict.out_of_scope),
+            top: verdict.top(TOP_CATEGORIES).into_iter().map(scored).collect(),
+            method: verdict.source.as_str().to_owned(),
+            rule: DecidingRules {
                 model: advice.model_rule.map(str::to_owned),
                 reasoning: advice.reasoning_rule.map(str::to_owned),
             },
-            probabilities: with_probabilities.then(|| verdict.probabilities.iter().copied().map(short).collect()),
+            probabilities: with_probabilities
+                .then(|| verdict.probabilities.iter().copied().map(shortest_f64).collect()),
             entropy: with_probabilities.then(|| verdict.entropy()),
             examples: None,
             rules: None,
@@ -168,25 +174,26 @@ impl Output {
     }
 
     /// Adds the explanation of the verdict; leaves it empty if the caller may not see the examples.
-    async fn explain(&mut self, classification: &Classification, classified: &Classified<'_>, seen: bool) {
+    async fn explain(&mut self, classification: &Classification, classified: &ClassifiedText<'_>, seen: bool) {
         let (examples, rules) = match seen {
-            true => (classification.nearest(classified).await, classification.fired(classified).await),
+            true => (classification.nearest(classified).await, classification.matched_rules(classified).await),
             false => (Vec::new(), Vec::new()),
         };
-        let categories = &classified.published.taxonomy.categories;
-        let near = |near: reasons::Near| Near {
+        let categories = &classified.snapshot.taxonomy.categories;
+        let near = |near: explanation::NearestExample| ExampleOutput {
             text: near.text,
             category: categories[near.class].name.clone(),
-            similarity: short(near.similarity),
+            similarity: shortest_f64(near.similarity),
         };
         self.examples = Some(examples.into_iter().map(near).collect());
-        self.matched_rule = rules.first().map(|rule| Fired { category: self.category.clone(), rule: rule.clone() });
+        self.matched_rule =
+            rules.first().map(|rule| MatchedRule { category: self.category.clone(), rule: rule.clone() });
         self.rules = Some(rules);
     }
 }
 
 /// Widens a number without adding digits: 0.92, not 0.920000017.
-pub fn short(number: f32) -> f64 {
+pub fn shortest_f64(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(f64::from(number))
 }
 
@@ -196,8 +203,8 @@ mod tests {
 
     #[test]
     fn numbers_have_no_more_digits_than_they_need() {
-        assert_eq!(short(0.92f32).to_string(), "0.92");
-        assert_eq!(short(1.0f32), 1.0);
-        assert_eq!(short(4.2e-8f32).to_string(), "0.000000042");
+        assert_eq!(shortest_f64(0.92f32).to_string(), "0.92");
+        assert_eq!(shortest_f64(1.0f32), 1.0);
+        assert_eq!(shortest_f64(4.2e-8f32).to_string(), "0.000000042");
     }
 }

@@ -7,10 +7,10 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{costly, may_see_examples, short};
-use crate::classify::desk::Desk;
-use crate::classify::measure::{Measured, NotMeasured};
-use crate::evaluate::{Judged, Matrix, Report};
+use super::{expensive_tool, may_see_examples, shortest_f64};
+use crate::classify::evaluation::{Evaluation, EvaluationError};
+use crate::classify::taxonomy_editor::TaxonomyEditor;
+use crate::evaluate::{ConfusionMatrix, EvaluatedText, EvaluationReport};
 
 // The name and the text avoid the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Measures how well the categories in use are told apart: accuracy, calibration, which are taken \
@@ -18,28 +18,28 @@ for which, and the mistakes. Give labelled `examples`, best such as the taxonomy
 taxonomy's own are used: each is judged by what was learned without it, and of many only a sample. It changes nothing.";
 
 /// Training five times takes longer than the default tool timeout.
-const PATIENCE: Duration = Duration::from_secs(300);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Maximum number of misclassified texts in the response.
-const MOST_MISTAKES: usize = 50;
+const MAX_MISTAKES: usize = 50;
 /// Maximum length of a text in the response, in characters.
-const MOST_SHOWN: usize = 500;
+const MAX_TEXT_CHARS: usize = 500;
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+struct EvaluateCategoriesInput {
     /// Texts with their true categories
     #[schemars(length(min = 1, max = 2000))]
-    examples: Option<Vec<Labelled>>,
+    examples: Option<Vec<LabelledExample>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Labelled {
+struct LabelledExample {
     text: String,
     /// Name of a category, as in list_categories
     category: String,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Output {
+struct EvaluateCategoriesOutput {
     /// Number of texts
     count: usize,
     /// Share of texts with a correct prediction
@@ -53,9 +53,9 @@ struct Output {
     categories: Vec<String>,
     /// Rows are true categories, columns are predicted ones; an additional column counts all other predictions
     confusion: Vec<Vec<usize>>,
-    per_category: Vec<Told>,
+    per_category: Vec<CategoryOutput>,
     /// Errors with the highest confidence, at most 50
-    wrong_predictions: Vec<Mistake>,
+    wrong_predictions: Vec<Misclassification>,
     /// Whether cross-validation was used, so that no text was in the training data of its fold
     held_out: bool,
     /// Number of examples in the taxonomy; `count` is smaller if some could not be held out or there are too many
@@ -78,7 +78,7 @@ struct Bin {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Told {
+struct CategoryOutput {
     name: String,
     /// Number of texts in this category
     count: usize,
@@ -89,38 +89,46 @@ struct Told {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Mistake {
+struct Misclassification {
     text: String,
     expected: String,
     got: String,
     confidence: f64,
 }
 
-pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
     // The tool also returns examples, another reason to restrict it.
-    let tool = costly::<Input, Output>("evaluate_categories", "Evaluate the categories", DESCRIPTION);
-    tool.timeout(PATIENCE).run(move |context: Context, arguments: Arguments| {
+    let tool = expensive_tool::<EvaluateCategoriesInput, EvaluateCategoriesOutput>(
+        "evaluate_categories",
+        "Evaluate the categories",
+        DESCRIPTION,
+    );
+    tool.timeout(TOOL_TIMEOUT).run(move |context: Context, arguments: Arguments| {
         let desk = desk.clone();
         async move {
             let caller = context.caller().clone();
-            let measured = measure(&desk, context, arguments.parse()?).await?;
+            let measured = run_evaluation(&desk, context, arguments.parse()?).await?;
             // The caller's own texts need no check.
-            let shown = !measured.held_out || may_see_examples(&caller, &measured.published.taxonomy);
-            let mut told = Output::of(&measured, desk.elsewhere());
+            let shown = !measured.held_out || may_see_examples(&caller, &measured.snapshot.taxonomy);
+            let mut told = EvaluateCategoriesOutput::of(&measured, desk.external_classifier_warning());
             told.wrong_predictions.iter_mut().filter(|_| !shown).for_each(|mistake| mistake.text.clear());
             Ok::<_, ToolError>(Json(told))
         }
     })
 }
 
-async fn measure(desk: &Desk, context: Context, input: Input) -> Result<Measured, ToolError> {
+async fn run_evaluation(
+    desk: &TaxonomyEditor,
+    context: Context,
+    input: EvaluateCategoriesInput,
+) -> Result<Evaluation, ToolError> {
     let tell = move |done: usize, all: usize| context.progress(done as f64, Some(all as f64), None);
-    let Some(examples) = input.examples else { return Ok(desk.measure_own(tell).await?) };
-    let published = desk.classification().published();
-    let categories = published.taxonomy.in_use();
+    let Some(examples) = input.examples else { return Ok(desk.cross_validate(tell).await?) };
+    let published = desk.classification().snapshot();
+    let categories = published.taxonomy.active_categories();
     let places: HashMap<&str, usize> = categories.map(|(place, category)| (category.name.as_str(), place)).collect();
     let mut placed = Vec::with_capacity(examples.len());
-    for (index, Labelled { text, category }) in examples.into_iter().enumerate() {
+    for (index, LabelledExample { text, category }) in examples.into_iter().enumerate() {
         let Some(place) = places.get(category.as_str()) else {
             let message =
                 format!("`examples[{index}].category` is no category; `list_categories` tells those there are");
@@ -128,16 +136,16 @@ async fn measure(desk: &Desk, context: Context, input: Input) -> Result<Measured
         };
         placed.push((text, *place));
     }
-    Ok(desk.measure(published.clone(), placed, tell).await?)
+    Ok(desk.evaluate(published.clone(), placed, tell).await?)
 }
 
-impl Output {
-    fn of(measured: &Measured, elsewhere: Option<&'static str>) -> Output {
-        let Measured { published, texts, judged, held_out, of } = measured;
+impl EvaluateCategoriesOutput {
+    fn of(measured: &Evaluation, elsewhere: Option<&'static str>) -> EvaluateCategoriesOutput {
+        let Evaluation { snapshot: published, texts, results: judged, held_out, available: of } = measured;
         let names: Vec<String> = published.taxonomy.names().map(str::to_owned).collect();
-        let active: Vec<usize> = published.taxonomy.in_use().map(|(place, _)| place).collect();
-        let report = Report::of(judged, &names);
-        let matrix = Matrix::of(judged, &active);
+        let active: Vec<usize> = published.taxonomy.active_categories().map(|(place, _)| place).collect();
+        let report = EvaluationReport::of(judged, &names);
+        let matrix = ConfusionMatrix::of(judged, &active);
         let confidence: f64 = judged.iter().map(|text| f64::from(text.confidence)).sum();
         let bins = report.calibration.bins.into_iter().map(|bin| Bin {
             from: bin.lower,
@@ -146,13 +154,13 @@ impl Output {
             mean_confidence: bin.confidence,
             accuracy: bin.accuracy,
         });
-        let per_category = report.categories.into_iter().map(|category| Told {
+        let per_category = report.categories.into_iter().map(|category| CategoryOutput {
             name: category.name,
             count: category.support,
             precision: category.precision,
             recall: category.recall,
         });
-        Output {
+        EvaluateCategoriesOutput {
             count: judged.len(),
             accuracy: report.accuracy.unwrap_or_default(),
             mean_confidence: confidence / judged.len().max(1) as f64,
@@ -161,7 +169,7 @@ impl Output {
             categories: matrix.classes.iter().map(|class| names[*class].clone()).collect(),
             confusion: matrix.rows,
             per_category: per_category.collect(),
-            wrong_predictions: mistakes(texts, judged, &names),
+            wrong_predictions: misclassifications(texts, judged, &names),
             held_out: *held_out,
             examples_available: *of,
             external_server: elsewhere,
@@ -169,25 +177,25 @@ impl Output {
     }
 }
 
-fn mistakes(texts: &[String], judged: &[Judged], names: &[String]) -> Vec<Mistake> {
-    let mut wrong: Vec<(&String, &Judged)> =
+fn misclassifications(texts: &[String], judged: &[EvaluatedText], names: &[String]) -> Vec<Misclassification> {
+    let mut wrong: Vec<(&String, &EvaluatedText)> =
         texts.iter().zip(judged).filter(|(_, judged)| judged.truth != Some(judged.class)).collect();
     wrong.sort_by(|(_, one), (_, other)| other.confidence.total_cmp(&one.confidence));
     let name = |class: Option<usize>| class.and_then(|class| names.get(class)).cloned().unwrap_or_default();
-    let mistake = |(text, judged): (&String, &Judged)| Mistake {
-        text: text.chars().take(MOST_SHOWN).collect(),
+    let mistake = |(text, judged): (&String, &EvaluatedText)| Misclassification {
+        text: text.chars().take(MAX_TEXT_CHARS).collect(),
         expected: name(judged.truth),
         got: name(Some(judged.class)),
-        confidence: short(judged.confidence),
+        confidence: shortest_f64(judged.confidence),
     };
-    wrong.into_iter().take(MOST_MISTAKES).map(mistake).collect()
+    wrong.into_iter().take(MAX_MISTAKES).map(mistake).collect()
 }
 
-impl From<NotMeasured> for ToolError {
-    fn from(why: NotMeasured) -> ToolError {
+impl From<EvaluationError> for ToolError {
+    fn from(why: EvaluationError) -> ToolError {
         let kind = match why {
-            NotMeasured::Busy(_) => "busy",
-            NotMeasured::Unfit { .. } => "invalid_text",
+            EvaluationError::Busy(_) => "busy",
+            EvaluationError::InvalidText { .. } => "invalid_text",
             _ => "evaluation_failed",
         };
         ToolError::new(kind, why.to_string())

@@ -4,10 +4,10 @@ use corbie_mcp::{Caller, Context, Json, RegistrationError, Tool, ToolError, Trus
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::dialect;
-use crate::classify::desk::Desk;
-use crate::classify::{Taxonomy, kept};
-use crate::replaceable::check_writable;
+use super::render_error;
+use crate::classify::taxonomy_editor::TaxonomyEditor;
+use crate::classify::{Taxonomy, taxonomy_file_store};
+use crate::util::fs::writable::check_writable;
 
 // The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Tells the taxonomy as it is written: its text, where it lies, which version it is, and \
@@ -15,7 +15,7 @@ whether save_taxonomy could change it. The text and the path of a file are for c
 neither, and the text only of the taxonomy inside corbie.";
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Output {
+struct GetTaxonomyOutput {
     /// Content of the taxonomy file, or the built-in taxonomy as a file; omitted if it cannot or must not be shown
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -55,7 +55,7 @@ struct Output {
 }
 
 /// The parts of the file that the caller may see.
-struct Shown {
+struct VisibleTaxonomy {
     text: Option<String>,
     path: Option<String>,
     version: Option<String>,
@@ -63,69 +63,69 @@ struct Shown {
     problem: Option<String>,
 }
 
-pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
     Tool::builder("get_taxonomy")
         .title("Get the taxonomy")
         .description(DESCRIPTION)
         .module("corbie::categories")
         .no_input()
-        .output::<Json<Output>>()
-        .dialect(dialect)
+        .output::<Json<GetTaxonomyOutput>>()
+        .dialect(render_error)
         .run(move |context: Context, _| {
             let desk = desk.clone();
             async move { Ok::<_, ToolError>(Json(get(&desk, context.caller()).await?)) }
         })
 }
 
-async fn get(desk: &Desk, caller: &Caller) -> Result<Output, ToolError> {
+async fn get(desk: &TaxonomyEditor, caller: &Caller) -> Result<GetTaxonomyOutput, ToolError> {
     let (file, trusted) = (desk.file(), caller.trust >= TrustLevel::Trusted);
-    let refused = desk.classification().refused();
+    let refused = desk.classification().rejection();
     let shown = match file {
-        None => Shown::inside(),
+        None => VisibleTaxonomy::builtin(),
         Some(file) => {
             // Reading the file may block.
-            let looked = tokio::task::spawn_blocking(move || Shown::file(&file, trusted));
+            let looked = tokio::task::spawn_blocking(move || VisibleTaxonomy::from_file(&file, trusted));
             let failed = |_| ToolError::new("unreadable", "the taxonomy could not be read; look at the log");
             let shown = looked.await.map_err(failed)?;
             // The error contains the path, so only trusted callers get it.
             let refused = refused.map(|why| if trusted { why } else { "the file has mistakes".to_owned() });
-            Shown { problem: shown.problem.or(refused), ..shown }
+            VisibleTaxonomy { problem: shown.problem.or(refused), ..shown }
         }
     };
-    let published = desk.classification().published();
-    let Shown { text, path, version, not_writable_reason, problem } = shown;
-    Ok(Output {
+    let published = desk.classification().snapshot();
+    let VisibleTaxonomy { text, path, version, not_writable_reason, problem } = shown;
+    Ok(GetTaxonomyOutput {
         text,
         path,
         version,
         writable: not_writable_reason.is_none(),
         not_writable_reason,
-        categories: published.taxonomy.in_use().count(),
+        categories: published.taxonomy.active_categories().count(),
         examples: published.taxonomy.example_count(),
         problem,
-        external_server: desk.elsewhere(),
+        external_server: desk.external_classifier_warning(),
     })
 }
 
-impl Shown {
-    fn inside() -> Shown {
+impl VisibleTaxonomy {
+    fn builtin() -> VisibleTaxonomy {
         let text = Taxonomy::builtin_text();
-        Shown {
+        VisibleTaxonomy {
             text: Some(text.to_owned()),
             path: None,
-            version: Some(kept::version(text)),
+            version: Some(taxonomy_file_store::version(text)),
             not_writable_reason: Some(super::NO_FILE.into()),
             problem: None,
         }
     }
 
-    fn file(file: &std::path::Path, trusted: bool) -> Shown {
-        let read = kept::read(file);
+    fn from_file(file: &std::path::Path, trusted: bool) -> VisibleTaxonomy {
+        let read = taxonomy_file_store::read(file);
         if !trusted {
             let not_writable_reason =
                 "only callers with trust `trusted` may see or change it; the operator can raise yours";
             let problem = read.is_err().then(|| "the file cannot be read".to_owned());
-            return Shown {
+            return VisibleTaxonomy {
                 text: None,
                 path: None,
                 version: None,
@@ -133,17 +133,18 @@ impl Shown {
                 problem,
             };
         }
-        let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(kept::version);
+        let version = read.as_ref().ok().and_then(|text| text.as_deref()).map(taxonomy_file_store::version);
         let path = std::path::absolute(file).unwrap_or_else(|_| file.to_owned());
         let (text, problem) = match read {
             Ok(text) => (text, None),
             Err(why) => (None, Some(why)),
         };
-        let too_large = || format!("it is larger than {} MiB; edit the file itself", kept::MOST_BYTES >> 20);
+        let too_large =
+            || format!("it is larger than {} MiB; edit the file itself", taxonomy_file_store::MAX_EDITABLE_BYTES >> 20);
         let not_writable_reason = match (&text, &problem) {
             (None, None) => Some(too_large()),
             _ => check_writable(file).err(),
         };
-        Shown { text, path: Some(path.display().to_string()), version, not_writable_reason, problem }
+        VisibleTaxonomy { text, path: Some(path.display().to_string()), version, not_writable_reason, problem }
     }
 }

@@ -3,7 +3,7 @@
 use corbie_mcp::{CallResult, RegistrationError, Tool};
 use serde_json::json;
 
-use super::dialect;
+use super::render_error;
 use crate::classify::Classification;
 
 // No text here contains the stem of "classify" except `classify_text`: clients scan for it (Z-5).
@@ -26,9 +26,9 @@ pub(super) fn tool(classification: Classification) -> Result<Tool, RegistrationE
             },
             "required": ["categories"],
         }))
-        .dialect(dialect)
+        .dialect(render_error)
         .run(move |_, _| {
-            let listing = classification.published().listing.clone();
+            let listing = classification.snapshot().listing.clone();
             std::future::ready(CallResult::json((*listing).clone()))
         })
 }

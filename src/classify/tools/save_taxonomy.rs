@@ -7,10 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{NO_FILE, dialect, warnings};
-use crate::classify::candidate::Finding;
-use crate::classify::desk::Desk;
-use crate::classify::kept::{NotReplaced, Replaced};
+use super::{NO_FILE, render_error, warnings};
+use crate::classify::draft_taxonomy::TaxonomyDiagnostic;
+use crate::classify::taxonomy_editor::TaxonomyEditor;
+use crate::classify::taxonomy_file_store::{ReplaceError, Replacement};
 
 // The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
@@ -18,10 +18,10 @@ is kept beside it, with a number. The text is checked first: with mistakes, or w
 name, nothing is written. Answers when the new categories are in use.";
 
 /// Training on many examples takes longer than the default tool timeout.
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(300);
+const TOOL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+struct SaveTaxonomyInput {
     /// Complete taxonomy in the format of the file; at most 1 MiB
     text: String,
     /// Version from get_taxonomy that was edited; the file is not overwritten if its version differs
@@ -30,18 +30,18 @@ struct Input {
 }
 
 /// Why the taxonomy was not saved.
-struct Refusal {
+struct SaveError {
     reason: &'static str,
     error: String,
-    problems: Vec<Finding>,
+    problems: Vec<TaxonomyDiagnostic>,
 }
 
-pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
+pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
     Tool::builder("save_taxonomy")
         .title("Save the taxonomy")
         .description(DESCRIPTION)
         .module("corbie::categories")
-        .input::<Input>()
+        .input::<SaveTaxonomyInput>()
         .output_schema(json!({
             "type": "object",
             "properties": {
@@ -61,48 +61,52 @@ pub(super) fn tool(desk: Desk) -> Result<Tool, RegistrationError> {
             "required": ["saved"],
         }))
         .effect(Effect::Destroys)
-        .timeout(PATIENCE)
-        .dialect(dialect)
+        .timeout(TOOL_TIMEOUT)
+        .dialect(render_error)
         .run(move |context: corbie_mcp::Context, arguments: Arguments| {
             let desk = desk.clone();
             async move {
                 let saved = save(&desk, context.server(), arguments.parse()?).await?;
                 Ok::<_, ToolError>(match saved {
                     Ok(saved) => CallResult::json(saved),
-                    Err(refusal) => CallResult { is_error: true, ..CallResult::json(refusal.told()) },
+                    Err(refusal) => CallResult { is_error: true, ..CallResult::json(refusal.to_output()) },
                 })
             }
         })
 }
 
-async fn save(desk: &Desk, server: &Server, input: Input) -> Result<Result<Value, Refusal>, ToolError> {
-    let Input { text, version } = input;
-    let Some(file) = desk.file() else { return Ok(Err(Refusal::new("no_file", NO_FILE))) };
+async fn save(
+    desk: &TaxonomyEditor,
+    server: &Server,
+    input: SaveTaxonomyInput,
+) -> Result<Result<Value, SaveError>, ToolError> {
+    let SaveTaxonomyInput { text, version } = input;
+    let Some(file) = desk.file() else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
     let taxonomy = match desk.check(text.clone()).await? {
         Ok(taxonomy) => taxonomy,
         Err(problems) => {
             let error = "the text has mistakes and was not saved; mend them first";
-            return Ok(Err(Refusal { problems, ..Refusal::new("invalid", error) }));
+            return Ok(Err(SaveError { problems, ..SaveError::new("invalid", error) }));
         }
     };
     let replaced = match desk.replace(file.clone(), text, version).await {
         Ok(replaced) => replaced,
-        Err(why @ NotReplaced::Changed) => return Ok(Err(Refusal::new("conflict", why.to_string()))),
-        Err(why @ (NotReplaced::Away(_) | NotReplaced::InDoubt(_))) => {
-            return Ok(Err(Refusal::new("unavailable", why.to_string())));
+        Err(why @ ReplaceError::Conflict) => return Ok(Err(SaveError::new("conflict", why.to_string()))),
+        Err(why @ (ReplaceError::Unavailable(_) | ReplaceError::InDoubt(_))) => {
+            return Ok(Err(SaveError::new("unavailable", why.to_string())));
         }
-        Err(why @ NotReplaced::Unwritable(_)) => return Ok(Err(Refusal::new("unwritable", why.to_string()))),
+        Err(why @ ReplaceError::Unwritable(_)) => return Ok(Err(SaveError::new("unwritable", why.to_string()))),
     };
     let mut warnings = warnings(&taxonomy, desk);
-    let published = desk.take_up(server).await.map_err(|error| {
+    let published = desk.reload(server).await.map_err(|error| {
         let message = format!("the file was saved, but is not in use: {error}");
         ToolError::new("reload_failed", message)
     })?;
-    warnings.extend(published.impairment().map(Finding::remark));
-    Ok(Ok(told(file, replaced, published.taxonomy.in_use().count(), &warnings)))
+    warnings.extend(published.impairment().map(TaxonomyDiagnostic::warning));
+    Ok(Ok(saved_output(file, replaced, published.taxonomy.active_categories().count(), &warnings)))
 }
 
-fn told(file: PathBuf, replaced: Replaced, categories: usize, warnings: &[Finding]) -> Value {
+fn saved_output(file: PathBuf, replaced: Replacement, categories: usize, warnings: &[TaxonomyDiagnostic]) -> Value {
     let path = std::path::absolute(&file).unwrap_or(file);
     json!({
         "saved": true,
@@ -114,12 +118,12 @@ fn told(file: PathBuf, replaced: Replaced, categories: usize, warnings: &[Findin
     })
 }
 
-impl Refusal {
-    fn new(reason: &'static str, error: impl Into<String>) -> Refusal {
-        Refusal { reason, error: error.into(), problems: Vec::new() }
+impl SaveError {
+    fn new(reason: &'static str, error: impl Into<String>) -> SaveError {
+        SaveError { reason, error: error.into(), problems: Vec::new() }
     }
 
-    fn told(&self) -> Value {
+    fn to_output(&self) -> Value {
         let mut told = json!({ "saved": false, "reason": self.reason, "error": self.error });
         if !self.problems.is_empty() {
             told["problems"] = json!(self.problems);

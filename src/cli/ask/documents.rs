@@ -5,20 +5,20 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
-use super::super::knowledge::failure::Failure;
-use super::super::knowledge::peer::Peer;
-use super::super::knowledge::search::{place, write_passages};
-use super::super::knowledge::{base, text};
-use super::super::{End, harmless, one_line};
-use super::{Ask, pieces};
-use crate::config::Loaded;
+use super::super::knowledge::backend::Backend;
+use super::super::knowledge::error::KnowledgeError;
+use super::super::knowledge::search::{source_line, write_passages};
+use super::super::knowledge::{resolve_base, text};
+use super::super::{CommandResult, sanitize, sanitize_line};
+use super::{Ask, stream_output};
+use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
 
-pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let peer = Peer::find_for_a_moment(&loaded.config).await?;
-    peer.look_for_models().await;
-    let waiting = pieces::waiting();
-    let reply = ask(command, question, &peer).await;
+pub(super) async fn run(command: &Ask, question: &str, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let peer = Backend::find_without_tasks(&loaded.config).await?;
+    peer.detect_models().await;
+    let waiting = stream_output::waiting_progress();
+    let reply = ask_documents(command, question, &peer).await;
     drop(waiting);
     peer.finish().await;
     match reply? {
@@ -28,8 +28,8 @@ pub(super) async fn run(command: &Ask, question: &str, loaded: &Loaded, out: &mu
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failure> {
-    base::must_exist(peer, command.knowledge_base.as_ref().map(BaseName::as_str)).await?;
+async fn ask_documents(command: &Ask, question: &str, peer: &Backend) -> Result<Value, KnowledgeError> {
+    resolve_base::must_exist(peer, command.knowledge_base.as_ref().map(BaseName::as_str)).await?;
     let mut arguments = json!({ "question": question });
     if let Some(model) = &command.model {
         arguments["model"] = json!(model);
@@ -47,7 +47,7 @@ async fn ask(command: &Ask, question: &str, peer: &Peer) -> Result<Value, Failur
 fn write_answer(reply: &Value, question: &str, out: &mut dyn Write) -> io::Result<()> {
     let list = |member: &str| reply[member].as_array().cloned().unwrap_or_default();
     let passages = list("passages");
-    let message = one_line(text(reply, "message"));
+    let message = sanitize_line(text(reply, "message"));
     let Some(answer) = reply["answer"].as_str() else {
         if passages.is_empty() {
             return writeln!(out, "{message}");
@@ -55,14 +55,14 @@ fn write_answer(reply: &Value, question: &str, out: &mut dyn Write) -> io::Resul
         writeln!(io::stderr(), "corbie: {message}")?;
         return write_passages(&passages, question, out);
     };
-    writeln!(out, "{}", harmless(answer.trim_end()))?;
+    writeln!(out, "{}", sanitize(answer.trim_end()))?;
     let (heading, sources) = match list("citations") {
         cited if cited.is_empty() => ("The answer names no source. These passages were given to the model:", passages),
         cited => ("Sources:", cited),
     };
     writeln!(out, "\n{heading}")?;
     for source in sources {
-        writeln!(out, "[{}] {}", source["number"], place(&source))?;
+        writeln!(out, "[{}] {}", source["number"], source_line(&source))?;
     }
     Ok(())
 }

@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use serde_json::json;
 
-use super::super::ending::in_commands;
-use super::super::{End, one_line};
-use super::grounds::{self, NotAsked};
-use super::{money, why};
+use super::super::exit::with_cli_commands;
+use super::super::{CommandResult, sanitize_line};
+use super::grounding::{self, NotSearched};
+use super::{format_amount, reason_text};
 use crate::config::providers::Price;
-use crate::route::tools::{Candidate, Explained};
-use crate::route::{self, Documents, Router};
+use crate::route::tools::{CandidateOutput, RouteExplanation};
+use crate::route::{self, DocumentAccess, Router};
 
 /// Maximum characters of a system prompt that are shown.
-const SHOWN: usize = 72;
+const MAX_PROMPT_CHARS: usize = 72;
 
 pub(super) async fn explain(
     router: &Router,
@@ -22,15 +22,15 @@ pub(super) async fn explain(
     model: Option<&str>,
     json: bool,
     out: &mut dyn Write,
-) -> End {
-    let (plan, nobody) = router.explain(prompt, model, Documents::Asked).await;
-    let not_asked = match router.settings().grounding.enabled && plan.grounds.is_none() {
+) -> CommandResult {
+    let (plan, nobody) = router.explain(prompt, model, DocumentAccess::Search).await;
+    let not_asked = match router.settings().grounding.enabled && plan.grounding.is_none() {
         false => None,
-        true if model.is_some() => Some(NotAsked::ModelNamed),
-        true if plan.decision.stays() => Some(NotAsked::Stays),
-        true => Some(NotAsked::Failed),
+        true if model.is_some() => Some(NotSearched::ModelNamed),
+        true if plan.decision.is_pinned_local() => Some(NotSearched::PinnedLocal),
+        true => Some(NotSearched::Failed),
     };
-    let explained = Explained::of(plan);
+    let explained = RouteExplanation::of(plan);
     if json {
         writeln!(out, "{:#}", json!(explained))?;
         return Ok(ExitCode::SUCCESS);
@@ -41,25 +41,25 @@ pub(super) async fn explain(
 
 /// Prints one line per decision. `nobody` is the error that a request would return if no provider can serve it.
 fn write(
-    explained: &Explained,
-    not_asked: Option<NotAsked>,
+    explained: &RouteExplanation,
+    not_asked: Option<NotSearched>,
     nobody: Option<&route::Error>,
     out: &mut dyn Write,
 ) -> std::io::Result<()> {
-    let mut line = |label: &str, text: &str| writeln!(out, "{label:<12}{}", one_line(text));
+    let mut line = |label: &str, text: &str| writeln!(out, "{label:<12}{}", sanitize_line(text));
     line("category", &category(explained))?;
     line("reasoning", if explained.use_reasoning { "yes" } else { "no" })?;
     if let Some(prompt) = explained.system_prompt.as_ref().filter(|prompt| !prompt.trim().is_empty()) {
-        let more = if prompt.chars().nth(SHOWN).is_some() { "…" } else { "" };
-        line("told first", &format!("{}{more}", prompt.chars().take(SHOWN).collect::<String>()))?;
+        let more = if prompt.chars().nth(MAX_PROMPT_CHARS).is_some() { "…" } else { "" };
+        line("told first", &format!("{}{more}", prompt.chars().take(MAX_PROMPT_CHARS).collect::<String>()))?;
     }
     let first = explained.candidates.first().map(|first| format!("{}/{}", first.provider, first.model));
-    let grounds = explained.documents.as_ref().map(|documents| grounds::lines(documents, first.as_deref()));
-    for (label, text) in grounds.unwrap_or_else(|| not_asked.map(NotAsked::line).into_iter().collect()) {
+    let grounds = explained.documents.as_ref().map(|documents| grounding::lines(documents, first.as_deref()));
+    for (label, text) in grounds.unwrap_or_else(|| not_asked.map(NotSearched::line).into_iter().collect()) {
         line(label, &text)?;
     }
     if let Some(nobody) = nobody {
-        line("asked", &format!("nobody: {}", in_commands(nobody)))?;
+        line("asked", &format!("nobody: {}", with_cli_commands(nobody)))?;
     }
     let groups = explained.candidates.chunk_by(|a, b| (&a.provider, &a.model) == (&b.provider, &b.model));
     for (place, group) in groups.enumerate() {
@@ -72,7 +72,7 @@ fn write(
 }
 
 /// The effective category and its confidence.
-fn category(explained: &Explained) -> String {
+fn category(explained: &RouteExplanation) -> String {
     let Some(category) = &explained.category else { return "none; the prompt was not looked at".into() };
     let percent = |share: f64| format!("{:.1} %", 100.0 * share);
     let method = explained.method.as_deref().unwrap_or_default();
@@ -88,14 +88,14 @@ fn category(explained: &Explained) -> String {
     }
 }
 
-fn candidate(candidate: &Candidate, keys: usize) -> String {
-    let Candidate { provider, model, rule, .. } = candidate;
-    let mut told = vec![format!("{provider}/{model}"), why(candidate.reason, rule.as_deref())];
+fn candidate(candidate: &CandidateOutput, keys: usize) -> String {
+    let CandidateOutput { provider, model, rule, .. } = candidate;
+    let mut told = vec![format!("{provider}/{model}"), reason_text(candidate.reason, rule.as_deref())];
     if keys > 1 {
         told.push(format!("with {keys} keys"));
     }
     if let Some(Price { input, output, .. }) = candidate.price {
-        told.push(format!("{} in, {} out per million tokens", money(input), money(output)));
+        told.push(format!("{} in, {} out per million tokens", format_amount(input), format_amount(output)));
     }
     told.join(" · ")
 }

@@ -2,9 +2,9 @@
 
 mod documents;
 mod explain;
-mod grounds;
-mod pieces;
+mod grounding;
 mod prompt;
+mod stream_output;
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
@@ -15,18 +15,18 @@ use serde_json::{Value, json};
 use tokio::time::{Duration, Instant};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::pieces::Pieces;
-use super::ending::{INTERRUPTED, WrongUsage};
-use super::screen::{DIM, PLAIN};
-use super::{End, one_line};
+use self::stream_output::StreamOutput;
+use super::exit::{INTERRUPTED, UsageError};
+use super::sanitized_stdout::{DIM, RESET};
+use super::{CommandResult, sanitize_line};
 use crate::app::{self, App};
 use crate::colour;
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
-use crate::providers::chat::{Message, Part, Role, Stop};
+use crate::providers::chat::{ChatRole, ContentPart, Message, StopReason};
 use crate::providers::{Chat, Delta};
-use crate::route::methods::Usage;
-use crate::route::{self, Record, Routed, Router};
+use crate::route::methods::UsageOutput;
+use crate::route::{self, DecisionRecord, RoutedCompletion, Router};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -66,11 +66,11 @@ pub(super) struct Ask {
 }
 
 /// Log targets that are silenced, because this command reports the same itself.
-pub(super) const TOLD: &[&str] = &["corbie::route", "corbie::providers"];
+pub(super) const QUIET_MODULES: &[&str] = &["corbie::route", "corbie::providers"];
 
 /// Output of `--json`.
 #[derive(Serialize)]
-struct Answered<'a> {
+struct AnswerOutput<'a> {
     answer: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     thinking: Option<String>,
@@ -78,24 +78,25 @@ struct Answered<'a> {
     provider: Option<&'a str>,
     /// Finish reason, with the values of `chat_completion`.
     stop: Value,
-    usage: Usage,
-    decision: &'a Record,
+    usage: UsageOutput,
+    decision: &'a DecisionRecord,
 }
 
 /// Time limit for writing a rebuilt index.
-const FINISH: Duration = Duration::from_secs(10);
+const FINISH_TIMEOUT: Duration = Duration::from_secs(10);
 
-pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let prompt =
-        prompt::gather(&command.words, std::io::stdin().lock()).map_err(|error| -> Box<dyn std::error::Error> {
+pub(super) fn run(command: &Ask, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let prompt = prompt::read_prompt(&command.words, std::io::stdin().lock()).map_err(
+        |error| -> Box<dyn std::error::Error> {
             match error.is_wrong_usage() {
-                true => WrongUsage::Value(error.to_string()).into(),
+                true => UsageError::Value(error.to_string()).into(),
                 false => error.into(),
             }
-        })?;
+        },
+    )?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     runtime.block_on(async {
-        let _watching = AbortOnDropHandle::new(tokio::spawn(end_on_interrupt()));
+        let _watching = AbortOnDropHandle::new(tokio::spawn(exit_on_interrupt()));
         if command.documents {
             return documents::run(command, &prompt, loaded, out).await;
         }
@@ -103,23 +104,23 @@ pub(super) fn run(command: &Ask, loaded: &Loaded, out: &mut dyn Write) -> End {
         prepare(&app).await;
         let end = answer(command, prompt, &app.router, out).await;
         if let Some(knowledge) = &app.knowledge {
-            knowledge.finish(Instant::now() + FINISH).await;
+            knowledge.shut_down(Instant::now() + FINISH_TIMEOUT).await;
         }
         end
     })
 }
 
-async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Write) -> End {
+async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Write) -> CommandResult {
     // Detect local servers, so that a prompt is routed as `corbie serve` would route it. Without a local server, this
     // takes no time.
-    router.pool().detect().await;
+    router.providers().detect_local_servers().await;
     if command.explain {
         return explain::explain(router, &prompt, command.model.as_deref(), command.json, out).await;
     }
     let (question, model) = (command.chat(prompt).into(), command.model.clone());
-    let ask = route::Ask { question, model, ..route::Ask::default() };
+    let ask = route::RouteRequest { request: question, model, ..route::RouteRequest::default() };
     if command.json {
-        whole(router, ask, command.thinking, out).await
+        complete(router, ask, command.thinking, out).await
     } else {
         stream(router, ask, command.thinking, out).await
     }
@@ -129,7 +130,7 @@ async fn answer(command: &Ask, prompt: String, router: &Router, out: &mut dyn Wr
 /// short. Tasks that other processes left behind are not started, because this process would exit before they finish.
 async fn prepare(app: &App) {
     let Some(knowledge) = &app.knowledge else { return };
-    knowledge.leave_tasks();
+    knowledge.skip_adoption();
     // A failure costs only the passages; the prompt is still answered.
     if app.router.settings().grounding.enabled && knowledge.open().await.is_ok() {
         let _ = app.inference.load().await;
@@ -138,7 +139,7 @@ async fn prepare(app: &App) {
 
 /// Exits on Ctrl-C immediately: a blocked write to a pager that does not read would delay a graceful shutdown. The
 /// connection to the provider closes with the process.
-async fn end_on_interrupt() {
+async fn exit_on_interrupt() {
     if tokio::signal::ctrl_c().await.is_ok() {
         let mut stderr = std::io::stderr();
         if stderr.is_terminal() {
@@ -148,21 +149,21 @@ async fn end_on_interrupt() {
     }
 }
 
-async fn whole(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn Write) -> End {
-    let waiting = pieces::waiting();
-    let Routed { completion, record } = router.ask(ask).await?;
+async fn complete(router: &Router, ask: route::RouteRequest, thinking: bool, out: &mut dyn Write) -> CommandResult {
+    let waiting = stream_output::waiting_progress();
+    let RoutedCompletion { completion, record } = router.complete(ask).await?;
     drop(waiting);
-    let thought = |part: &Part| match part {
-        Part::Reasoning { text, .. } => Some(text.clone()),
+    let thought = |part: &ContentPart| match part {
+        ContentPart::Reasoning { text, .. } => Some(text.clone()),
         _ => None,
     };
-    let answered = Answered {
+    let answered = AnswerOutput {
         answer: completion.text(),
         thinking: thinking.then(|| completion.parts.iter().filter_map(thought).collect()),
         model: record.model.as_deref(),
         provider: record.provider.as_deref(),
         stop: match &completion.stop {
-            Stop::Other(word) => json!(word),
+            StopReason::Other(word) => json!(word),
             stop => json!(stop),
         },
         usage: completion.usage.into(),
@@ -172,14 +173,14 @@ async fn whole(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn W
     Ok(ExitCode::SUCCESS)
 }
 
-async fn stream(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn Write) -> End {
-    let mut pieces = Pieces::new(out);
+async fn stream(router: &Router, ask: route::RouteRequest, thinking: bool, out: &mut dyn Write) -> CommandResult {
+    let mut pieces = StreamOutput::new(out);
     let mut answering = router.stream(ask).await?;
-    let mut stopped = Stop::default();
+    let mut stopped = StopReason::default();
     while let Some(piece) = answering.next().await {
         match piece {
-            Ok(Delta::Text { text }) => pieces.answer(&text)?,
-            Ok(Delta::Reasoning { text }) if thinking => pieces.thought(&text)?,
+            Ok(Delta::Text { text }) => pieces.write_answer(&text)?,
+            Ok(Delta::Reasoning { text }) if thinking => pieces.write_reasoning(&text)?,
             Ok(Delta::Stopped { stop }) => stopped = stop,
             Ok(_) => {}
             Err(error) => {
@@ -191,9 +192,9 @@ async fn stream(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn 
     pieces.end()?;
     let mut stderr = std::io::stderr();
     if stderr.is_terminal() {
-        let told = one_line(&summary(answering.record(), &stopped));
-        match colour::suits(true) {
-            true => writeln!(stderr, "{DIM}{told}{PLAIN}")?,
+        let told = sanitize_line(&summary(answering.record(), &stopped));
+        match colour::is_enabled(true) {
+            true => writeln!(stderr, "{DIM}{told}{RESET}")?,
             false => writeln!(stderr, "{told}")?,
         }
     }
@@ -202,42 +203,42 @@ async fn stream(router: &Router, ask: route::Ask, thinking: bool, out: &mut dyn 
 
 impl Ask {
     fn chat(&self, prompt: String) -> Chat {
-        let system = self.system.iter().map(|text| Message::text(Role::System, text));
-        let messages = system.chain([Message::text(Role::User, prompt)]).collect();
+        let system = self.system.iter().map(|text| Message::text(ChatRole::System, text));
+        let messages = system.chain([Message::text(ChatRole::User, prompt)]).collect();
         Chat { messages, max_tokens: self.max_tokens, ..Chat::default() }
     }
 }
 
 /// Target, reason, tokens, cost and latency.
-fn summary(record: &Record, stop: &Stop) -> String {
+fn summary(record: &DecisionRecord, stop: &StopReason) -> String {
     let name = |name: &Option<String>| name.clone().unwrap_or_default();
     let mut told = vec![format!("→ {}/{}", name(&record.provider), name(&record.model))];
     told.extend(record.classified.as_ref().map(|classified| classified.category.clone()));
-    told.push(why(&record.reason, record.rule.as_deref()));
+    told.push(reason_text(&record.reason, record.rule.as_deref()));
     if let Some(usage) = record.usage.filter(|usage| usage.prompt + usage.completion > 0) {
         told.push(format!("{} + {} tokens", usage.prompt, usage.completion));
     }
-    told.extend(record.cost.map(|cost| format!("costs {}", money(cost))));
+    told.extend(record.cost.map(|cost| format!("costs {}", format_amount(cost))));
     told.push(match record.latency_ms {
         short if short < 1e3 => format!("{short:.0} ms"),
         long => format!("{:.1} s", long / 1e3),
     });
     match stop {
-        Stop::Finished | Stop::StopSequence | Stop::Tools => {}
-        Stop::Length => told.push("cut off at its length".into()),
-        Stop::Refused => told.push("refused".into()),
-        Stop::Other(word) => told.push(format!("stopped by {word}")),
+        StopReason::Finished | StopReason::StopSequence | StopReason::Tools => {}
+        StopReason::Length => told.push("cut off at its length".into()),
+        StopReason::Refused => told.push("refused".into()),
+        StopReason::Other(word) => told.push(format!("stopped by {word}")),
     }
     told.join(" · ")
 }
 
 /// The reason for the model, or the rule that chose it.
-fn why(why: &str, rule: Option<&str>) -> String {
+fn reason_text(why: &str, rule: Option<&str>) -> String {
     rule.map_or_else(|| why.to_owned(), |rule| format!("rule {rule}"))
 }
 
 /// An amount with up to six decimals, without trailing zeros.
-fn money(amount: f64) -> String {
+fn format_amount(amount: f64) -> String {
     let digits = format!("{amount:.6}");
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
@@ -245,33 +246,37 @@ fn money(amount: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::route::record::{Classified, Tokens};
+    use crate::route::decision_record::{ClassificationRecord, TokenUsage};
 
     #[test]
     fn the_last_line_tells_who_answered_why_and_what_it_took() {
-        let record = Record {
+        let record = DecisionRecord {
             provider: Some("local".into()),
             model: Some("llama3".into()),
-            classified: Some(Classified { category: "math".into(), ..Classified::default() }),
+            classified: Some(ClassificationRecord { category: "math".into(), ..ClassificationRecord::default() }),
             reason: "rule".into(),
             rule: Some("hard".into()),
-            usage: Some(Tokens { prompt: 12, completion: 34, ..Tokens::default() }),
+            usage: Some(TokenUsage { prompt: 12, completion: 34, ..TokenUsage::default() }),
             cost: Some(0.000_46),
             latency_ms: 1234.0,
-            ..Record::default()
+            ..DecisionRecord::default()
         };
-        let told = summary(&record, &Stop::Length);
+        let told = summary(&record, &StopReason::Length);
         assert_eq!(
             told,
             "→ local/llama3 · math · rule hard · 12 + 34 tokens · costs 0.00046 · 1.2 s · cut off at its length"
         );
-        let asked =
-            Record { provider: record.provider, model: record.model, reason: "requested".into(), ..Record::default() };
-        assert_eq!(summary(&asked, &Stop::Finished), "→ local/llama3 · requested · 0 ms");
+        let asked = DecisionRecord {
+            provider: record.provider,
+            model: record.model,
+            reason: "requested".into(),
+            ..DecisionRecord::default()
+        };
+        assert_eq!(summary(&asked, &StopReason::Finished), "→ local/llama3 · requested · 0 ms");
     }
 
     #[test]
     fn amounts_have_no_more_digits_than_they_need() {
-        assert_eq!([0.0, 3.0, 0.15, 0.000_001].map(money), ["0", "3", "0.15", "0.000001"]);
+        assert_eq!([0.0, 3.0, 0.15, 0.000_001].map(format_amount), ["0", "3", "0.15", "0.000001"]);
     }
 }

@@ -28,17 +28,17 @@ impl Error {
 }
 
 /// Joins the words. Without words, stdin is the prompt; if the last word is `-`, stdin follows the words.
-pub(super) fn gather(words: &[String], stdin: impl Read + IsTerminal) -> Result<String, Error> {
+pub(super) fn read_prompt(words: &[String], stdin: impl Read + IsTerminal) -> Result<String, Error> {
     let prompt = match words {
         [] if stdin.is_terminal() => return Err(Error::None),
-        [] => read(stdin)?,
-        [words @ .., last] if last == "-" => [words.join(" "), read(stdin)?].join("\n\n").trim_start().to_owned(),
+        [] => read_stdin(stdin)?,
+        [words @ .., last] if last == "-" => [words.join(" "), read_stdin(stdin)?].join("\n\n").trim_start().to_owned(),
         words => words.join(" "),
     };
     if prompt.trim().is_empty() { Err(Error::Empty) } else { Ok(prompt) }
 }
 
-fn read(stdin: impl Read) -> Result<String, Error> {
+fn read_stdin(stdin: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     stdin.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(Error::Unreadable)?;
     if bytes.len() as u64 > MAX_BYTES {

@@ -8,9 +8,9 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::Error;
-use crate::config::{self, ApprovalFile, Candidate, ContentHash, Sources, WrittenKey};
-use crate::harmless::{one_line, spelt_out};
-use crate::shell::quoted;
+use crate::config::{self, ApprovalCandidate, ApprovalFile, ContentHash, Sources, WrittenKey};
+use crate::util::sanitize::{escape_unsafe, sanitize_line};
+use crate::util::shell_quote::shell_quote;
 
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "\
@@ -58,7 +58,7 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
         return Ok(ExitCode::SUCCESS);
     }
     let folder = options.folder.as_ref().map_or_else(|| sources.folder.clone(), |folder| sources.folder.join(folder));
-    let candidate = config::candidate(&folder)?;
+    let candidate = config::approval_candidate(&folder)?;
     let was_approved = approvals.read()?.get(&candidate.path) == Some(&candidate.hash);
     if !options.json {
         show(&candidate, out)?;
@@ -73,8 +73,12 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
         let state = if is_approved { "approved" } else { "not approved" };
         writeln!(out, "This content is {state}; `--dry-run` changes nothing.")?;
     } else {
-        let folder = quoted(&folder_of(&candidate.path));
-        writeln!(out, "Approved until the file changes. `corbie config untrust {}` withdraws it.", one_line(&folder))?;
+        let folder = shell_quote(&folder_of(&candidate.path));
+        writeln!(
+            out,
+            "Approved until the file changes. `corbie config untrust {}` withdraws it.",
+            sanitize_line(&folder)
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -97,12 +101,12 @@ pub(super) fn untrust(options: &Untrust, sources: &Sources, out: &mut dyn Write)
 }
 
 /// Shows the settings that approving the file would put into effect.
-fn show(candidate: &Candidate, out: &mut dyn Write) -> io::Result<()> {
+fn show(candidate: &ApprovalCandidate, out: &mut dyn Write) -> io::Result<()> {
     let keys: Vec<(String, &WrittenKey)> = candidate
         .keys
         .iter()
         .filter(|key| key.needs_approval)
-        .map(|key| (one_line(&key.path.to_string()), key))
+        .map(|key| (sanitize_line(&key.path.to_string()), key))
         .collect();
     match keys.is_empty() {
         true => writeln!(out, "{}: no setting needs approval.", shown(&candidate.path))?,
@@ -110,12 +114,12 @@ fn show(candidate: &Candidate, out: &mut dyn Write) -> io::Result<()> {
     }
     let width = keys.iter().map(|(name, _)| name.chars().count()).max().unwrap_or_default().min(MAX_KEY_WIDTH);
     for (name, key) in keys {
-        writeln!(out, "  {name:<width$}  {}", spelt_out(&key.value))?;
+        writeln!(out, "  {name:<width$}  {}", escape_unsafe(&key.value))?;
     }
     Ok(())
 }
 
-fn reply(candidate: &Candidate, is_approved: bool) -> Value {
+fn reply(candidate: &ApprovalCandidate, is_approved: bool) -> Value {
     let key = |WrittenKey { path, value, needs_approval }: &WrittenKey| json!({ "key": path.to_string(), "value": value, "needs_approval": needs_approval });
     json!({
         "success": true,
@@ -158,5 +162,5 @@ fn folder_of(path: &Path) -> String {
 }
 
 fn shown(path: &Path) -> String {
-    one_line(&path.display().to_string())
+    sanitize_line(&path.display().to_string())
 }

@@ -10,12 +10,12 @@ use clap::Args;
 use corbie_mcp::TrustLevel;
 use serde_json::{Map, Value, json};
 
-use super::ending::WrongUsage;
-use super::{End, one_line};
+use super::exit::UsageError;
+use super::{CommandResult, sanitize_line};
 use crate::config::Sources;
-use crate::connect::file::Readers;
-use crate::connect::{self, Beside, Change, Client, Connection, Place, Places, diff};
-use crate::shell::quoted;
+use crate::connect::file::NewFilePermissions;
+use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, OtherContent, PendingEdit, diff};
+use crate::util::shell_quote::shell_quote;
 
 const EXAMPLES: &str = "Examples:
   corbie connect                                # which clients are there, and which know corbie
@@ -24,17 +24,17 @@ const EXAMPLES: &str = "Examples:
   corbie connect codex --remove                 # take it out again";
 
 /// Default endpoint of `corbie serve`.
-const SERVED: &str = "http://localhost:8090/mcp";
+const DEFAULT_URL: &str = "http://localhost:8090/mcp";
 /// Default name of the entry.
-const NAME: &str = "corbie";
+const DEFAULT_NAME: &str = "corbie";
 /// Maximum length of a name; clients use it as a prefix of tool names.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME_LEN: usize = 64;
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Connect {
     /// MCP client; without one, all clients are listed
-    client: Option<Client>,
+    client: Option<McpClient>,
     /// Write the entry to the client's configuration file, after a backup; all other content is preserved
     #[arg(long, requires = "client")]
     write: bool,
@@ -45,10 +45,10 @@ pub(super) struct Connect {
     #[arg(long, requires = "client")]
     dry_run: bool,
     /// Name of the entry: letters, digits, `-` and `_`
-    #[arg(long, default_value = NAME, value_parser = name)]
+    #[arg(long, default_value = DEFAULT_NAME, value_parser = name)]
     name: String,
     /// Connect to a running server, instead of having the client start one
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = SERVED, value_parser = url)]
+    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, value_parser = url)]
     url: Option<String>,
     /// Configuration file of the client, instead of its default location
     #[arg(long, value_name = "PATH", requires = "client")]
@@ -69,67 +69,78 @@ enum Error {
     NotUtf8(PathBuf),
 }
 
-fn no_url(client: Client) -> WrongUsage {
+fn no_url(client: McpClient) -> UsageError {
     let title = client.title();
-    WrongUsage::Line(format!("{title} takes no URL in its file; leave `--url` out, and it starts corbie itself"))
+    UsageError::Line(format!("{title} takes no URL in its file; leave `--url` out, and it starts corbie itself"))
 }
 
-fn no_project(client: Client) -> WrongUsage {
+fn no_project(client: McpClient) -> UsageError {
     let title = client.title();
-    WrongUsage::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
+    UsageError::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
 }
 
 /// `sources` and `trust` are the options given before or after the command; the client starts corbie with the same
 /// ones.
-pub(super) fn run(command: &Connect, sources: &Sources, trust: Option<TrustLevel>, out: &mut dyn Write) -> End {
-    let places = Places::new(&sources.variables, &sources.folder);
+pub(super) fn run(
+    command: &Connect,
+    sources: &Sources,
+    trust: Option<TrustLevel>,
+    out: &mut dyn Write,
+) -> CommandResult {
+    let places = ClientDirs::new(&sources.variables, &sources.folder);
     let Some(client) = command.client else { return list::run(command, &places, out) };
     let file = match (&command.file, command.project) {
         (Some(file), _) => sources.folder.join(file),
         (None, false) => client.file(&places),
         (None, true) => client.project_file(&places).ok_or_else(|| no_project(client))?,
     };
-    let place = Place { client, file, name: command.name.clone() };
+    let place = EntryLocation { client, file, name: command.name.clone() };
     if command.remove {
         return remove(command, &place, out);
     }
     let connection = connection(command, client, sources, trust)?;
     let entry = connection.entry(client);
-    let change = match connect::adding(&place, &entry) {
-        Err(error) if error.is_mistake_in_the_file() => return by_hand(command, &place, &connection, error, out),
+    let change = match connect::plan_add(&place, &entry) {
+        Err(error) if error.is_content_error() => return show_manual_steps(command, &place, &connection, error, out),
         change => change?,
     };
     if command.write || command.dry_run {
         return write(command, &place, &change, Some(&entry), out);
     }
     if command.json {
-        let told = told(&place, &change, Some(&entry), None);
+        let told = to_json(&place, &change, Some(&entry), None);
         writeln!(out, "{told:#}")?;
         return Ok(ExitCode::SUCCESS);
     }
-    if change.is_none() {
+    if change.is_noop() {
         writeln!(out, "{} is connected already: `{}` in {}", client.title(), place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    show(&place, &change, &connection, &again(command, sources, trust), out)
+    show(&place, &change, &connection, &write_command(command, sources, trust), out)
 }
 
 /// Prints the entry, where to insert it, and the command that does so.
-fn show(place: &Place, change: &Change, connection: &Connection, again: &str, out: &mut dyn Write) -> End {
-    let Place { client, name, .. } = place;
+fn show(
+    place: &EntryLocation,
+    change: &PendingEdit,
+    connection: &Connection,
+    again: &str,
+    out: &mut dyn Write,
+) -> CommandResult {
+    let EntryLocation { client, name, .. } = place;
     let (client, path, key) = (*client, place.file.display(), place.client.section());
-    let beside = change.beside(place)?;
+    let beside = change.other_content(place)?;
     let (where_to, text) = match beside {
-        _ if change.was_there => {
+        _ if change.existed => {
             let told = format!("Change the entry in {path}: `{name}` under `{key}`; what else stands in it may stay");
             (told, connection.member(client, name))
         }
-        Beside::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
-        Beside::Settings => (
+        OtherContent::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
+        OtherContent::Settings => (
             format!("{path} has other settings: add `{key}` to them, and leave them as they are"),
             connection.section(client, name),
         ),
-        Beside::Servers(count) => {
+        OtherContent::Servers(count) => {
             let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
             let told = format!("{path} has {others}: add `{name}` beside, under `{key}`");
             let text = match change.is_inline(place) {
@@ -139,20 +150,20 @@ fn show(place: &Place, change: &Change, connection: &Connection, again: &str, ou
             (told, text)
         }
     };
-    let written = if beside == Beside::Nothing { "written there" } else { "merged, with all else left as it is" };
+    let written = if beside == OtherContent::Nothing { "written there" } else { "merged, with all else left as it is" };
     writeln!(out, "{where_to}\n\n{}", text.trim_end())?;
     writeln!(out, "\nor have it {written}:\n\n  {again}\n\n{}", client.next_step())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Does not change an invalid file. Prints the entry for manual insertion together with the error.
-fn by_hand(
+fn show_manual_steps(
     command: &Connect,
-    place: &Place,
+    place: &EntryLocation,
     connection: &Connection,
     error: connect::Error,
     out: &mut dyn Write,
-) -> End {
+) -> CommandResult {
     let (client, key) = (place.client, place.client.section());
     let snippet = connection.snippet(client, &place.name);
     if command.json {
@@ -174,9 +185,9 @@ fn by_hand(
     Err(error.into())
 }
 
-fn remove(command: &Connect, place: &Place, out: &mut dyn Write) -> End {
-    let change = connect::removing(place)?;
-    if !change.was_there && !command.json {
+fn remove(command: &Connect, place: &EntryLocation, out: &mut dyn Write) -> CommandResult {
+    let change = connect::plan_remove(place)?;
+    if !change.existed && !command.json {
         writeln!(out, "There is no `{}` in {}; nothing was changed", place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -186,32 +197,32 @@ fn remove(command: &Connect, place: &Place, out: &mut dyn Write) -> End {
 /// Shows the change, and makes it unless this is a dry run.
 fn write(
     command: &Connect,
-    place: &Place,
-    change: &Change,
+    place: &EntryLocation,
+    change: &PendingEdit,
     entry: Option<&Map<String, Value>>,
     out: &mut dyn Write,
-) -> End {
+) -> CommandResult {
     let path = place.file.display();
     if !command.json {
-        if change.is_none() {
+        if change.is_noop() {
             let title = place.client.title();
             writeln!(out, "{title} is connected already: `{}` in {path}; nothing was changed", place.name)?;
             return Ok(ExitCode::SUCCESS);
         }
-        write!(out, "{}", shown(place, change))?;
+        write!(out, "{}", unified_diff(place, change))?;
     }
-    if command.dry_run || change.is_none() {
+    if command.dry_run || change.is_noop() {
         if command.json {
-            writeln!(out, "{:#}", told(place, change, entry, None))?;
+            writeln!(out, "{:#}", to_json(place, change, entry, None))?;
         } else {
             writeln!(out, "\nNothing was changed")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
-    let readers = if command.project { Readers::AsUsual } else { Readers::Owner };
-    let backup = change.opened.replace(&change.text, readers)?;
+    let readers = if command.project { NewFilePermissions::Default } else { NewFilePermissions::OwnerOnly };
+    let backup = change.file.replace(&change.text, readers)?;
     if command.json {
-        writeln!(out, "{:#}", told(place, change, entry, Some(backup.as_deref())))?;
+        writeln!(out, "{:#}", to_json(place, change, entry, Some(backup.as_deref())))?;
         return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "\nWrote {path}")?;
@@ -227,8 +238,13 @@ fn write(
 }
 
 /// The result as JSON. `written` is `None` if the file was not written, and otherwise contains the path of its backup.
-fn told(place: &Place, change: &Change, entry: Option<&Map<String, Value>>, written: Option<Option<&Path>>) -> Value {
-    let state = match (change.is_none(), change.was_there) {
+fn to_json(
+    place: &EntryLocation,
+    change: &PendingEdit,
+    entry: Option<&Map<String, Value>>,
+    written: Option<Option<&Path>>,
+) -> Value {
+    let state = match (change.is_noop(), change.existed) {
         (true, true) => "same",
         (false, true) if entry.is_some() => "different",
         (false, true) => "there",
@@ -238,27 +254,27 @@ fn told(place: &Place, change: &Change, entry: Option<&Map<String, Value>>, writ
         "client": place.client.id(),
         "name": place.name,
         "file": place.file,
-        "exists": change.opened.exists(),
+        "exists": change.file.exists(),
         "state": state,
         "entry": entry,
-        "diff": shown(place, change),
+        "diff": unified_diff(place, change),
         "written": written.is_some(),
         "backup": written.flatten(),
     })
 }
 
-fn shown(place: &Place, change: &Change) -> String {
-    diff::unified(&one_line(&place.file.display().to_string()), change.opened.text(), &change.text)
+fn unified_diff(place: &EntryLocation, change: &PendingEdit) -> String {
+    diff::unified(&sanitize_line(&place.file.display().to_string()), change.file.text(), &change.text)
 }
 
 fn connection(
     command: &Connect,
-    client: Client,
+    client: McpClient,
     sources: &Sources,
     trust: Option<TrustLevel>,
 ) -> Result<Connection, Box<dyn std::error::Error>> {
     if let Some(url) = &command.url {
-        return match client.takes_url() {
+        return match client.supports_url() {
             true => Ok(Connection::Url(url.clone())),
             false => Err(no_url(client).into()),
         };
@@ -283,17 +299,17 @@ fn text(path: &Path) -> Result<String, Error> {
 }
 
 /// The same command with `--write`.
-fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> String {
+fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> String {
     let mut words = vec!["corbie".to_owned(), "connect".to_owned()];
     words.extend(command.client.map(|client| client.id().to_owned()));
-    if command.name != NAME {
+    if command.name != DEFAULT_NAME {
         words.extend(["--name".to_owned(), command.name.clone()]);
     }
     if let Some(url) = &command.url {
         words.push("--url".to_owned());
-        words.extend((url != SERVED).then(|| quoted(url)));
+        words.extend((url != DEFAULT_URL).then(|| shell_quote(url)));
     }
-    let path = |flag: &str, path: &Path| [flag.to_owned(), quoted(&path.display().to_string())];
+    let path = |flag: &str, path: &Path| [flag.to_owned(), shell_quote(&path.display().to_string())];
     words.extend(command.file.iter().flat_map(|file| path("--file", file)));
     words.extend(command.project.then(|| "--project".to_owned()));
     words.extend(sources.file.iter().flat_map(|file| path("--config", file)));
@@ -304,9 +320,9 @@ fn again(command: &Connect, sources: &Sources, trust: Option<TrustLevel>) -> Str
 
 fn name(name: &str) -> Result<String, String> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
-    match (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_fine) {
+    match (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_fine) {
         true => Ok(name.to_owned()),
-        false => Err(format!("use 1 to {LONGEST_NAME} letters, digits, `-` and `_`")),
+        false => Err(format!("use 1 to {MAX_NAME_LEN} letters, digits, `-` and `_`")),
     }
 }
 
@@ -317,6 +333,6 @@ fn url(text: &str) -> Result<String, String> {
             Ok(format!("{}/mcp", text.trim_end_matches('/')))
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
-        _ => Err(format!("use a URL such as {SERVED}, or none")),
+        _ => Err(format!("use a URL such as {DEFAULT_URL}, or none")),
     }
 }

@@ -4,11 +4,11 @@
 //! end, also after a failure or Ctrl-C.
 
 mod documents;
-mod ending;
-pub(super) mod place;
-mod screenplay;
+mod output;
+mod script;
+mod signals;
 mod step;
-mod teller;
+pub(super) mod workdir;
 
 use std::io::{BufRead, IsTerminal, Write};
 use std::net::{Ipv4Addr, TcpListener};
@@ -18,13 +18,13 @@ use std::time::Duration;
 use clap::Args;
 use tokio::runtime::Runtime;
 
-use self::ending::{Ending, INTERRUPTED, Signals};
-use self::place::Place;
-use self::teller::Teller;
-use super::knowledge::peer::Peer;
-use super::{End, ask, serve};
-use crate::config::Loaded;
-use crate::config::log::Format;
+use self::output::DemoOutput;
+use self::signals::{INTERRUPTED, ShutdownRequest, Signals};
+use self::workdir::Workdir;
+use super::knowledge::backend::Backend;
+use super::{CommandResult, ask, serve};
+use crate::config::LoadedConfig;
+use crate::config::log::LogFormat;
 use crate::telemetry;
 
 /// Runs offline in a temporary folder that is removed at the end. Your settings and documents are neither read nor
@@ -51,7 +51,7 @@ Examples:
   corbie demo --json          # the same for programs";
 
 /// Suggested next steps, printed at the end.
-const NEXT: [(&str, &str); 3] = [
+const NEXT_STEPS: [(&str, &str); 3] = [
     ("corbie add ~/Documents", "make your own documents searchable"),
     ("corbie serve", "open the console on them, and let clients connect"),
     ("corbie connect claude-desktop", "have your MCP client use corbie"),
@@ -60,9 +60,9 @@ const NEXT: [(&str, &str); 3] = [
 /// Lets the system choose a free port.
 const ANY_PORT: u16 = 0;
 /// Time limit for blocked threads at shutdown.
-const LAST_THREADS: Duration = Duration::from_millis(100);
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(100);
 
-pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Demo, out: &mut dyn Write) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     // Before the folder exists, so that no signal can leave it behind.
     let signals = {
@@ -70,45 +70,45 @@ pub(super) fn run(command: &Demo, out: &mut dyn Write) -> End {
         Signals::listen()
     };
     // Bind first, so that a port conflict is reported before the demo runs.
-    let port = command.port.map(hold).transpose()?;
-    let place = Place::new()?;
+    let port = command.port.map(reserve_port).transpose()?;
+    let place = Workdir::new()?;
     let end = show(command, &place, port, signals, &runtime, out);
     // A thread may still be blocked reading an answer from stdin.
-    runtime.shutdown_timeout(LAST_THREADS);
+    runtime.shutdown_timeout(SHUTDOWN_TIMEOUT);
     place.remove()?;
     end
 }
 
 fn show(
     command: &Demo,
-    place: &Place,
+    place: &Workdir,
     port: Option<TcpListener>,
     signals: Signals,
     runtime: &Runtime,
     out: &mut dyn Write,
-) -> End {
+) -> CommandResult {
     let loaded = place.settings()?;
-    telemetry::start_without(ask::TOLD, Format::Text);
+    telemetry::start_with_quiet_modules(ask::QUIET_MODULES, LogFormat::Text);
     let (ending, open) = runtime.block_on(async {
-        let ending = Ending::watch(signals, place.folder());
-        let mut teller = Teller::new(out, command.json);
-        let peer = Peer::find(&loaded.config).await?;
+        let ending = ShutdownRequest::watch(signals, place.path());
+        let mut teller = DemoOutput::new(out, command.json);
+        let peer = Backend::find(&loaded.config).await?;
         let told = tokio::select! {
-            told = screenplay::play(&peer, place, &mut teller) => told.map(Some),
-            () = ending.asked() => Ok(None),
+            told = script::run_script(&peer, place, &mut teller) => told.map(Some),
+            () = ending.requested() => Ok(None),
         };
         peer.finish().await;
         let Some(report) = told? else { return Ok((ending, false)) };
-        teller.end(&report, &NEXT)?;
+        teller.end(&report, &NEXT_STEPS)?;
         let may_ask = !command.json && std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
-        let open = command.serve || (may_ask && is_wanted(&ending, out).await?);
+        let open = command.serve || (may_ask && confirm_console(&ending, out).await?);
         Ok::<_, Box<dyn std::error::Error>>((ending, open))
     })?;
     // `ending` lives until here, so that signals are handled while the folder exists.
-    match (ending.was_asked(), open) {
+    match (ending.is_requested(), open) {
         (true, _) => Ok(ExitCode::from(INTERRUPTED)),
         (false, true) => {
-            let port = port.map_or_else(|| hold(ANY_PORT), Ok)?;
+            let port = port.map_or_else(|| reserve_port(ANY_PORT), Ok)?;
             console(&loaded, port, command.json, out)
         }
         (false, false) => Ok(ExitCode::SUCCESS),
@@ -116,7 +116,7 @@ fn show(
 }
 
 /// Prompts whether to open the console; the default is no.
-async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool> {
+async fn confirm_console(ending: &ShutdownRequest, out: &mut dyn Write) -> std::io::Result<bool> {
     write!(out, "\nOpen the console on these documents? [y/N] ")?;
     out.flush()?;
     let answer = tokio::task::spawn_blocking(|| {
@@ -125,7 +125,7 @@ async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool
     });
     tokio::select! {
         answer = answer => Ok(answer.is_ok_and(|line| line.is_ok_and(|line| line.trim().to_lowercase().starts_with('y')))),
-        () = ending.asked() => {
+        () = ending.requested() => {
             writeln!(out)?;
             Ok(false)
         }
@@ -133,13 +133,13 @@ async fn is_wanted(ending: &Ending, out: &mut dyn Write) -> std::io::Result<bool
 }
 
 /// Binds a port, to reserve it until it is served.
-fn hold(port: u16) -> Result<TcpListener, String> {
+fn reserve_port(port: u16) -> Result<TcpListener, String> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, port))
         .map_err(|error| format!("--port: cannot listen on port {port}: {error}; choose another port"))
 }
 
 /// Serves the documents until a signal arrives.
-fn console(loaded: &Loaded, held: TcpListener, json: bool, out: &mut dyn Write) -> End {
+fn console(loaded: &LoadedConfig, held: TcpListener, json: bool, out: &mut dyn Write) -> CommandResult {
     let port = held.local_addr()?.port();
     // Another process is unlikely to take the port in the short time until it is bound again.
     drop(held);
@@ -149,5 +149,5 @@ fn console(loaded: &Loaded, held: TcpListener, json: bool, out: &mut dyn Write) 
         writeln!(out, "\nThe console is at http://127.0.0.1:{port}/\nCtrl-C ends it and removes everything.")?;
     }
     out.flush()?;
-    serve::serve(loaded, &[port], serve::With::Http)
+    serve::serve(loaded, &[port], serve::Transports::Http)
 }

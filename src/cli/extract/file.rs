@@ -11,7 +11,7 @@ use crate::workers;
 
 /// Why a file was not read.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum FileError {
     #[error("{}", formats::unsupported(.0))]
     Unsupported(String),
     #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
@@ -28,55 +28,55 @@ pub(super) enum Failure {
 
 /// The bytes of a file and the format by its extension, after the checks in the order of the contract (K-29). The
 /// format of a file without extension is detected from its content.
-pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), Failure> {
+pub(super) fn open(file: &Path, most: u64) -> Result<(Vec<u8>, Option<Format>), FileError> {
     if file == Path::new("-") {
-        return Ok((bytes(io::stdin().lock(), most)?, None));
+        return Ok((read_bounded(io::stdin().lock(), most)?, None));
     }
     if file.is_dir() {
-        return Err(Failure::Folder(file.display().to_string()));
+        return Err(FileError::Folder(file.display().to_string()));
     }
     let named = match file.extension().map(|extension| extension.to_string_lossy()) {
         Some(extension) if !extension.is_empty() => {
-            let format = Format::of_extension(&extension);
-            Some(format.ok_or_else(|| Failure::Unsupported(extension.into_owned()))?)
+            let format = Format::from_extension(&extension);
+            Some(format.ok_or_else(|| FileError::Unsupported(extension.into_owned()))?)
         }
         _ => None,
     };
     let opened = File::open(file).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Failure::Missing,
-        _ => Failure::Unreadable(error),
+        io::ErrorKind::NotFound => FileError::Missing,
+        _ => FileError::Unreadable(error),
     })?;
-    let length = opened.metadata().map_err(Failure::Unreadable)?.len();
+    let length = opened.metadata().map_err(FileError::Unreadable)?.len();
     if length > most {
         return Err(too_large(length, most));
     }
-    Ok((bytes(opened, most)?, named))
+    Ok((read_bounded(opened, most)?, named))
 }
 
 /// Enforces the limit while reading: a pipe has no length, and a file may grow.
-fn bytes(from: impl Read, most: u64) -> Result<Vec<u8>, Failure> {
+fn read_bounded(from: impl Read, most: u64) -> Result<Vec<u8>, FileError> {
     let mut bytes = Vec::new();
-    from.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(Failure::Unreadable)?;
+    from.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(FileError::Unreadable)?;
     match bytes.len() as u64 {
         found if found > most => Err(too_large(found, most)),
         _ => Ok(bytes),
     }
 }
 
-fn too_large(found: u64, most: u64) -> Failure {
+fn too_large(found: u64, most: u64) -> FileError {
     let (unit, shift) = if most < 1 << 20 { ("KB", 10) } else { ("MB", 20) };
-    Failure::TooLarge { found: found.div_ceil(1 << shift), most: most >> shift, unit }
+    FileError::TooLarge { found: found.div_ceil(1 << shift), most: most >> shift, unit }
 }
 
-impl Failure {
+impl FileError {
     /// Stable error code for programs (K-31).
     pub(super) fn kind(&self) -> &str {
         match self {
-            Failure::Unsupported(_) => "unsupported_format",
-            Failure::Missing => "file_not_found",
-            Failure::Folder(_) | Failure::Unreadable(_) => "file_not_readable",
-            Failure::TooLarge { .. } => "file_too_large",
-            Failure::Worker(error) => error.kind(),
+            FileError::Unsupported(_) => "unsupported_format",
+            FileError::Missing => "file_not_found",
+            FileError::Folder(_) | FileError::Unreadable(_) => "file_not_readable",
+            FileError::TooLarge { .. } => "file_too_large",
+            FileError::Worker(error) => error.kind(),
         }
     }
 }

@@ -11,16 +11,16 @@ use std::sync::Mutex;
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
 
-use super::ending::WrongUsage;
+use super::exit::UsageError;
 use super::progress::Progress;
-use super::{End, formats, one_line};
+use super::{CommandResult, formats, sanitize_line};
 use crate::app;
-use crate::config::Loaded;
-use crate::describe::Describer;
-use crate::locked::locked;
-use crate::workers::{self, Ocr, Pool, Read, Tenant, Told};
-use file::Failure;
-use output::Output;
+use crate::config::LoadedConfig;
+use crate::knowledge::image_description::ImageDescriber;
+use crate::util::lock::lock;
+use crate::workers::{self, Extraction, OcrMode, Tenant, WorkerPool, WorkerProgress};
+use file::FileError;
+use output::ExtractOutput;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -49,37 +49,38 @@ pub(super) struct Extract {
         hide_default_value = true,
         hide_possible_values = true
     )]
-    ocr: When,
+    ocr: OcrArg,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum When {
+enum OcrArg {
     Auto,
     Force,
     Off,
 }
 
 /// Log targets that are silenced, because this command reports the same itself.
-pub(super) const TOLD: &[&str] = super::ask::TOLD;
+pub(super) const QUIET_MODULES: &[&str] = super::ask::QUIET_MODULES;
 
-pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Extract, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     command.check()?;
     let settings = loaded.config.documents.clone();
     let (together, most) = (settings.workers(), settings.max_file.bytes() as u64);
-    let pool = Pool::new(settings, loaded.config.ocr.clone());
-    let output = Output { markdown: command.markdown, json: command.json, named: command.files.len() > 1 };
-    let shown = Mutex::new(Shown { progress: Progress::new(), ended: 0, files: command.files.len() });
+    let pool = WorkerPool::new(settings, loaded.config.ocr.clone());
+    let output = ExtractOutput { markdown: command.markdown, json: command.json, named: command.files.len() > 1 };
+    let shown = Mutex::new(ExtractProgress { progress: Progress::new(), finished: 0, files: command.files.len() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let describer = Describer::new(&loaded.config.ocr, || Ok(app::build(&loaded.config)?.router))?;
+        let describer = ImageDescriber::new(&loaded.config.ocr, || Ok(app::build(&loaded.config)?.router))?;
         let reads = command.files.iter().map(|file| {
-            let reader = Reader { command, most, pool: &pool, describer: describer.as_ref(), shown: &shown };
+            let reader =
+                FileReader { command, max_bytes: most, pool: &pool, describer: describer.as_ref(), progress: &shown };
             async move { (file, reader.read(file).await) }
         });
         let mut reads = stream::iter(reads).buffered(together);
         let mut all = true;
         while let Some((file, result)) = reads.next().await {
-            locked(&shown).end_file();
+            lock(&shown).end_file();
             all &= output.write(&file.display().to_string(), result, out)?;
         }
         Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -88,11 +89,11 @@ pub(super) fn run(command: &Extract, loaded: &Loaded, out: &mut dyn Write) -> En
 
 impl Extract {
     /// Catches a value of `--ocr` without `=`, which would be taken for a file.
-    fn check(&self) -> Result<(), WrongUsage> {
-        let is_value = |file: &&PathBuf| When::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
+    fn check(&self) -> Result<(), UsageError> {
+        let is_value = |file: &&PathBuf| OcrArg::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
             Some(value) => {
-                Err(WrongUsage::Value(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())))
+                Err(UsageError::Value(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())))
             }
             None => Ok(()),
         }
@@ -100,35 +101,42 @@ impl Extract {
 }
 
 /// Reads files with the worker pool.
-struct Reader<'r> {
+struct FileReader<'r> {
     command: &'r Extract,
     /// Maximum file size in bytes.
-    most: u64,
-    pool: &'r Pool,
-    describer: Option<&'r Describer>,
-    shown: &'r Mutex<Shown>,
+    max_bytes: u64,
+    pool: &'r WorkerPool,
+    describer: Option<&'r ImageDescriber>,
+    progress: &'r Mutex<ExtractProgress>,
 }
 
-impl Reader<'_> {
-    async fn read(&self, file: &Path) -> Result<Read, Failure> {
-        let (path, most) = (file.to_owned(), self.most);
+impl FileReader<'_> {
+    async fn read(&self, file: &Path) -> Result<Extraction, FileError> {
+        let (path, most) = (file.to_owned(), self.max_bytes);
         // Reading from a pipe may block, and the other files need not wait for it.
         let opened = tokio::task::spawn_blocking(move || file::open(&path, most)).await;
-        let (bytes, named) = opened.map_err(|error| Failure::Unreadable(error.into()))??;
-        let mut far = Far::default();
+        let (bytes, named) = opened.map_err(|error| FileError::Unreadable(error.into()))??;
+        let mut far = PageProgress::default();
         let tell = |told| {
             match told {
-                Told::Pages(count) => far.of = Some(count),
-                Told::Looking(page) => far.looking = page,
-                Told::Done(pages) => far.pages = pages,
+                WorkerProgress::PageCount(count) => far.of = Some(count),
+                WorkerProgress::OcrPage(page) => far.ocr_page = page,
+                WorkerProgress::PagesDone(pages) => far.pages = pages,
             }
-            locked(self.shown).page(file, far);
+            lock(self.progress).page(file, far);
         };
         let name = file.file_name().map(|name| name.to_string_lossy()).filter(|name| name != "-");
         let (full, ocr) = (self.command.full, self.command.ocr.into());
         let tenant = Tenant::local();
-        let file = workers::File { bytes: &bytes, name: name.as_deref(), named, full, ocr, tenant: &tenant };
-        let mut read = self.pool.read(file, tell).await?;
+        let file = workers::InputFile {
+            bytes: &bytes,
+            name: name.as_deref(),
+            format_hint: named,
+            full_html: full,
+            ocr,
+            tenant: &tenant,
+        };
+        let mut read = self.pool.extract(file, tell).await?;
         if let Some(describer) = self.describer {
             describer.describe(&bytes, &mut read).await;
         }
@@ -137,24 +145,24 @@ impl Reader<'_> {
 }
 
 /// Progress over all files.
-struct Shown {
+struct ExtractProgress {
     progress: Progress,
-    ended: usize,
+    finished: usize,
     files: usize,
 }
 
 /// Progress of one file.
 #[derive(Debug, Clone, Copy, Default)]
-struct Far {
+struct PageProgress {
     /// Pages done.
     pages: u32,
     of: Option<u32>,
     /// The last page in OCR.
-    looking: u32,
+    ocr_page: u32,
 }
 
-impl Shown {
-    fn page(&self, file: &Path, Far { pages, of, looking }: Far) {
+impl ExtractProgress {
+    fn page(&self, file: &Path, PageProgress { pages, of, ocr_page: looking }: PageProgress) {
         const WIDTH: u32 = 20;
         let filled = of.map_or(0, |of| (pages * WIDTH).checked_div(of).unwrap_or_default().min(WIDTH)) as usize;
         let bar = format!("{:.<width$}", "#".repeat(filled), width = WIDTH as usize);
@@ -162,24 +170,24 @@ impl Shown {
         let looking = if looking > pages { format!(", looking at page {looking}") } else { String::new() };
         let files = match self.files {
             1 => String::new(),
-            files => format!(" ({} of {files} files done)", self.ended),
+            files => format!(" ({} of {files} files done)", self.finished),
         };
-        let name = one_line(&file.file_name().unwrap_or_default().to_string_lossy());
-        self.progress.tell(&format!("[{bar}] {name}: {pages}{of} pages{looking}{files}"));
+        let name = sanitize_line(&file.file_name().unwrap_or_default().to_string_lossy());
+        self.progress.update(&format!("[{bar}] {name}: {pages}{of} pages{looking}{files}"));
     }
 
     fn end_file(&mut self) {
-        self.ended += 1;
-        self.progress.tell("");
+        self.finished += 1;
+        self.progress.update("");
     }
 }
 
-impl From<When> for Ocr {
-    fn from(when: When) -> Ocr {
+impl From<OcrArg> for OcrMode {
+    fn from(when: OcrArg) -> OcrMode {
         match when {
-            When::Auto => Ocr::Auto,
-            When::Force => Ocr::Force,
-            When::Off => Ocr::Off,
+            OcrArg::Auto => OcrMode::Auto,
+            OcrArg::Force => OcrMode::Force,
+            OcrArg::Off => OcrMode::Off,
         }
     }
 }

@@ -2,29 +2,34 @@
 
 use std::io::{self, BufWriter, Write};
 
-use corbie_extract::{Document, Format, Metadata, Method, Page, Warning, is_legible};
+use corbie_extract::{Document, ExtractionMethod, Format, Metadata, Page, Warning, is_legible};
 use serde::{Serialize, Serializer};
 
-use super::super::one_line;
-use super::file::Failure;
-use crate::workers::{Error, Read};
+use super::super::sanitize_line;
+use super::file::FileError;
+use crate::workers::{Error, Extraction};
 
 /// Advice if Tesseract fails. The error text itself is stable, because programs may match it (K-31).
 const NO_OCR: &str = "install Tesseract, or name it in `ocr.tesseract`; `ocr.engine: builtin` needs nothing";
 
-pub(super) struct Output {
+pub(super) struct ExtractOutput {
     pub(super) markdown: bool,
     pub(super) json: bool,
     /// Prints the file name above each text.
     pub(super) named: bool,
 }
 
-impl Output {
+impl ExtractOutput {
     /// Returns whether the document was read completely.
-    pub(super) fn write(&self, file: &str, result: Result<Read, Failure>, out: &mut dyn Write) -> io::Result<bool> {
+    pub(super) fn write(
+        &self,
+        file: &str,
+        result: Result<Extraction, FileError>,
+        out: &mut dyn Write,
+    ) -> io::Result<bool> {
         let (read, error) = match result {
-            Ok(Read { document, partial, .. }) => {
-                let error = partial.map(Failure::Worker);
+            Ok(Extraction { document, partial, .. }) => {
+                let error = partial.map(FileError::Worker);
                 (Some(document), error)
             }
             Err(failure) => (None, Some(failure)),
@@ -38,26 +43,31 @@ impl Output {
         Ok(all)
     }
 
-    fn text(&self, file: &str, read: Option<Document>, error: Option<Failure>, out: &mut dyn Write) -> io::Result<()> {
+    fn text(
+        &self,
+        file: &str,
+        read: Option<Document>,
+        error: Option<FileError>,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
         let mut notes = Vec::new();
-        let pages =
-            read.as_ref().filter(|document| document.says_something()).map_or(0, |document| document.pages.len());
+        let pages = read.as_ref().filter(|document| document.has_text()).map_or(0, |document| document.pages.len());
         if let Some(document) = read {
             // The error "no text" already implies the note about unread pages.
-            notes.extend(pictures(&document).filter(|_| !error.as_ref().is_some_and(is_no_text)));
-            notes.extend(document.warnings.iter().map(|warning| note(warning, document.pages.len())));
-            let text = if self.markdown { corbie_extract::markdown(&document) } else { document.printed() };
+            notes.extend(unread_pages_warning(&document).filter(|_| !error.as_ref().is_some_and(is_no_text)));
+            notes.extend(document.warnings.iter().map(|warning| warning_text(warning, document.pages.len())));
+            let text = if self.markdown { corbie_extract::markdown(&document) } else { document.plain_text() };
             let text = text.trim_end();
             match (text.is_empty(), self.named) {
                 (true, _) => {}
-                (false, true) => writeln!(out, "==> {} <==\n{text}\n", one_line(file))?,
+                (false, true) => writeln!(out, "==> {} <==\n{text}\n", sanitize_line(file))?,
                 (false, false) => writeln!(out, "{text}")?,
             }
         }
         out.flush()?;
         let next = error
             .as_ref()
-            .filter(|error| matches!(error, Failure::Worker(Error::Ocr(why)) if why.starts_with("Tesseract")))
+            .filter(|error| matches!(error, FileError::Worker(Error::Ocr(why)) if why.starts_with("Tesseract")))
             .map(|_| NO_OCR.to_owned());
         notes.extend(error.map(|error| match pages {
             2.. if !is_no_text(&error) => format!("{pages} pages were read, but not all: {error}"),
@@ -65,19 +75,19 @@ impl Output {
         }));
         notes.extend(next);
         for note in notes {
-            writeln!(io::stderr(), "corbie: {}: {}", one_line(file), one_line(&note))?;
+            writeln!(io::stderr(), "corbie: {}: {}", sanitize_line(file), sanitize_line(&note))?;
         }
         Ok(())
     }
 }
 
 /// Whether the only problem is that the document has no text.
-fn is_no_text(failure: &Failure) -> bool {
+fn is_no_text(failure: &FileError) -> bool {
     failure.kind() == corbie_extract::Error::NoText.kind()
 }
 
 /// A warning, with its page number if the document has several pages.
-fn note(warning: &Warning, pages: usize) -> String {
+fn warning_text(warning: &Warning, pages: usize) -> String {
     match warning.page.filter(|_| pages > 1) {
         Some(page) => format!("page {page}: {}", warning.message),
         None => warning.message.clone(),
@@ -85,35 +95,35 @@ fn note(warning: &Warning, pages: usize) -> String {
 }
 
 /// A note listing the pages with images that were not read.
-fn pictures(document: &Document) -> Option<String> {
+fn unread_pages_warning(document: &Document) -> Option<String> {
     let unread = |page: &&Page| page.scanned && page.confidence.is_none() && !is_legible(&page.text());
     let pages: Vec<String> = document.pages.iter().filter(unread).map(|page| page.number.to_string()).collect();
-    let is_picture = document.method == Method::ImageAnalysis;
+    let is_picture = document.method == ExtractionMethod::ImageAnalysis;
     (!pages.is_empty() && !is_picture).then(|| format!("pages that show more than was read: {}", pages.join(", ")))
 }
 
 /// One line of `--json` output.
 #[derive(Serialize)]
-struct Line<'a> {
+struct FileLine<'a> {
     file: &'a str,
     #[serde(flatten)]
-    document: Option<Shown<'a>>,
+    document: Option<DocumentOutput<'a>>,
     #[serde(flatten)]
-    error: Option<Told<'a>>,
+    error: Option<ErrorOutput<'a>>,
 }
 
 #[derive(Serialize)]
-struct Shown<'a> {
+struct DocumentOutput<'a> {
     format: Format,
-    processing_method: Method,
+    processing_method: ExtractionMethod,
     metadata: &'a Metadata,
-    pages: Vec<WithText<'a>>,
+    pages: Vec<PageOutput<'a>>,
     warnings: &'a [Warning],
 }
 
 /// A page with its full text.
 #[derive(Serialize)]
-struct WithText<'a> {
+struct PageOutput<'a> {
     #[serde(flatten)]
     page: &'a Page,
     #[serde(rename = "text", serialize_with = "text")]
@@ -121,7 +131,7 @@ struct WithText<'a> {
 }
 
 #[derive(Serialize)]
-struct Told<'a> {
+struct ErrorOutput<'a> {
     error: &'a str,
     message: String,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -133,20 +143,20 @@ fn text<S: Serializer>(page: &Page, serializer: S) -> Result<S::Ok, S::Error> {
 }
 
 /// Serialized directly to the output: a document may be large.
-fn write_line(file: &str, read: Option<&Document>, error: Option<&Failure>, out: &mut dyn Write) -> io::Result<()> {
-    let document = read.map(|document| Shown {
+fn write_line(file: &str, read: Option<&Document>, error: Option<&FileError>, out: &mut dyn Write) -> io::Result<()> {
+    let document = read.map(|document| DocumentOutput {
         format: document.format,
         processing_method: document.method,
         metadata: &document.metadata,
-        pages: document.pages.iter().map(|page| WithText { page, text: page }).collect(),
+        pages: document.pages.iter().map(|page| PageOutput { page, text: page }).collect(),
         warnings: &document.warnings,
     });
-    let error = error.map(|error| Told {
+    let error = error.map(|error| ErrorOutput {
         error: error.kind(),
         message: error.to_string(),
-        partial: read.is_some_and(Document::says_something),
+        partial: read.is_some_and(Document::has_text),
     });
-    serde_json::to_writer(&mut *out, &Line { file, document, error })?;
+    serde_json::to_writer(&mut *out, &FileLine { file, document, error })?;
     writeln!(out)?;
     out.flush()
 }

@@ -7,14 +7,14 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 use tokio::time::{Duration, Instant};
 
-use super::failure::Failure;
+use super::backend::Backend;
+use super::error::KnowledgeError;
+use super::import_summary::ImportSummary;
 use super::interrupt::Interrupt;
-use super::peer::Peer;
-use super::tally::Tally;
-use super::{Common, counted, number, paths, resumed, text};
-use crate::cli::ending::INTERRUPTED;
+use super::{CommonOptions, counted, number, paths, resumed_tasks, text};
+use crate::cli::exit::INTERRUPTED;
 use crate::cli::progress::{self, Progress};
-use crate::cli::{End, formats, one_line, values};
+use crate::cli::{CommandResult, formats, sanitize_line, value_parsers};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -33,7 +33,7 @@ pub(in crate::cli) struct Add {
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
     /// Metadata for every document, as a JSON object
-    #[arg(long, value_name = "JSON", value_parser = values::json_object)]
+    #[arg(long, value_name = "JSON", value_parser = value_parsers::json_object)]
     metadata: Option<Map<String, Value>>,
     /// Recognize text on all pages with OCR, also on pages with text
     #[arg(long)]
@@ -42,11 +42,11 @@ pub(in crate::cli) struct Add {
     #[arg(long)]
     follow_links: bool,
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
 /// How a task ended.
-enum Ended {
+enum AddOutcome {
     /// Results by file.
     Completed(Value),
     /// Cancelled by this command or another client; documents added before are kept.
@@ -54,20 +54,20 @@ enum Ended {
 }
 
 /// Maximum number of paths in a tool call.
-const PATHS: usize = 1000;
+const MAX_PATHS: usize = 1000;
 /// Wait between two polls of a task: short at first, because most tasks are, and growing to a value that is still
 /// responsive.
-const SOON: Duration = Duration::from_millis(20);
-const LATER: Duration = Duration::from_millis(500);
+const INITIAL_POLL_INTERVAL: Duration = Duration::from_millis(20);
+const MAX_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Interval of progress lines if stderr is not a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: &mut dyn Write) -> End {
+pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, out: &mut dyn Write) -> CommandResult {
     let (paths, metadata) = (paths::resolve(&command.paths)?, command.metadata());
-    resumed::tell(peer).await?;
+    resumed_tasks::report_resumed(peer).await?;
     let before = document_count(peer, &command.common).await?;
-    let mut total = Tally::default();
-    for paths in paths.chunks(PATHS) {
+    let mut total = ImportSummary::default();
+    for paths in paths.chunks(MAX_PATHS) {
         let arguments = json!({
             "paths": paths,
             "recursive": !command.no_recursive,
@@ -77,15 +77,15 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
         });
         let reply = peer.call("knowledge-import", command.common.arguments(arguments)).await?;
         match wait(peer, text(&reply, "task_id"), interrupt).await? {
-            Ended::Completed(status) => {
+            AddOutcome::Completed(status) => {
                 if command.common.json {
                     writeln!(out, "{status}")?;
                 } else {
-                    tell_failures(&status["result"])?;
+                    print_failures(&status["result"])?;
                 }
                 total.add(&status["result"]);
             }
-            Ended::Cancelled(status) => {
+            AddOutcome::Cancelled(status) => {
                 if command.common.json {
                     writeln!(out, "{status}")?;
                 }
@@ -107,9 +107,9 @@ pub(super) async fn run(command: &Add, peer: &Peer, interrupt: &Interrupt, out: 
 
 impl Add {
     /// Validates the arguments before any file is opened.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.paths.iter().any(String::is_empty) {
-            true => Err(Failure::argument("paths", "a path is empty; name a file, a folder or a pattern")),
+            true => Err(KnowledgeError::argument("paths", "a path is empty; name a file, a folder or a pattern")),
             false => Ok(()),
         }
     }
@@ -131,19 +131,19 @@ impl Add {
 }
 
 /// Polls a task until it ends and shows its progress. An interrupt cancels the task.
-async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, Failure> {
-    let mut shown = Shown::new();
-    let (mut pause, mut cancelling) = (SOON, false);
+async fn wait(peer: &Backend, task: &str, interrupt: &Interrupt) -> Result<AddOutcome, KnowledgeError> {
+    let mut shown = AddProgress::new();
+    let (mut pause, mut cancelling) = (INITIAL_POLL_INTERVAL, false);
     loop {
         let status = peer.call("knowledge-task-status", json!({ "task_id": task })).await?;
         match text(&status, "status") {
-            "completed" => return Ok(Ended::Completed(status)),
-            "cancelled" => return Ok(Ended::Cancelled(status)),
-            _ => shown.tell(&status),
+            "completed" => return Ok(AddOutcome::Completed(status)),
+            "cancelled" => return Ok(AddOutcome::Cancelled(status)),
+            _ => shown.update(&status),
         }
         tokio::select! {
-            () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(LATER),
-            () = interrupt.asked(), if !cancelling => {
+            () = tokio::time::sleep(pause) => pause = (pause * 3 / 2).min(MAX_POLL_INTERVAL),
+            () = interrupt.requested(), if !cancelling => {
                 // If the task has ended meanwhile, the next poll returns its result.
                 peer.cancel(task).await?;
                 cancelling = true;
@@ -153,12 +153,12 @@ async fn wait(peer: &Peer, task: &str, interrupt: &Interrupt) -> Result<Ended, F
 }
 
 /// Number of documents before the task, to calculate how many were added.
-async fn document_count(peer: &Peer, common: &Common) -> Result<u64, Failure> {
+async fn document_count(peer: &Backend, common: &CommonOptions) -> Result<u64, KnowledgeError> {
     let status = peer.call("knowledge-status", common.arguments(json!({}))).await?;
     Ok(number(&status["knowledge_base"], "document_count"))
 }
 
-fn tell_failures(result: &Value) -> io::Result<()> {
+fn print_failures(result: &Value) -> io::Result<()> {
     let mut stderr = io::stderr();
     let files = result["files"].as_array().map(Vec::as_slice).unwrap_or_default();
     for file in files {
@@ -172,34 +172,34 @@ fn tell_failures(result: &Value) -> io::Result<()> {
             // The line starts with the path, so the message omits it.
             let mut why = why.replacen(&format!(": {path}"), "", 1);
             if text(file, "error") == "unsupported_format" {
-                why = formats::with_the_rest(&why);
+                why = formats::with_other_formats(&why);
             }
-            writeln!(stderr, "corbie: {}: {}", one_line(path), one_line(&why))?;
+            writeln!(stderr, "corbie: {}: {}", sanitize_line(path), sanitize_line(&why))?;
         }
     }
     Ok(())
 }
 
 /// Progress of a task: a bar on a terminal, otherwise a line at intervals.
-struct Shown {
+struct AddProgress {
     progress: Progress,
     lines: bool,
     last: Instant,
 }
 
-impl Shown {
-    fn new() -> Shown {
-        Shown {
+impl AddProgress {
+    fn new() -> AddProgress {
+        AddProgress {
             progress: Progress::new(),
             lines: !io::stderr().is_terminal() && !progress::is_silent(),
             last: Instant::now(),
         }
     }
 
-    fn tell(&mut self, status: &Value) {
+    fn update(&mut self, status: &Value) {
         let line = line(status);
-        self.progress.tell(&line);
-        if self.lines && self.last.elapsed() >= LINE_EVERY {
+        self.progress.update(&line);
+        if self.lines && self.last.elapsed() >= PROGRESS_LINE_INTERVAL {
             self.last = Instant::now();
             let _ = writeln!(io::stderr(), "corbie: {line}");
         }
@@ -211,7 +211,7 @@ fn line(status: &Value) -> String {
     const STEP: usize = 70;
     let share = status["progress"].as_f64().unwrap_or_default().clamp(0.0, 1.0);
     let bar = format!("{:.<WIDTH$}", "#".repeat((share * WIDTH as f64) as usize));
-    let mut step: String = one_line(text(status, "current_step"));
+    let mut step: String = sanitize_line(text(status, "current_step"));
     // The end contains the number of finished files, so the beginning is truncated.
     if let Some((cut, _)) = step.char_indices().rev().nth(STEP) {
         step.replace_range(..cut, "…");
@@ -242,10 +242,10 @@ mod tests {
             paths: Vec::new(),
             no_recursive: false,
             tag: vec!["b".into()],
-            metadata: metadata.map(|text| values::json_object(text).unwrap()),
+            metadata: metadata.map(|text| value_parsers::json_object(text).unwrap()),
             force_ocr: false,
             follow_links: false,
-            common: Common { knowledge_base: None, json: false },
+            common: CommonOptions { knowledge_base: None, json: false },
         };
         let tags = |metadata| add(metadata).metadata()["tags"].clone();
         assert_eq!(tags(None), json!(["b"]));

@@ -6,10 +6,10 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::json;
 
+use super::backend::Backend;
 use super::confirm::confirm;
-use super::peer::Peer;
-use super::{Common, base, counted, number, size, text};
-use crate::cli::{End, one_line};
+use super::{CommonOptions, counted, number, resolve_base, size, text};
+use crate::cli::{CommandResult, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -21,20 +21,20 @@ pub(in crate::cli) struct Clear {
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
 /// The specification's megabyte (K-28).
 const MB: f64 = 1_048_576.0;
 
-pub(super) async fn run(command: &Clear, peer: &Peer, out: &mut dyn Write) -> End {
-    base::must_exist(peer, command.common.base()).await?;
+pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) -> CommandResult {
+    resolve_base::must_exist(peer, command.common.base()).await?;
     if !command.yes {
         let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
         let base = &status["knowledge_base"];
         let question = format!(
             "This removes all documents of the knowledge base `{}` for good: {} of {}, {}. What is being added is cancelled.",
-            one_line(text(base, "name")),
+            sanitize_line(text(base, "name")),
             counted(number(base, "document_count"), "document"),
             size(number(base, "total_size_bytes")),
             counted(number(base, "total_chunks"), "chunk"),

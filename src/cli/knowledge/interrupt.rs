@@ -3,12 +3,12 @@
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::cli::ending::INTERRUPTED;
+use crate::cli::exit::INTERRUPTED;
 
 /// Watches for Ctrl-C until it is dropped.
 #[derive(Debug)]
 pub(super) struct Interrupt {
-    asked: CancellationToken,
+    requested: CancellationToken,
     _watching: AbortOnDropHandle<()>,
 }
 
@@ -25,11 +25,11 @@ impl Interrupt {
                 }
             }
         });
-        Interrupt { asked, _watching: AbortOnDropHandle::new(watching) }
+        Interrupt { requested: asked, _watching: AbortOnDropHandle::new(watching) }
     }
 
     /// Resolves when shutdown was requested.
-    pub(super) async fn asked(&self) {
-        self.asked.cancelled().await;
+    pub(super) async fn requested(&self) {
+        self.requested.cancelled().await;
     }
 }

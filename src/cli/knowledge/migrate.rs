@@ -13,14 +13,14 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::counted;
-use super::failure::Failure;
+use super::error::KnowledgeError;
 use super::interrupt::Interrupt;
-use super::keep::{self, Format};
-use crate::cli::ending::INTERRUPTED;
+use super::maintenance::{self, JsonOutput};
+use crate::cli::exit::INTERRUPTED;
 use crate::cli::progress::{self, Progress};
-use crate::cli::{End, one_line};
-use crate::config::Loaded;
-use crate::knowledge::store::moved::{Moved, Side, Step, migrate};
+use crate::cli::{CommandResult, sanitize_line};
+use crate::config::LoadedConfig;
+use crate::knowledge::store::migration::{MigrationReport, MigrationStep, StoreSummary, migrate};
 use crate::knowledge::store::{Options, Store, postgres, sqlite};
 
 #[derive(Debug, Args)]
@@ -33,64 +33,66 @@ pub(in crate::cli) struct Migrate {
     #[arg(long, value_name = "PLACE")]
     to: String,
     #[command(flatten)]
-    format: Format,
+    format: JsonOutput,
 }
 
 /// Location of a knowledge base.
-enum At {
+enum MigrationEndpoint {
     Folder(PathBuf),
     Database(Box<postgres::Address>),
 }
 
 /// Advice if source and target differ.
-const NEXT: &str = "do not use the new one yet: clear it, and move again with nobody using either";
+const MISMATCH_ADVICE: &str = "do not use the new one yet: clear it, and move again with nobody using either";
 /// Interval of progress lines without a terminal.
-const LINE_EVERY: Duration = Duration::from_secs(10);
+const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 
-pub(super) async fn run(command: &Migrate, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let from = At::read("from", &command.from, loaded)?;
-    let to = At::read("to", &command.to, loaded)?;
-    if let At::Folder(folder) = &from
+pub(super) async fn run(command: &Migrate, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let from = MigrationEndpoint::parse("from", &command.from, loaded)?;
+    let to = MigrationEndpoint::parse("to", &command.to, loaded)?;
+    if let MigrationEndpoint::Folder(folder) = &from
         && !sqlite::Store::exists(folder)
     {
-        return Err(Failure::NothingYet(one_line(&folder.display().to_string())).into());
+        return Err(KnowledgeError::NoKnowledgeBase(sanitize_line(&folder.display().to_string())).into());
     }
-    if let (At::Folder(one), At::Folder(other)) = (&from, &to)
+    if let (MigrationEndpoint::Folder(one), MigrationEndpoint::Folder(other)) = (&from, &to)
         && is_same(one, other)
     {
-        return Err(Failure::argument("to", "`--from` and `--to` name the same folder; name two").into());
+        return Err(KnowledgeError::argument("to", "`--from` and `--to` name the same folder; name two").into());
     }
     // From here on an interruption is handled gracefully.
     let interrupt = Interrupt::watch();
-    let mut shown = Shown::new();
+    let mut shown = MigrationProgress::new();
     let stop = CancellationToken::new();
     let moved = {
         let (from, to) = (from.open().await?, to.open().await?);
         let stopping = stop.clone();
         let _stopping = AbortOnDropHandle::new(tokio::spawn(async move {
-            interrupt.asked().await;
+            interrupt.requested().await;
             stopping.cancel();
         }));
-        migrate(&from, &to, &stop, |step| shown.tell(step)).await.map_err(Failure::Move)?
+        migrate(&from, &to, &stop, |step| shown.update(step)).await.map_err(KnowledgeError::Migration)?
     };
     drop(shown);
-    tell(&moved, command.format.json, out)
+    print_result(&moved, command.format.json, out)
 }
 
-impl At {
+impl MigrationEndpoint {
     /// Parses an argument. Errors do not repeat it, because it may contain a password.
-    fn read(parameter: &'static str, text: &str, loaded: &Loaded) -> Result<At, Failure> {
-        let wrong = |message: String| Failure::argument(parameter, format!("`--{parameter}`: {message}"));
+    fn parse(parameter: &'static str, text: &str, loaded: &LoadedConfig) -> Result<MigrationEndpoint, KnowledgeError> {
+        let wrong = |message: String| KnowledgeError::argument(parameter, format!("`--{parameter}`: {message}"));
         let named = match text.strip_prefix("env:") {
             Some(name) => Some(std::env::var(name).map_err(|_| wrong(format!("the variable `{name}` is not set")))?),
             None => None,
         };
         let text = named.as_deref().unwrap_or(text);
         match text.strip_prefix("sqlite:") {
-            Some("") => keep::storage(loaded).map(At::Folder),
-            Some(folder) => Ok(At::Folder(folder.into())),
+            Some("") => maintenance::storage_dir(loaded).map(MigrationEndpoint::Folder),
+            Some(folder) => Ok(MigrationEndpoint::Folder(folder.into())),
             None if text.starts_with("postgres://") || text.starts_with("postgresql://") => {
-                postgres::Address::parse(text).map(|address| At::Database(Box::new(address))).map_err(wrong)
+                postgres::Address::parse(text)
+                    .map(|address| MigrationEndpoint::Database(Box::new(address)))
+                    .map_err(wrong)
             }
             None => Err(wrong("this is no address; write `sqlite:FOLDER`, `postgres://…` or `env:NAME`".to_owned())),
         }
@@ -98,11 +100,13 @@ impl At {
 
     async fn open(self) -> Result<Store, Box<dyn std::error::Error>> {
         Ok(match self {
-            At::Folder(folder) => {
-                let opening = move || sqlite::Store::open_alone(&folder, Options::default());
+            MigrationEndpoint::Folder(folder) => {
+                let opening = move || sqlite::Store::open_exclusive(&folder, Options::default());
                 tokio::task::spawn_blocking(opening).await??.into()
             }
-            At::Database(address) => postgres::Store::connect(&address, &[], Options::default()).await?.into(),
+            MigrationEndpoint::Database(address) => {
+                postgres::Store::connect(&address, &[], Options::default()).await?.into()
+            }
         })
     }
 }
@@ -112,9 +116,9 @@ fn is_same(one: &PathBuf, other: &PathBuf) -> bool {
     one == other || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
 }
 
-fn tell(moved: &Moved, json: bool, out: &mut dyn Write) -> End {
-    let done = moved.written + moved.passed_over;
-    if moved.stopped {
+fn print_result(moved: &MigrationReport, json: bool, out: &mut dyn Write) -> CommandResult {
+    let done = moved.written + moved.skipped;
+    if moved.is_cancelled {
         let message = format!("stopped with {} in place; the same command goes on", counted(done, "document"));
         match json {
             true => writeln!(
@@ -133,9 +137,9 @@ fn tell(moved: &Moved, json: bool, out: &mut dyn Write) -> End {
     Ok(if moved.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn reply(moved: &Moved) -> Value {
-    let side = |side: &Side| {
-        let Side { documents, pages, chunks, vectors, tasks, watched, sha256 } = side;
+fn reply(moved: &MigrationReport) -> Value {
+    let side = |side: &StoreSummary| {
+        let StoreSummary { documents, pages, chunks, vectors, tasks, watched, sha256 } = side;
         json!({
             "documents": documents, "pages": pages, "chunks": chunks, "vectors": vectors, "tasks": tasks,
             "watched_files": watched, "sha256": sha256,
@@ -144,20 +148,20 @@ fn reply(moved: &Moved) -> Value {
     let mut reply = json!({
         "success": moved.problems.is_empty(),
         "documents_written": moved.written,
-        "documents_passed_over": moved.passed_over,
+        "documents_passed_over": moved.skipped,
         "from": side(&moved.from),
         "to": side(&moved.to),
         "problems": moved.problems,
     });
     if !moved.problems.is_empty() {
         reply["error"] = "migration_failed".into();
-        reply["message"] = NEXT.into();
+        reply["message"] = MISMATCH_ADVICE.into();
     }
     reply
 }
 
-fn write(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
-    let side = |side: &Side| {
+fn write(moved: &MigrationReport, out: &mut dyn Write) -> io::Result<()> {
+    let side = |side: &StoreSummary| {
         format!(
             "{}, {}, {}, {}, {}, {}; sha256 {}",
             counted(side.documents, "document"),
@@ -169,42 +173,42 @@ fn write(moved: &Moved, out: &mut dyn Write) -> io::Result<()> {
             side.sha256
         )
     };
-    keep::write_problems(&moved.problems, out)?;
-    writeln!(out, "moved {}, and {} were there already", counted(moved.written, "document"), moved.passed_over)?;
+    maintenance::write_problems(&moved.problems, out)?;
+    writeln!(out, "moved {}, and {} were there already", counted(moved.written, "document"), moved.skipped)?;
     writeln!(out, "from: {}", side(&moved.from))?;
     writeln!(out, "to:   {}", side(&moved.to))?;
     match moved.problems.is_empty() {
         true => writeln!(out, "both are the same"),
-        false => writeln!(out, "{NEXT}"),
+        false => writeln!(out, "{MISMATCH_ADVICE}"),
     }
 }
 
 /// Progress: one updated line on a terminal, otherwise a line at intervals.
-struct Shown {
+struct MigrationProgress {
     progress: Progress,
     lines: bool,
     last: Instant,
 }
 
-impl Shown {
-    fn new() -> Shown {
-        Shown {
-            progress: Progress::of("opening both …"),
+impl MigrationProgress {
+    fn new() -> MigrationProgress {
+        MigrationProgress {
+            progress: Progress::with_message("opening both …"),
             lines: !io::stderr().is_terminal() && !progress::is_silent(),
             last: Instant::now(),
         }
     }
 
-    fn tell(&mut self, step: Step) {
+    fn update(&mut self, step: MigrationStep) {
         let line = match step {
-            Step::Checking => "checking both …".to_owned(),
-            Step::Documents { done, of } => format!("moving: {done} of {}", counted(of, "document")),
-            Step::Rest => "moving tasks and what is known of watched folders …".to_owned(),
-            Step::Comparing => "reading everything, and comparing …".to_owned(),
-            Step::Indexing => "making the index over vectors …".to_owned(),
+            MigrationStep::Checking => "checking both …".to_owned(),
+            MigrationStep::Documents { done, total: of } => format!("moving: {done} of {}", counted(of, "document")),
+            MigrationStep::OtherRecords => "moving tasks and what is known of watched folders …".to_owned(),
+            MigrationStep::Comparing => "reading everything, and comparing …".to_owned(),
+            MigrationStep::Indexing => "making the index over vectors …".to_owned(),
         };
-        self.progress.tell(&line);
-        if self.lines && self.last.elapsed() >= LINE_EVERY {
+        self.progress.update(&line);
+        if self.lines && self.last.elapsed() >= PROGRESS_LINE_INTERVAL {
             self.last = Instant::now();
             // A failed write to stderr cannot be reported.
             let _ = writeln!(io::stderr(), "corbie: {line}");

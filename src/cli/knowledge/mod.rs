@@ -5,23 +5,23 @@
 //! result.
 
 mod add;
-pub(super) mod base;
+pub(super) mod backend;
 mod clear;
 mod confirm;
-pub(super) mod failure;
-mod id;
+pub(super) mod error;
+mod import_summary;
 mod interrupt;
-mod keep;
+mod maintenance;
 mod migrate;
 mod paths;
-pub(super) mod peer;
 mod remove;
-mod resumed;
+pub(super) mod resolve_base;
+mod resolve_id;
+mod resumed_tasks;
 pub(super) mod search;
 mod show;
 pub(super) mod snippet;
 mod status;
-mod tally;
 mod tasks;
 
 use std::io::Write;
@@ -30,15 +30,15 @@ use std::process::ExitCode;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use self::backend::Backend;
 use self::interrupt::Interrupt;
-use self::peer::Peer;
-use super::End;
+use super::CommandResult;
 use super::progress::Progress;
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
 
 #[derive(Debug, Subcommand)]
-pub(super) enum Command {
+pub(super) enum KnowledgeCommand {
     /// Add documents to the knowledge base: files, folders or patterns
     Add(add::Add),
     /// Search the knowledge base
@@ -55,12 +55,12 @@ pub(super) enum Command {
     Tasks(tasks::Tasks),
     /// Check, repair, back up, restore and migrate the knowledge base
     #[command(subcommand)]
-    Knowledge(keep::Command),
+    Knowledge(maintenance::MaintenanceCommand),
 }
 
 /// Options of most commands.
 #[derive(Debug, Args)]
-pub(super) struct Common {
+pub(super) struct CommonOptions {
     /// Knowledge base to use instead of `default`
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     pub(super) knowledge_base: Option<BaseName>,
@@ -70,55 +70,60 @@ pub(super) struct Common {
 }
 
 /// Log targets that are silenced, because these commands report the same themselves.
-pub(super) const TOLD: &[&str] = super::ask::TOLD;
+pub(super) const QUIET_MODULES: &[&str] = super::ask::QUIET_MODULES;
 
-pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &KnowledgeCommand, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         match command {
-            Command::Tasks(command) => tasks::run(command, loaded, out).await,
-            Command::Knowledge(command) => keep::run(command, loaded, out).await,
-            _ => with_peer(command, loaded, out).await,
+            KnowledgeCommand::Tasks(command) => tasks::run(command, loaded, out).await,
+            KnowledgeCommand::Knowledge(command) => maintenance::run(command, loaded, out).await,
+            _ => run_with_backend(command, loaded, out).await,
         }
     })
 }
 
 /// Runs a command that calls tools.
-async fn with_peer(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+async fn run_with_backend(command: &KnowledgeCommand, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     match command {
-        Command::Add(command) => command.check()?,
-        Command::Search(command) => command.check()?,
+        KnowledgeCommand::Add(command) => command.check()?,
+        KnowledgeCommand::Search(command) => command.check()?,
         _ => {}
     }
     // Installed before opening, so that no interruption can end the process halfway.
-    let interrupt = matches!(command, Command::Add(_)).then(Interrupt::watch);
-    let opening = Progress::of("opening the knowledge base …");
+    let interrupt = matches!(command, KnowledgeCommand::Add(_)).then(Interrupt::watch);
+    let opening = Progress::with_message("opening the knowledge base …");
     let peer = match command {
-        Command::Add(_) => Peer::find(&loaded.config).await?,
-        _ => Peer::find_for_a_moment(&loaded.config).await?,
+        KnowledgeCommand::Add(_) => Backend::find(&loaded.config).await?,
+        _ => Backend::find_without_tasks(&loaded.config).await?,
     };
     drop(opening);
     let end = match (command, &interrupt) {
-        (Command::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
-        (Command::Search(command), _) => search::run(command, &peer, out).await,
-        (Command::Show(command), _) => show::run(command, &peer, out).await,
-        (Command::Remove(command), _) => remove::run(command, &peer, out).await,
-        (Command::Clear(command), _) => clear::run(command, &peer, out).await,
-        (Command::Status(command), _) => status::run(command, &peer, out).await,
-        (Command::Add(_) | Command::Tasks(_) | Command::Knowledge(_), _) => Ok(ExitCode::SUCCESS),
+        (KnowledgeCommand::Add(command), Some(interrupt)) => add::run(command, &peer, interrupt, out).await,
+        (KnowledgeCommand::Search(command), _) => search::run(command, &peer, out).await,
+        (KnowledgeCommand::Show(command), _) => show::run(command, &peer, out).await,
+        (KnowledgeCommand::Remove(command), _) => remove::run(command, &peer, out).await,
+        (KnowledgeCommand::Clear(command), _) => clear::run(command, &peer, out).await,
+        (KnowledgeCommand::Status(command), _) => status::run(command, &peer, out).await,
+        (KnowledgeCommand::Add(_) | KnowledgeCommand::Tasks(_) | KnowledgeCommand::Knowledge(_), _) => {
+            Ok(ExitCode::SUCCESS)
+        }
     };
     peer.finish().await;
     end
 }
 
-impl Command {
+impl KnowledgeCommand {
     /// Whether the command handles interruptions itself.
-    pub(super) fn undoes(&self) -> bool {
-        matches!(self, Command::Add(_) | Command::Knowledge(keep::Command::Migrate(_)))
+    pub(super) fn handles_interrupt(&self) -> bool {
+        matches!(
+            self,
+            KnowledgeCommand::Add(_) | KnowledgeCommand::Knowledge(maintenance::MaintenanceCommand::Migrate(_))
+        )
     }
 }
 
-impl Common {
+impl CommonOptions {
     fn base(&self) -> Option<&str> {
         self.knowledge_base.as_ref().map(BaseName::as_str)
     }

@@ -2,12 +2,12 @@
 
 use std::path::{Path, absolute};
 
-use super::failure::Failure;
+use super::error::KnowledgeError;
 
 /// Absolute files, folders and patterns.
 pub(super) fn resolve(paths: &[String]) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let here = std::env::current_dir()?;
-    paths.iter().map(|path| Ok(resolved(path, &here).map_err(|why| Failure::argument("paths", why))?)).collect()
+    paths.iter().map(|path| Ok(resolved(path, &here).map_err(|why| KnowledgeError::argument("paths", why))?)).collect()
 }
 
 fn resolved(path: &str, here: &Path) -> Result<String, String> {

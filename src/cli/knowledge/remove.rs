@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::backend::Backend;
 use super::confirm::confirm;
-use super::failure::Failure;
-use super::peer::Peer;
-use super::{Common, base, counted, id, number, text};
-use crate::cli::{End, one_line};
+use super::error::KnowledgeError;
+use super::{CommonOptions, counted, number, resolve_base, resolve_id, text};
+use crate::cli::{CommandResult, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,16 +25,16 @@ pub(in crate::cli) struct Remove {
     #[arg(long, short)]
     yes: bool,
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
-pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> End {
-    base::must_exist(peer, command.common.base()).await?;
-    let ids = id::documents(peer, &command.common, &command.documents).await?;
+pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -> CommandResult {
+    resolve_base::must_exist(peer, command.common.base()).await?;
+    let ids = resolve_id::resolve_documents(peer, &command.common, &command.documents).await?;
     if !command.yes {
         let mut lost = Vec::new();
         for id in &ids {
-            lost.push(described(peer, command, id).await?);
+            lost.push(describe_loss(peer, command, id).await?);
         }
         let question = format!("This removes {} for good.", lost.join(", "));
         confirm(&question)?;
@@ -45,14 +45,14 @@ pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> E
             Ok(reply) if command.common.json => writeln!(out, "{reply}")?,
             Ok(reply) => {
                 let chunks = counted(number(&reply, "chunks_removed"), "chunk");
-                writeln!(out, "removed {} ({chunks})", one_line(text(&reply, "filename")))?;
+                writeln!(out, "removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
             }
             // Continues with the other documents.
-            Err(Failure::Tool(reply)) => {
+            Err(KnowledgeError::Tool(reply)) => {
                 all = false;
                 match command.common.json {
                     true => writeln!(out, "{reply}")?,
-                    false => writeln!(io::stderr(), "corbie: {}", Failure::Tool(reply))?,
+                    false => writeln!(io::stderr(), "corbie: {}", KnowledgeError::Tool(reply))?,
                 }
             }
             Err(failure) => return Err(failure.into()),
@@ -61,20 +61,20 @@ pub(super) async fn run(command: &Remove, peer: &Peer, out: &mut dyn Write) -> E
     Ok(if all { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn remove(peer: &Peer, command: &Remove, id: &str, confirm: bool) -> Result<Value, Failure> {
+async fn remove(peer: &Backend, command: &Remove, id: &str, confirm: bool) -> Result<Value, KnowledgeError> {
     let arguments = json!({ "document_id": id, "confirm": confirm });
     peer.call("knowledge-remove", command.common.arguments(arguments)).await
 }
 
 /// Describes what would be deleted. The tool returns it if the call is not confirmed.
-async fn described(peer: &Peer, command: &Remove, id: &str) -> Result<String, Failure> {
+async fn describe_loss(peer: &Backend, command: &Remove, id: &str) -> Result<String, KnowledgeError> {
     match remove(peer, command, id, false).await {
-        Err(Failure::Tool(reply)) if reply["error"] == "confirmation_required" => {
+        Err(KnowledgeError::Tool(reply)) if reply["error"] == "confirmation_required" => {
             let document = &reply["document"];
             let chunks = counted(number(document, "chunks"), "chunk");
-            Ok(format!("{} ({chunks})", one_line(text(document, "filename"))))
+            Ok(format!("{} ({chunks})", sanitize_line(text(document, "filename"))))
         }
         Err(failure) => Err(failure),
-        Ok(_) => Err(Failure::Refused("the document was removed without being confirmed".into())),
+        Ok(_) => Err(KnowledgeError::Rejected("the document was removed without being confirmed".into())),
     }
 }

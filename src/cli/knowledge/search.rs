@@ -7,11 +7,11 @@ use clap::Args;
 use corbie_extract::Format;
 use serde_json::{Map, Value, json};
 
-use super::failure::Failure;
-use super::peer::Peer;
-use super::snippet::{Style, snippet};
-use super::{Common, base, text};
-use crate::cli::{End, one_line, values};
+use super::backend::Backend;
+use super::error::KnowledgeError;
+use super::snippet::{SnippetStyle, snippet};
+use super::{CommonOptions, resolve_base, text};
+use crate::cli::{CommandResult, sanitize_line, value_parsers};
 use crate::colour;
 
 #[derive(Debug, Args)]
@@ -25,56 +25,58 @@ pub(in crate::cli) struct Search {
     #[arg(required = true, value_name = "QUERY", allow_negative_numbers = true)]
     words: Vec<String>,
     /// Maximum number of passages, up to 50
-    #[arg(long, value_name = "N", default_value_t = USUAL, value_parser = clap::value_parser!(u64).range(1..=MOST))]
+    #[arg(long, value_name = "N", default_value_t = DEFAULT_TOP, value_parser = clap::value_parser!(u64).range(1..=MAX_TOP))]
     top: u64,
     /// Minimum relevance of a passage, from 0 to 1
-    #[arg(long, value_name = "SHARE", value_parser = values::share)]
+    #[arg(long, value_name = "SHARE", value_parser = value_parsers::share)]
     min_relevance: Option<f64>,
     /// Only documents of this format, such as pdf; can be repeated
-    #[arg(long, value_name = "FORMAT", value_parser = values::format)]
+    #[arg(long, value_name = "FORMAT", value_parser = value_parsers::format)]
     format: Vec<Format>,
     /// Only documents with this tag; can be repeated, and one match is sufficient
     #[arg(long, value_name = "TAG")]
     tag: Vec<String>,
     /// Only documents added on or after this day, such as 2026-01-31
-    #[arg(long, value_name = "DATE", value_parser = values::day)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::day)]
     since: Option<String>,
     /// Only documents added on or before this day
-    #[arg(long, value_name = "DATE", value_parser = values::day)]
+    #[arg(long, value_name = "DATE", value_parser = value_parsers::day)]
     until: Option<String>,
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
 /// Default and maximum number of passages, as in the tool.
-const USUAL: u64 = 10;
-const MOST: u64 = 50;
+const DEFAULT_TOP: u64 = 10;
+const MAX_TOP: u64 = 50;
 
-pub(super) async fn run(command: &Search, peer: &Peer, out: &mut dyn Write) -> End {
-    base::must_exist(peer, command.common.base()).await?;
+pub(super) async fn run(command: &Search, peer: &Backend, out: &mut dyn Write) -> CommandResult {
+    resolve_base::must_exist(peer, command.common.base()).await?;
     let query = command.words.join(" ");
-    let reply = peer.call("knowledge-search", command.common.arguments(command.question(&query))).await?;
+    let reply = peer.call("knowledge-search", command.common.arguments(command.arguments(&query))).await?;
     if command.common.json {
         writeln!(out, "{reply}")?;
         return Ok(ExitCode::SUCCESS);
     }
     match reply["results"].as_array().map(Vec::as_slice) {
         Some(results @ [_, ..]) => write_passages(results, &query, out)?,
-        _ => writeln!(out, "{}", one_line(text(&reply, "message")))?,
+        _ => writeln!(out, "{}", sanitize_line(text(&reply, "message")))?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 impl Search {
     /// Validates the arguments before the knowledge base is opened.
-    pub(super) fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.words.iter().all(|word| word.trim().is_empty()) {
-            true => Err(Failure::argument("query", "the query is empty; say what to look for: corbie search QUERY")),
+            true => {
+                Err(KnowledgeError::argument("query", "the query is empty; say what to look for: corbie search QUERY"))
+            }
             false => Ok(()),
         }
     }
 
-    fn question(&self, query: &str) -> Value {
+    fn arguments(&self, query: &str) -> Value {
         let mut question = json!({ "query": query, "top_k": self.top });
         if let Some(least) = self.min_relevance {
             question["min_relevance"] = least.into();
@@ -101,14 +103,14 @@ impl Search {
 
 /// Prints passages: number, score, location, and the snippet that matches the query.
 pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
-    let style = Style { bold: colour::suits(io::stdout().is_terminal()), indent: 3 };
+    let style = SnippetStyle { bold: colour::is_enabled(io::stdout().is_terminal()), indent: 3 };
     for (number, passage) in passages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
         let score = passage["relevance_score"].as_f64().unwrap_or_default();
         let document = text(passage, "document_id").chars().take(8).collect::<String>();
-        writeln!(out, "{}. {score:.2}  {}  [{}]", number + 1, place(passage), one_line(&document))?;
+        writeln!(out, "{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document))?;
         for line in snippet(text(passage, "chunk_text"), query, style) {
             writeln!(out, "{line}")?;
         }
@@ -117,14 +119,14 @@ pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut 
 }
 
 /// Location of a passage: file, page and headings.
-pub(in crate::cli) fn place(passage: &Value) -> String {
+pub(in crate::cli) fn source_line(passage: &Value) -> String {
     let metadata = &passage["metadata"];
-    let mut place = one_line(text(passage, "filename"));
+    let mut place = sanitize_line(text(passage, "filename"));
     if let Some(page) = metadata["page_num"].as_u64() {
         place += &format!(", page {page}");
     }
     let headings = metadata["headings"].as_array().map(Vec::as_slice).unwrap_or_default();
-    let headings: Vec<String> = headings.iter().filter_map(Value::as_str).map(one_line).collect();
+    let headings: Vec<String> = headings.iter().filter_map(Value::as_str).map(sanitize_line).collect();
     if !headings.is_empty() {
         place += &format!(" · {}", headings.join(" › "));
     }
@@ -141,8 +143,8 @@ mod tests {
             "filename": "a\u{1b}[2J.pdf",
             "metadata": { "page_num": 3, "headings": ["Results", "Revenue\n"] },
         });
-        assert_eq!(place(&passage), "a [2J.pdf, page 3 · Results › Revenue ");
-        assert_eq!(place(&json!({ "filename": "b.txt", "metadata": {} })), "b.txt");
+        assert_eq!(source_line(&passage), "a [2J.pdf, page 3 · Results › Revenue ");
+        assert_eq!(source_line(&json!({ "filename": "b.txt", "metadata": {} })), "b.txt");
     }
 
     #[test]
@@ -155,12 +157,12 @@ mod tests {
             tag: Vec::new(),
             since: None,
             until: None,
-            common: Common { knowledge_base: None, json: false },
+            common: CommonOptions { knowledge_base: None, json: false },
         };
-        assert_eq!(search.question("q"), json!({ "query": "q", "top_k": 3 }));
+        assert_eq!(search.arguments("q"), json!({ "query": "q", "top_k": 3 }));
         search.format = vec![Format::Pdf];
         search.until = Some("2026-01-31".into());
         let filters = json!({ "format": ["pdf"], "date_range": { "end": "2026-01-31" } });
-        assert_eq!(search.question("q"), json!({ "query": "q", "top_k": 3, "filters": filters }));
+        assert_eq!(search.arguments("q"), json!({ "query": "q", "top_k": 3, "filters": filters }));
     }
 }

@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use clap::{Args, ValueEnum};
 use serde_json::{Value, json};
 
-use super::failure::{EMPTY, Failure};
-use super::peer::Peer;
-use super::{Common, base, id, number, size, text};
+use super::backend::Backend;
+use super::error::{EMPTY_KNOWLEDGE_BASE, KnowledgeError};
+use super::{CommonOptions, number, resolve_base, resolve_id, size, text};
 use crate::cli::table::{Align, write_table};
-use crate::cli::{End, harmless, one_line};
+use crate::cli::{CommandResult, sanitize, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -38,7 +38,7 @@ pub(in crate::cli) struct Show {
     #[arg(long, value_enum, default_value_t = Order::Desc, conflicts_with = "id")]
     order: Order,
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -55,14 +55,14 @@ enum Order {
 }
 
 /// Limits of one tool call.
-const CHARACTERS: u64 = 500_000;
-const PAGES: u64 = 1000;
+const MAX_CHARS_PER_CALL: u64 = 500_000;
+const MAX_PAGES_PER_CALL: u64 = 1000;
 
-pub(super) async fn run(command: &Show, peer: &Peer, out: &mut dyn Write) -> End {
-    base::must_exist(peer, command.common.base()).await?;
+pub(super) async fn run(command: &Show, peer: &Backend, out: &mut dyn Write) -> CommandResult {
+    resolve_base::must_exist(peer, command.common.base()).await?;
     match &command.id {
         Some(typed) => {
-            let ids = id::documents(peer, &command.common, std::slice::from_ref(typed)).await?;
+            let ids = resolve_id::resolve_documents(peer, &command.common, std::slice::from_ref(typed)).await?;
             for id in ids {
                 write_text(command, &id, peer, out).await?;
             }
@@ -72,7 +72,7 @@ pub(super) async fn run(command: &Show, peer: &Peer, out: &mut dyn Write) -> End
     Ok(ExitCode::SUCCESS)
 }
 
-async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
+async fn list(command: &Show, peer: &Backend, out: &mut dyn Write) -> Result<(), Box<dyn std::error::Error>> {
     let arguments = json!({
         "limit": command.limit,
         "offset": command.offset,
@@ -95,8 +95,8 @@ async fn list(command: &Show, peer: &Peer, out: &mut dyn Write) -> Result<(), Bo
     let total = number(&reply, "total_count");
     if documents.is_empty() {
         match total {
-            0 => writeln!(out, "{EMPTY}")?,
-            _ => writeln!(out, "{}", one_line(text(&reply, "message")))?,
+            0 => writeln!(out, "{EMPTY_KNOWLEDGE_BASE}")?,
+            _ => writeln!(out, "{}", sanitize_line(text(&reply, "message")))?,
         }
         return Ok(());
     }
@@ -122,13 +122,13 @@ fn row(document: &Value) -> Vec<String> {
     // To the minute; the JSON output has the complete timestamp.
     let added: String = text(document, "date_added").chars().take("2026-01-31T12:00".len()).collect();
     vec![
-        one_line(text(document, "processing_status")),
-        one_line(text(document, "format")),
+        sanitize_line(text(document, "processing_status")),
+        sanitize_line(text(document, "format")),
         size(number(document, "size_bytes")),
         number(document, "chunk_count").to_string(),
-        one_line(&added.replace('T', " ")),
-        one_line(text(document, "filename")),
-        one_line(text(document, "id")),
+        sanitize_line(&added.replace('T', " ")),
+        sanitize_line(text(document, "filename")),
+        sanitize_line(text(document, "id")),
     ]
 }
 
@@ -136,23 +136,23 @@ fn row(document: &Value) -> Vec<String> {
 async fn write_text(
     command: &Show,
     id: &str,
-    peer: &Peer,
+    peer: &Backend,
     out: &mut dyn Write,
 ) -> Result<(), Box<dyn std::error::Error>> {
     let (mut page, mut offset) = (command.page.unwrap_or(1), 0);
-    let mut part = Part::First;
+    let mut part = TextPosition::First;
     loop {
         let arguments = json!({
             "document_id": id,
             "page": page,
-            "pages": if command.page.is_some() { 1 } else { PAGES },
+            "pages": if command.page.is_some() { 1 } else { MAX_PAGES_PER_CALL },
             "offset": offset,
-            "max_characters": CHARACTERS,
+            "max_characters": MAX_CHARS_PER_CALL,
         });
         let reply = peer.call("knowledge-get", command.common.arguments(arguments)).await?;
         let count = number(&reply, "page_count");
         if page > count.max(1) {
-            return Err(Failure::NoPage { page, count }.into());
+            return Err(KnowledgeError::NoPage { page, count }.into());
         }
         if command.common.json {
             writeln!(out, "{reply}")?;
@@ -163,7 +163,7 @@ async fn write_text(
         match next.filter(|(next, _)| command.page.is_none_or(|wanted| *next == wanted)) {
             Some(further) if further > (page, offset) => {
                 (page, offset) = further;
-                part = if offset > 0 { Part::WithinPage } else { Part::NextPage };
+                part = if offset > 0 { TextPosition::WithinPage } else { TextPosition::NextPage };
             }
             _ => break,
         }
@@ -176,28 +176,28 @@ async fn write_text(
 
 /// The position of the next text relative to the previous output.
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Part {
+enum TextPosition {
     First,
     NextPage,
     WithinPage,
 }
 
-fn write_pages(reply: &Value, part: Part, out: &mut dyn Write) -> io::Result<()> {
-    let name = one_line(text(&reply["document"], "filename"));
+fn write_pages(reply: &Value, part: TextPosition, out: &mut dyn Write) -> io::Result<()> {
+    let name = sanitize_line(text(&reply["document"], "filename"));
     let pages = reply["pages"].as_array().map(Vec::as_slice).unwrap_or_default();
     for (index, page) in pages.iter().enumerate() {
-        let part = if index > 0 { Part::NextPage } else { part };
-        if part == Part::NextPage {
+        let part = if index > 0 { TextPosition::NextPage } else { part };
+        if part == TextPosition::NextPage {
             write!(out, "\n\n")?;
         }
-        if part != Part::WithinPage {
+        if part != TextPosition::WithinPage {
             let label = match text(page, "label") {
                 "" => String::new(),
-                label => format!(" ({})", one_line(label)),
+                label => format!(" ({})", sanitize_line(label)),
             };
             writeln!(out, "==> {name}, page {} of {}{label} <==", page["page"], reply["page_count"])?;
         }
-        write!(out, "{}", harmless(text(page, "text")))?;
+        write!(out, "{}", sanitize(text(page, "text")))?;
     }
     Ok(())
 }
@@ -213,14 +213,14 @@ mod tests {
             "page_count": 2,
             "pages": [{ "page": 1, "text": "one\u{1b}[2J" }, { "page": 2, "text": "two", "label": "Sheet" }],
         });
-        let shown = |part: Part| {
+        let shown = |part: TextPosition| {
             let mut out = Vec::new();
             write_pages(&reply, part, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let rest = "one[2J\n\n==> a.pdf, page 2 of 2 (Sheet) <==\ntwo";
-        assert_eq!(shown(Part::First), format!("==> a.pdf, page 1 of 2 <==\n{rest}"));
-        assert_eq!(shown(Part::NextPage), format!("\n\n{}", shown(Part::First)));
-        assert_eq!(shown(Part::WithinPage), rest, "what goes on has no second heading");
+        assert_eq!(shown(TextPosition::First), format!("==> a.pdf, page 1 of 2 <==\n{rest}"));
+        assert_eq!(shown(TextPosition::NextPage), format!("\n\n{}", shown(TextPosition::First)));
+        assert_eq!(shown(TextPosition::WithinPage), rest, "what goes on has no second heading");
     }
 }

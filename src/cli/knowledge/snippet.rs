@@ -3,21 +3,21 @@
 use std::collections::HashSet;
 use std::ops::Range;
 
-use crate::cli::screen::{BOLD, PLAIN};
+use crate::cli::sanitized_stdout::{BOLD, RESET};
 
 /// Style of a snippet.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::cli) struct Style {
+pub(in crate::cli) struct SnippetStyle {
     pub(in crate::cli) bold: bool,
     /// Spaces before each line.
     pub(in crate::cli) indent: usize,
 }
 
 /// Length of a snippet, in characters.
-const LENGTH: usize = 320;
+const MAX_CHARS: usize = 320;
 /// Characters before the first term.
-const LEAD: usize = 60;
-const WIDTH: usize = 96;
+const MAX_LEAD_CHARS: usize = 60;
+const LINE_WIDTH: usize = 96;
 
 /// An occurrence of a query term, and the index of the term.
 struct Mark {
@@ -26,15 +26,15 @@ struct Mark {
 }
 
 /// The lines to print. The passage is untrusted and is sanitized.
-pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<String> {
-    let passage = crate::cli::one_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
+pub(in crate::cli) fn snippet(passage: &str, query: &str, style: SnippetStyle) -> Vec<String> {
+    let passage = crate::cli::sanitize_line(passage).split_whitespace().collect::<Vec<_>>().join(" ");
     let marks = marks(&passage, &words(query));
     let shown = window(&passage, &marks);
     let mut lines = Vec::new();
     let (mut line, mut wide) = (String::new(), 0);
-    for word in spaced(&passage, shown.clone()) {
+    for word in space_separated(&passage, shown.clone()) {
         let length = passage[word.clone()].chars().count();
-        if wide > 0 && wide + 1 + length > WIDTH - style.indent {
+        if wide > 0 && wide + 1 + length > LINE_WIDTH - style.indent {
             lines.push(std::mem::take(&mut line));
             wide = 0;
         }
@@ -42,7 +42,7 @@ pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<S
             line.push(' ');
             wide += 1;
         }
-        line += &marked(&passage, word, &marks, style.bold);
+        line += &highlight(&passage, word, &marks, style.bold);
         wide += length;
     }
     lines.push(line);
@@ -59,14 +59,14 @@ pub(in crate::cli) fn snippet(passage: &str, query: &str, style: Style) -> Vec<S
 /// The query terms to highlight. Very short ones are excluded, because they occur everywhere.
 fn words(query: &str) -> Vec<String> {
     let all: Vec<String> =
-        pieces(query).map(|at| query[at].to_lowercase()).collect::<HashSet<_>>().into_iter().collect();
+        word_ranges(query).map(|at| query[at].to_lowercase()).collect::<HashSet<_>>().into_iter().collect();
     let matters = |word: &&String| word.chars().count() > 2 || word.contains(|letter: char| letter.is_numeric());
     let long: Vec<String> = all.iter().filter(matters).cloned().collect();
     if long.is_empty() { all } else { long }
 }
 
 /// The runs of letters and digits in a text.
-fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
+fn word_ranges(text: &str) -> impl Iterator<Item = Range<usize>> {
     let start = text.as_ptr() as usize;
     text.split(|letter: char| !letter.is_alphanumeric()).filter(|piece| !piece.is_empty()).map(move |piece| {
         let at = piece.as_ptr() as usize - start;
@@ -77,14 +77,14 @@ fn pieces(text: &str) -> impl Iterator<Item = Range<usize>> {
 fn marks(text: &str, words: &[String]) -> Vec<Mark> {
     let find = |at: Range<usize>| {
         let found = text[at.clone()].to_lowercase();
-        let word = words.iter().position(|word| alike(word, &found))?;
+        let word = words.iter().position(|word| is_same_stem(word, &found))?;
         Some(Mark { at, word })
     };
-    pieces(text).filter_map(find).collect()
+    word_ranges(text).filter_map(find).collect()
 }
 
 /// Whether two words are the same or inflections, such as `invoice` and `invoices`.
-fn alike(one: &str, other: &str) -> bool {
+fn is_same_stem(one: &str, other: &str) -> bool {
     const STEM: usize = 4;
     const ENDING: usize = 3;
     let (short, long) = if one.len() <= other.len() { (one, other) } else { (other, one) };
@@ -99,19 +99,19 @@ fn window(text: &str, marks: &[Mark]) -> Range<usize> {
         text[from..].char_indices().nth(count).map_or(text.len(), |(length, _)| from + length)
     };
     let distinct = |from: &Mark| {
-        let end = ahead(from.at.start, LENGTH - LEAD);
+        let end = ahead(from.at.start, MAX_CHARS - MAX_LEAD_CHARS);
         let within = marks.iter().filter(|mark| mark.at.start >= from.at.start && mark.at.end <= end);
         within.map(|mark| mark.word).collect::<HashSet<_>>().len()
     };
     // Reversed, because `max_by_key` returns the last maximum, and the first occurrence is wanted.
     let best = marks.iter().rev().max_by_key(|mark| distinct(mark)).map_or(0, |mark| mark.at.start);
-    let start = text[..best].char_indices().rev().nth(LEAD - 1).map_or(0, |(at, _)| at);
+    let start = text[..best].char_indices().rev().nth(MAX_LEAD_CHARS - 1).map_or(0, |(at, _)| at);
     let start = match start {
         0 => 0,
         // A word that is cut off at the start is skipped, unless the window would be empty.
         cut => text[cut..best].find(' ').map_or(best, |space| cut + space + 1),
     };
-    let end = ahead(start, LENGTH);
+    let end = ahead(start, MAX_CHARS);
     let end = match end == text.len() {
         true => end,
         false => text[start..end].rfind(' ').map_or(end, |space| start + space),
@@ -120,7 +120,7 @@ fn window(text: &str, marks: &[Mark]) -> Range<usize> {
 }
 
 /// The words between spaces.
-fn spaced(text: &str, shown: Range<usize>) -> impl Iterator<Item = Range<usize>> {
+fn space_separated(text: &str, shown: Range<usize>) -> impl Iterator<Item = Range<usize>> {
     let (start, shown) = (text.as_ptr() as usize, &text[shown]);
     shown.split(' ').filter(|word| !word.is_empty()).map(move |word| {
         let at = word.as_ptr() as usize - start;
@@ -128,11 +128,11 @@ fn spaced(text: &str, shown: Range<usize>) -> impl Iterator<Item = Range<usize>>
     })
 }
 
-fn marked(text: &str, word: Range<usize>, marks: &[Mark], bold: bool) -> String {
+fn highlight(text: &str, word: Range<usize>, marks: &[Mark], bold: bool) -> String {
     let mut out = String::new();
     let mut at = word.start;
     for mark in marks.iter().filter(|mark| bold && mark.at.start >= word.start && mark.at.end <= word.end) {
-        out += &format!("{}{BOLD}{}{PLAIN}", &text[at..mark.at.start], &text[mark.at.clone()]);
+        out += &format!("{}{BOLD}{}{RESET}", &text[at..mark.at.start], &text[mark.at.clone()]);
         at = mark.at.end;
     }
     out + &text[at..word.end]
@@ -143,13 +143,13 @@ mod tests {
     use super::*;
 
     fn shown(passage: &str, query: &str, bold: bool) -> String {
-        snippet(passage, query, Style { bold, indent: 0 }).join("\n")
+        snippet(passage, query, SnippetStyle { bold, indent: 0 }).join("\n")
     }
 
     #[test]
     fn words_of_the_query_are_marked_in_every_form_of_them() {
         let marked = shown("The invoices of May, (Invoice 7).", "the invoice of may 7", true);
-        let bold = |word: &str| format!("{BOLD}{word}{PLAIN}");
+        let bold = |word: &str| format!("{BOLD}{word}{RESET}");
         let expected =
             format!("{} {} of {}, ({} {}).", bold("The"), bold("invoices"), bold("May"), bold("Invoice"), bold("7"));
         assert_eq!(marked, expected);
@@ -163,7 +163,7 @@ mod tests {
         let shown = shown(&passage, "pear apple", false);
         assert!(shown.contains("apple and pear together"), "{shown}");
         assert!(shown.starts_with("… ") && shown.ends_with(" …"), "{shown}");
-        assert!(shown.chars().count() < LENGTH + 10);
+        assert!(shown.chars().count() < MAX_CHARS + 10);
     }
 
     #[test]
@@ -175,6 +175,6 @@ mod tests {
         assert!(shown(&long, "ü", true).contains('ü'));
         let shown = shown(&format!("{} needle {}", "é ".repeat(500), "日本 ".repeat(500)), "needle", false);
         assert!(shown.contains("needle"), "{shown}");
-        assert!(shown.lines().all(|line| line.chars().count() <= WIDTH + 4), "{shown}");
+        assert!(shown.lines().all(|line| line.chars().count() <= LINE_WIDTH + 4), "{shown}");
     }
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::peer::Peer;
-use super::{Common, base, counted, number, size, text};
-use crate::cli::{End, one_line};
+use super::backend::Backend;
+use super::{CommonOptions, counted, number, resolve_base, size, text};
+use crate::cli::{CommandResult, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -17,16 +17,16 @@ Examples:
   corbie status --json")]
 pub(in crate::cli) struct Status {
     #[command(flatten)]
-    pub(super) common: Common,
+    pub(super) common: CommonOptions,
 }
 
 /// Exits with 1 if there is a problem, for scripts.
-pub(super) async fn run(command: &Status, peer: &Peer, out: &mut dyn Write) -> End {
-    base::must_exist(peer, command.common.base()).await?;
+pub(super) async fn run(command: &Status, peer: &Backend, out: &mut dyn Write) -> CommandResult {
+    resolve_base::must_exist(peer, command.common.base()).await?;
     let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
     match command.common.json {
         true => writeln!(out, "{status}")?,
-        false => write_status(&status, matches!(peer, Peer::Server(_)), out)?,
+        false => write_status(&status, matches!(peer, Backend::Server(_)), out)?,
     }
     let healthy = text(&status["health"], "status") == "healthy";
     Ok(if healthy { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -34,7 +34,7 @@ pub(super) async fn run(command: &Status, peer: &Peer, out: &mut dyn Write) -> E
 
 fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Result<()> {
     let (base, health, tasks) = (&status["knowledge_base"], &status["health"], &status["tasks"]);
-    let mut line = |name: &str, value: String| writeln!(out, "{name:16}{}", one_line(&value));
+    let mut line = |name: &str, value: String| writeln!(out, "{name:16}{}", sanitize_line(&value));
     line("knowledge base", text(base, "name").to_owned())?;
     let (documents, chunks) = (number(base, "document_count"), number(base, "total_chunks"));
     let bytes = size(number(base, "total_size_bytes"));

@@ -10,17 +10,17 @@ use clap::{Args, Subcommand};
 use corbie_mcp::LineClient;
 use serde_json::{Value, json};
 
-use super::failure::Failure;
-use super::tally::Tally;
-use super::{id, keep, peer, text};
+use super::error::KnowledgeError;
+use super::import_summary::ImportSummary;
+use super::{backend, maintenance, resolve_id, text};
 use crate::cli::table::{Align, write_table};
-use crate::cli::{End, one_line};
-use crate::config::Loaded;
+use crate::cli::{CommandResult, sanitize_line};
+use crate::config::LoadedConfig;
+use crate::knowledge;
 use crate::knowledge::date;
 use crate::knowledge::document::BaseName;
-use crate::knowledge::kept;
 use crate::knowledge::store::Store;
-use crate::knowledge::task::{Task, TaskState};
+use crate::knowledge::task::{TaskRecord, TaskState};
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
@@ -31,7 +31,7 @@ Examples:
   corbie tasks cancel 3f2a")]
 pub(in crate::cli) struct Tasks {
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<TasksCommand>,
     /// Only tasks of this knowledge base
     #[arg(long, visible_alias = "base", value_name = "NAME")]
     knowledge_base: Option<BaseName>,
@@ -44,7 +44,7 @@ pub(in crate::cli) struct Tasks {
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum TasksCommand {
     /// Cancel a task; documents added before are kept
     #[command(after_help = "\
 Examples:
@@ -58,19 +58,19 @@ Examples:
     },
 }
 
-pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let storage = keep::storage(loaded)?;
+pub(super) async fn run(command: &Tasks, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let storage = maintenance::storage_dir(loaded)?;
     match &command.command {
-        Some(Command::Cancel { id, json }) => cancel(id, *json, loaded, out).await,
+        Some(TasksCommand::Cancel { id, json }) => cancel(id, *json, loaded, out).await,
         None => {
-            let tasks = match kept::is_there(&loaded.config.knowledge) {
-                true => store(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
+            let tasks = match knowledge::backend::exists(&loaded.config.knowledge) {
+                true => open_store(loaded).await?.tasks(command.knowledge_base.as_ref(), command.limit).await?,
                 false => Vec::new(),
             };
-            let server = peer::server(&storage).await?;
+            let server = backend::connect_to_server(&storage).await?;
             let mut shown = Vec::new();
             for task in &tasks {
-                shown.push(described(task, progress(task, server.as_ref()).await));
+                shown.push(to_json(task, progress(task, server.as_ref()).await));
             }
             match command.json {
                 true => writeln!(out, "{}", json!({ "success": true, "tasks": shown }))?,
@@ -82,14 +82,14 @@ pub(super) async fn run(command: &Tasks, loaded: &Loaded, out: &mut dyn Write) -
 }
 
 /// Opens the store without adopting the tasks of other processes.
-async fn store(loaded: &Loaded) -> Result<Store, Box<dyn std::error::Error>> {
-    Ok(kept::store(&loaded.config.knowledge, &keep::storage(loaded)?).await?)
+async fn open_store(loaded: &LoadedConfig) -> Result<Store, Box<dyn std::error::Error>> {
+    Ok(knowledge::backend::open_store(&loaded.config.knowledge, &maintenance::storage_dir(loaded)?).await?)
 }
 
 /// The process that runs the task checks its state, and writes nothing for a cancelled task.
-async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let store = match kept::is_there(&loaded.config.knowledge) {
-        true => Some(store(loaded).await?),
+async fn cancel(beginning: &str, json: bool, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let store = match knowledge::backend::exists(&loaded.config.knowledge) {
+        true => Some(open_store(loaded).await?),
         false => None,
     };
     let tasks = match &store {
@@ -97,12 +97,12 @@ async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Writ
         None => Vec::new(),
     };
     let ids: Vec<String> = tasks.iter().map(|task| task.id.to_string()).collect();
-    let id = id::task(beginning, &ids)?;
+    let id = resolve_id::resolve_task(beginning, &ids)?;
     let task = tasks.iter().find(|task| task.id.to_string() == id);
     let (Some(store), Some(task)) = (store, task) else { return Ok(ExitCode::FAILURE) };
     if !store.cancel_task(task.id).await? {
         let state = store.task(task.id).await?.map_or(task.state.name(), |task| task.state.name());
-        return Err(Failure::TaskEnded { task: id, state }.into());
+        return Err(KnowledgeError::TaskEnded { task: id, state }.into());
     }
     match json {
         true => writeln!(out, "{}", json!({ "success": true, "task_id": id, "status": TaskState::Cancelled.name() }))?,
@@ -112,11 +112,11 @@ async fn cancel(beginning: &str, json: bool, loaded: &Loaded, out: &mut dyn Writ
 }
 
 /// Progress of a task, if it is available.
-async fn progress(task: &Task, server: Option<&LineClient>) -> Option<f64> {
+async fn progress(task: &TaskRecord, server: Option<&LineClient>) -> Option<f64> {
     match &task.state {
         TaskState::Completed(_) => return Some(1.0),
         TaskState::Running(noted) if noted.total > 0 => {
-            return Some(f64::from(noted.share) / 1000.0);
+            return Some(f64::from(noted.permille) / 1000.0);
         }
         TaskState::Running(_) => {}
         _ => return None,
@@ -127,16 +127,16 @@ async fn progress(task: &Task, server: Option<&LineClient>) -> Option<f64> {
     status["progress"].as_f64()
 }
 
-fn described(task: &Task, progress: Option<f64>) -> Value {
+fn to_json(task: &TaskRecord, progress: Option<f64>) -> Value {
     let mut shown = json!({
         "task_id": task.id,
         "status": task.state.name(),
         "kind": task.kind,
         "knowledge_base": task.base,
-        "what": what(task),
-        "created": date::shown(task.created),
-        "started": task.started.map(date::shown),
-        "ended": task.ended.map(date::shown),
+        "what": task_label(task),
+        "created": date::to_rfc3339(task.created),
+        "started": task.started.map(date::to_rfc3339),
+        "ended": task.ended.map(date::to_rfc3339),
         "age_seconds": (date::now() - task.created).max(0) / 1000,
         "attempts": task.attempts,
     });
@@ -155,7 +155,7 @@ fn described(task: &Task, progress: Option<f64>) -> Value {
 }
 
 /// The file of a task, or the first of its paths.
-pub(super) fn what(task: &Task) -> String {
+pub(super) fn task_label(task: &TaskRecord) -> String {
     if let Some(filename) = &task.filename {
         return filename.clone();
     }
@@ -182,17 +182,19 @@ fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
     let row = |task: &Value| {
         let done = task["progress"].as_f64().map(|share| format!("{:.0} %", share * 100.0));
         let message = match text(task, "message") {
-            "" if task["result"]["files_total"].is_u64() => format!(": {}", Tally::of(&task["result"]).summary()),
+            "" if task["result"]["files_total"].is_u64() => {
+                format!(": {}", ImportSummary::of(&task["result"]).summary())
+            }
             "" => String::new(),
             message => format!(": {message}"),
         };
         vec![
-            one_line(text(task, "status")),
+            sanitize_line(text(task, "status")),
             done.unwrap_or_default(),
             age(task["age_seconds"].as_i64().unwrap_or_default()),
-            one_line(text(task, "knowledge_base")),
-            one_line(&format!("{}{message}", text(task, "what"))),
-            one_line(text(task, "task_id")),
+            sanitize_line(text(task, "knowledge_base")),
+            sanitize_line(&format!("{}{message}", text(task, "what"))),
+            sanitize_line(text(task, "task_id")),
         ]
     };
     write_table(&heading, &tasks.iter().map(row).collect::<Vec<_>>(), out)

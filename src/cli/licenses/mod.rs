@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::texts::{Texts, texts};
-use super::End;
+use super::CommandResult;
 use super::table::{Align, write_table};
 
 /// Lists third-party software of all features and platforms; a build may contain less.
@@ -40,8 +40,8 @@ Examples:
 
 /// A bundled component, with every feature and on any platform.
 #[derive(Debug, Clone, Deserialize, Serialize)]
-struct Part {
-    kind: Kind,
+struct Component {
+    kind: ComponentKind,
     name: String,
     version: String,
     /// An SPDX expression, or a short description if there is none.
@@ -55,7 +55,7 @@ struct Part {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+enum ComponentKind {
     /// This program.
     Program,
     Crate,
@@ -68,8 +68,8 @@ enum Kind {
 
 const LIST: &str = include_str!("list.json");
 
-pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> End {
-    let mut parts: Vec<Part> = serde_json::from_str(LIST)?;
+pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> CommandResult {
+    let mut parts: Vec<Component> = serde_json::from_str(LIST)?;
     if let Some(name) = &command.name {
         parts.retain(|part| part.name.contains(name.as_str()));
         if parts.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_list(parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
+fn write_list(parts: &[Component], out: &mut dyn Write) -> io::Result<()> {
     let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENCE", Align::Left)];
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
@@ -102,15 +102,15 @@ fn write_list(parts: &[Part], out: &mut dyn Write) -> io::Result<()> {
     }
 }
 
-fn row(part: &Part) -> Vec<String> {
+fn row(part: &Component) -> Vec<String> {
     let mark = if part.standard_text { " *" } else { "" };
     vec![part.name.clone(), part.version.clone(), part.kind.as_str().into(), format!("{}{mark}", part.license)]
 }
 
 /// Prints each text once, under the names of all components that use it.
-fn write_texts(parts: &[Part], texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
+fn write_texts(parts: &[Component], texts: &Texts, out: &mut dyn Write) -> io::Result<()> {
     for (name, text) in texts {
-        let bring = |part: &&Part| part.texts.contains(name);
+        let bring = |part: &&Component| part.texts.contains(name);
         let of: Vec<String> =
             parts.iter().filter(bring).map(|part| format!("{} {}", part.name, part.version)).collect();
         if !of.is_empty() {
@@ -120,15 +120,15 @@ fn write_texts(parts: &[Part], texts: &Texts, out: &mut dyn Write) -> io::Result
     Ok(())
 }
 
-impl Kind {
+impl ComponentKind {
     fn as_str(self) -> &'static str {
         match self {
-            Kind::Program => "program",
-            Kind::Crate => "crate",
-            Kind::Library => "library",
-            Kind::Model => "model",
-            Kind::Font => "font",
-            Kind::Documents => "documents",
+            ComponentKind::Program => "program",
+            ComponentKind::Crate => "crate",
+            ComponentKind::Library => "library",
+            ComponentKind::Model => "model",
+            ComponentKind::Font => "font",
+            ComponentKind::Documents => "documents",
         }
     }
 }

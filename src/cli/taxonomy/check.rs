@@ -7,11 +7,11 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Value, json};
 
-use super::{End, counted};
+use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
-use crate::classify::learned;
 use crate::classify::taxonomy::Category;
-use crate::config::Problem;
+use crate::classify::training;
+use crate::config::Diagnostic;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -26,12 +26,12 @@ pub(in crate::cli) struct Check {
     json: bool,
 }
 
-pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &Check, out: &mut dyn Write) -> CommandResult {
     let file = command.file.display();
-    match super::read(&command.file) {
-        Ok(taxonomy) if command.json => writeln!(out, "{:#}", described(&taxonomy, &file.to_string()))?,
+    match super::read_taxonomy(&command.file) {
+        Ok(taxonomy) if command.json => writeln!(out, "{:#}", to_json(&taxonomy, &file.to_string()))?,
         Ok(taxonomy) => {
-            let rules: usize = taxonomy.categories.iter().map(|each| patterns(each) + each.words.len()).sum();
+            let rules: usize = taxonomy.categories.iter().map(|each| pattern_count(each) + each.words.len()).sum();
             let categories = counted(taxonomy.categories.len(), "category", "categories");
             let examples = counted(taxonomy.example_count(), "example", "examples");
             writeln!(
@@ -39,12 +39,12 @@ pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
                 "{file}: {categories}, {examples}, {}",
                 counted(rules, "pattern or word", "patterns and words")
             )?;
-            for remark in remarks(&taxonomy) {
+            for remark in warnings(&taxonomy) {
                 writeln!(out, "{file}: {remark}")?;
             }
         }
         Err(error) if command.json => {
-            let mistakes: Vec<Value> = error.problems.iter().map(mistake).collect();
+            let mistakes: Vec<Value> = error.diagnostics.iter().map(diagnostic_to_json).collect();
             let told = json!({
                 "success": false,
                 "error": "invalid_taxonomy",
@@ -60,40 +60,40 @@ pub(super) fn run(command: &Check, out: &mut dyn Write) -> End {
     Ok(ExitCode::SUCCESS)
 }
 
-fn described(taxonomy: &Taxonomy, file: &str) -> Value {
+fn to_json(taxonomy: &Taxonomy, file: &str) -> Value {
     let category = |each: &Category| {
         let (examples, words) = (each.examples.len(), each.words.len());
-        json!({ "name": each.name, "examples": examples, "patterns": patterns(each), "words": words })
+        json!({ "name": each.name, "examples": examples, "patterns": pattern_count(each), "words": words })
     };
     json!({
         "file": file,
         "categories": taxonomy.categories.iter().map(category).collect::<Vec<_>>(),
         "examples": taxonomy.example_count(),
-        "warnings": remarks(taxonomy),
+        "warnings": warnings(taxonomy),
     })
 }
 
 /// Number of `patterns` and `certain` patterns.
-fn patterns(category: &Category) -> usize {
+fn pattern_count(category: &Category) -> usize {
     category.patterns.len() + category.certain.len()
 }
 
-fn remarks(taxonomy: &Taxonomy) -> Vec<String> {
-    let mut remarks = taxonomy.remarks();
-    if let (Some(path), Some(false)) = (&taxonomy.path, learned::saved_fits(taxonomy)) {
+fn warnings(taxonomy: &Taxonomy) -> Vec<String> {
+    let mut remarks = taxonomy.warnings();
+    if let (Some(path), Some(false)) = (&taxonomy.path, training::saved_is_current(taxonomy)) {
         remarks.push(format!(
             "`{}` was not learned from these examples and is not used; `corbie taxonomy train {}` makes it anew",
-            learned::saved_at(path).display(),
+            training::saved_path(path).display(),
             path.display()
         ));
     }
     remarks
 }
 
-fn mistake(problem: &Problem) -> Value {
+fn diagnostic_to_json(problem: &Diagnostic) -> Value {
     let position = problem.origin.as_ref().and_then(|origin| origin.position);
     // Only the message with its suggestion: the position has separate members.
-    let message = Problem { origin: None, path: Default::default(), ..problem.clone() }.to_string();
+    let message = Diagnostic { origin: None, path: Default::default(), ..problem.clone() }.to_string();
     json!({
         "line": position.map(|position| position.line),
         "column": position.map(|position| position.column),

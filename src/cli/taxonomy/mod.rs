@@ -1,7 +1,7 @@
 //! `corbie taxonomy`: create, validate and train taxonomies.
 
 mod check;
-mod gather;
+mod from_dataset;
 mod new;
 mod suggest;
 mod train;
@@ -13,9 +13,9 @@ use std::process::ExitCode;
 
 use clap::Subcommand;
 
-use super::End;
+use super::CommandResult;
 use crate::classify::Taxonomy;
-use crate::config::{ConfigError, Loaded, Problem, Source};
+use crate::config::{ConfigError, Diagnostic, LoadedConfig, ValueSource};
 
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
@@ -23,7 +23,7 @@ Examples:
   corbie taxonomy new --out mine.yaml
   corbie taxonomy check mine.yaml
   corbie taxonomy train mine.yaml")]
-pub(super) enum Command {
+pub(super) enum TaxonomyCommand {
     /// Validate a taxonomy and print all errors; exits with 1 on errors
     Check(check::Check),
     /// Create a starter taxonomy, or one from labelled texts
@@ -39,13 +39,13 @@ Examples:
     Schema,
 }
 
-pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &TaxonomyCommand, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     match command {
-        Command::Check(command) => check::run(command, out),
-        Command::New(command) => new::run(command, out),
-        Command::Train(command) => train::run(command, loaded, out),
-        Command::Suggest(command) => suggest::run(command, loaded, out),
-        Command::Schema => {
+        TaxonomyCommand::Check(command) => check::run(command, out),
+        TaxonomyCommand::New(command) => new::run(command, out),
+        TaxonomyCommand::Train(command) => train::run(command, loaded, out),
+        TaxonomyCommand::Suggest(command) => suggest::run(command, loaded, out),
+        TaxonomyCommand::Schema => {
             writeln!(out, "{:#}", crate::classify::taxonomy::schema())?;
             Ok(ExitCode::SUCCESS)
         }
@@ -53,11 +53,11 @@ pub(super) fn run(command: &Command, loaded: &Loaded, out: &mut dyn Write) -> En
 }
 
 /// Reads a taxonomy; if the file is missing, the error explains how to create one.
-fn read(path: &Path) -> Result<Taxonomy, ConfigError> {
+fn read_taxonomy(path: &Path) -> Result<Taxonomy, ConfigError> {
     if path.symlink_metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound) {
         let name = path.display();
         let message = format!("does not exist; `corbie taxonomy new --out {name}` makes one to start from");
-        return Err(Problem::with_source(Source::File(path.into()), message).into());
+        return Err(Diagnostic::with_source(ValueSource::File(path.into()), message).into());
     }
     Taxonomy::read(path)
 }
@@ -69,7 +69,7 @@ fn counted(count: usize, one: &str, many: &str) -> String {
 
 /// Sanitizes a text to one line of at most `most` characters.
 fn one_line(text: &str, most: usize) -> String {
-    let mut line = super::one_line(text);
+    let mut line = super::sanitize_line(text);
     if let Some((end, _)) = line.char_indices().nth(most) {
         line.truncate(end);
         line.pop();

@@ -8,13 +8,13 @@ use clap::Args;
 use clap::builder::{PathBufValueParser, TypedValueParser};
 use serde_json::json;
 
-use super::gather::{Contradiction, Gathered, gather};
-use super::{End, counted, one_line, yaml};
+use super::from_dataset::{Contradiction, DatasetCategories, categories_from};
+use super::{CommandResult, counted, one_line, yaml};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::MAX_FILE_BYTES;
-use crate::cli::{must_be_there, values, whole_file};
-use crate::config::{ConfigError, Problem, Segment};
-use crate::evaluate::labelled;
+use crate::cli::{must_exist, output_file, value_parsers};
+use crate::config::{ConfigError, Diagnostic, Segment};
+use crate::evaluate::dataset;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -25,14 +25,14 @@ pub(in crate::cli) struct New {
     /// Labelled texts: `.jsonl` with `{"text": …, "label": …}` per line, or `.csv` with a header such as `text,label`
     data: Option<PathBuf>,
     /// Write to this file instead of stdout
-    #[arg(long, value_name = "FILE.yaml", value_parser = PathBufValueParser::new().try_map(values::yaml_file))]
+    #[arg(long, value_name = "FILE.yaml", value_parser = PathBufValueParser::new().try_map(value_parsers::yaml_file))]
     out: Option<PathBuf>,
     /// Overwrite an existing file
     #[arg(long, requires = "out")]
     force: bool,
     /// Maximum number of examples per category
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
-    most: u32,
+    limit: u32,
     /// Print one JSON object about the written file
     #[arg(long, requires = "out")]
     json: bool,
@@ -41,17 +41,17 @@ pub(in crate::cli) struct New {
 /// Three categories that demonstrate every key.
 const STARTER: &str = include_str!("starter.yaml");
 /// Maximum contradictions logged individually; the rest are counted.
-const MOST_TOLD: usize = 20;
+const MAX_CONTRADICTIONS_SHOWN: usize = 20;
 /// Maximum characters of a text that are shown.
-const MOST_SHOWN: usize = 80;
+const MAX_TEXT_CHARS: usize = 80;
 
-pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
+pub(super) fn run(command: &New, out: &mut dyn Write) -> CommandResult {
     // Checked before reading the data, so that the user does not wait for this error.
     if let Some(path) = command.out.as_ref().filter(|path| !command.force && path.symlink_metadata().is_ok()) {
-        return Err(whole_file::exists(path).into());
+        return Err(output_file::exists_message(path).into());
     }
     let (yaml, taxonomy) = match &command.data {
-        Some(data) => made_of(data, command.most as usize)?,
+        Some(data) => from_labelled_texts(data, command.limit as usize)?,
         None => (STARTER.to_owned(), Taxonomy::parse(STARTER)?),
     };
     let Some(path) = &command.out else {
@@ -59,9 +59,9 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
         return Ok(ExitCode::SUCCESS);
     };
     if command.force {
-        whole_file::replace(path, yaml.as_bytes())?;
+        output_file::replace(path, yaml.as_bytes())?;
     } else {
-        whole_file::create(path, yaml.as_bytes())?;
+        output_file::create(path, yaml.as_bytes())?;
     }
     if command.json {
         let (categories, examples) = (taxonomy.categories.len(), taxonomy.example_count());
@@ -76,15 +76,15 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> End {
 }
 
 /// The YAML for labelled texts, and the taxonomy parsed from it: the YAML is validated before it is written.
-fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::error::Error>> {
+fn from_labelled_texts(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::error::Error>> {
     let name = data.display();
     let extension = data.extension().unwrap_or_default();
     if !["jsonl", "ndjson", "csv"].iter().any(|known| extension.eq_ignore_ascii_case(known)) {
         return Err(format!("`{name}` is not a file of labelled texts; use `.jsonl` or `.csv`").into());
     }
-    must_be_there(data)?;
-    let gathered = gather(&labelled::read(data)?, most);
-    tell(&gathered, data);
+    must_exist(data)?;
+    let gathered = categories_from(&dataset::read(data)?, most);
+    report_omissions(&gathered, data);
     if gathered.categories.is_empty() {
         return Err(format!(
             "`{name}` has no text with a label; each line of a `.jsonl` file is {{\"text\": …, \"label\": …}}, and a \
@@ -102,21 +102,21 @@ fn made_of(data: &Path, most: usize) -> Result<(String, Taxonomy), Box<dyn std::
     }
     match Taxonomy::parse(&yaml) {
         Ok(taxonomy) => Ok((yaml, taxonomy)),
-        Err(error) => Err(mistakes(&error, &gathered, data).into()),
+        Err(error) => Err(diagnostics_text(&error, &gathered, data).into()),
     }
 }
 
 /// Logs how many texts were left out, and why.
-fn tell(gathered: &Gathered, data: &Path) {
+fn report_omissions(gathered: &DatasetCategories, data: &Path) {
     let name = data.display();
-    let Gathered { contradictions, unlabelled, empty, too_long, repeated, surplus, .. } = gathered;
-    for Contradiction { text, first, then } in contradictions.iter().take(MOST_TOLD) {
-        let text = one_line(text, MOST_SHOWN);
+    let DatasetCategories { contradictions, unlabelled, empty, too_long, repeated, surplus, .. } = gathered;
+    for Contradiction { text, first, then } in contradictions.iter().take(MAX_CONTRADICTIONS_SHOWN) {
+        let text = one_line(text, MAX_TEXT_CHARS);
         let (line, label) = then;
         let (first, other) = first;
         tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; it was left out");
     }
-    if let more @ 1.. = contradictions.len().saturating_sub(MOST_TOLD) {
+    if let more @ 1.. = contradictions.len().saturating_sub(MAX_CONTRADICTIONS_SHOWN) {
         tracing::warn!("{name}: {more} more texts have several labels and were left out");
     }
     let reasons = [
@@ -132,16 +132,16 @@ fn tell(gathered: &Gathered, data: &Path) {
 }
 
 /// Validation errors, with line numbers of the data if they concern labels.
-fn mistakes(error: &ConfigError, gathered: &Gathered, data: &Path) -> String {
+fn diagnostics_text(error: &ConfigError, gathered: &DatasetCategories, data: &Path) -> String {
     let name = data.display();
-    let line = |problem: &Problem| match &problem.path.0[..] {
+    let line = |problem: &Diagnostic| match &problem.path.0[..] {
         [_, Segment::Index(class), Segment::Key(key)] if key == "name" => {
             let line = gathered.categories.get(*class).map_or(0, |category| category.line);
             format!("{name}:{line}: the label {}", problem.message)
         }
         _ => format!("{name}: {}: {}", problem.path, problem.message),
     };
-    error.problems.iter().map(line).collect::<Vec<_>>().join("\n")
+    error.diagnostics.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -164,7 +164,7 @@ mod tests {
         for yaml in [STARTER.to_owned(), switched_on()] {
             let taxonomy = Taxonomy::parse(&yaml).unwrap();
             assert_eq!(taxonomy.categories.len(), 3);
-            assert_eq!(taxonomy.remarks(), [""; 0]);
+            assert_eq!(taxonomy.warnings(), [""; 0]);
         }
     }
 

@@ -12,12 +12,12 @@ use corbie_infer::{Embedding, Purpose};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{End, counted, one_line};
+use super::{CommandResult, counted, one_line};
 use crate::classify::Taxonomy;
 use crate::cli::progress::Progress;
-use crate::config::Loaded;
-use crate::evaluate::held_out::{self, Lesson};
-use crate::evaluate::suggest::{Category, FOLDS, Suggestions, Suspect, TakenFor, Weak};
+use crate::config::LoadedConfig;
+use crate::evaluate::cross_validation::{self, LabelledEmbeddings};
+use crate::evaluate::suggest::{CategorySize, ConfusedCategory, FOLDS, Suggestions, Suspect, WeakCategory};
 use crate::inference::{self, Inference};
 
 #[derive(Debug, Args)]
@@ -33,40 +33,40 @@ pub(in crate::cli) struct Suggest {
     json: bool,
     /// Maximum number of entries per list
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
-    most: u32,
+    limit: u32,
 }
 
 /// Examples embedded between two progress reports.
-const TOGETHER: usize = 64;
+const EMBED_BATCH: usize = 64;
 /// Maximum characters of an example that are shown.
-const MOST_TEXT: usize = 100;
+const MAX_TEXT_CHARS: usize = 100;
 /// Maximum characters of a name that are shown.
-const MOST_NAME: usize = 28;
+const MAX_NAME_CHARS: usize = 28;
 
-pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let taxonomy = super::read(&command.file)?;
+pub(super) fn run(command: &Suggest, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let taxonomy = super::read_taxonomy(&command.file)?;
     let file = command.file.display().to_string();
     if taxonomy.categories.len() < 2 {
         return Err(format!("{file}: there is nothing to tell apart with one category; add a second").into());
     }
-    let (class_of, texts) = distinct(&taxonomy);
+    let (class_of, texts) = distinct_examples(&taxonomy);
     let progress = Progress::new();
     let embeddings = embed(&texts, &Inference::new(loaded.config.inference.clone()), &progress)
         .map_err(|error| format!("{file}: the examples could not be embedded: {error}"))?;
     let classes = taxonomy.categories.len();
-    let lesson = Lesson { texts: &texts, embeddings: &embeddings, class_of: &class_of, classes };
-    let held_out = held_out::judge(lesson, |fold| {
-        progress.tell(&format!("training {} of {FOLDS}", fold + 1));
+    let lesson = LabelledEmbeddings { texts: &texts, embeddings: &embeddings, class_of: &class_of, classes };
+    let held_out = cross_validation::cross_validate(lesson, |fold| {
+        progress.update(&format!("training {} of {FOLDS}", fold + 1));
         true
     })?;
     drop(progress);
-    let category = |each: &crate::classify::taxonomy::Category| Category {
+    let category = |each: &crate::classify::taxonomy::Category| CategorySize {
         name: each.name.clone(),
         examples: each.examples.len(),
     };
-    let categories: Vec<Category> = taxonomy.categories.iter().map(category).collect();
+    let categories: Vec<CategorySize> = taxonomy.categories.iter().map(category).collect();
     let found = Suggestions::of(&held_out, &categories);
-    let most = command.most as usize;
+    let most = command.limit as usize;
     if command.json {
         write_json(&file, &taxonomy, &found, most, out)?;
     } else {
@@ -76,13 +76,13 @@ pub(super) fn run(command: &Suggest, loaded: &Loaded, out: &mut dyn Write) -> En
 }
 
 /// All examples with their class, without duplicates: a duplicate could be in both the training and the held-out fold.
-fn distinct(taxonomy: &Taxonomy) -> (Vec<usize>, Vec<String>) {
+fn distinct_examples(taxonomy: &Taxonomy) -> (Vec<usize>, Vec<String>) {
     let mut seen = HashSet::new();
     let examples = taxonomy
         .categories
         .iter()
         .enumerate()
-        .flat_map(|(class, category)| category.lessons().map(move |text| (class, text.into_owned())));
+        .flat_map(|(class, category)| category.training_texts().map(move |text| (class, text.into_owned())));
     examples.filter(|example| seen.insert(example.clone())).unzip()
 }
 
@@ -90,11 +90,11 @@ fn embed(texts: &[String], inference: &Inference, progress: &Progress) -> Result
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     let runtime = runtime.map_err(|error| inference::Error::Model(error.to_string()))?;
     let mut embeddings = Vec::with_capacity(texts.len());
-    for piece in texts.chunks(TOGETHER) {
-        progress.tell(&format!("embedding {} of {} examples", embeddings.len(), texts.len()));
+    for piece in texts.chunks(EMBED_BATCH) {
+        progress.update(&format!("embedding {} of {} examples", embeddings.len(), texts.len()));
         let before = embeddings.len();
         let embedded = runtime.block_on(inference.embed(piece.to_vec(), Purpose::Passage));
-        embeddings.extend(embedded.map_err(|error| error.counted_from(before))?);
+        embeddings.extend(embedded.map_err(|error| error.with_index_offset(before))?);
     }
     Ok(embeddings)
 }
@@ -108,7 +108,7 @@ fn write_json(
 ) -> std::io::Result<()> {
     /// A struct, because `Value` would change the number of digits of `f32` values.
     #[derive(Serialize)]
-    struct Told<'a> {
+    struct SuggestOutput<'a> {
         file: &'a str,
         categories: usize,
         examples: usize,
@@ -117,10 +117,10 @@ fn write_json(
         counts: Value,
         mislabelled: &'a [Suspect],
         outliers: &'a [Suspect],
-        weak_categories: &'a [Weak],
+        weak_categories: &'a [WeakCategory],
     }
     let Suggestions { held_out, accuracy, mislabelled, outliers: alone, weak_categories: weak } = found;
-    let told = Told {
+    let told = SuggestOutput {
         file,
         categories: taxonomy.categories.len(),
         examples: taxonomy.example_count(),
@@ -158,23 +158,28 @@ fn write_text(
         out,
         |each| {
             let Suspect { category, text, predicted, confidence, .. } = each;
-            let (category, predicted) = (one_line(category, MOST_NAME), one_line(predicted, MOST_NAME));
-            format!("{:>3.0} %  {category} → {predicted}: {}", 100.0 * confidence, one_line(text, MOST_TEXT))
+            let (category, predicted) = (one_line(category, MAX_NAME_CHARS), one_line(predicted, MAX_NAME_CHARS));
+            format!("{:>3.0} %  {category} → {predicted}: {}", 100.0 * confidence, one_line(text, MAX_TEXT_CHARS))
         },
     )?;
     list("Examples that stand alone; write more like these:", alone, most, out, |each| {
         let Suspect { category, text, confidence, .. } = each;
-        format!("{:>3.0} %  {}: {}", 100.0 * confidence, one_line(category, MOST_NAME), one_line(text, MOST_TEXT))
+        format!(
+            "{:>3.0} %  {}: {}",
+            100.0 * confidence,
+            one_line(category, MAX_NAME_CHARS),
+            one_line(text, MAX_TEXT_CHARS)
+        )
     })?;
     let title = "Categories that are weak; write more examples for them:".to_owned();
     list(&title, weak, most, out, |each| {
-        let Weak { category, examples, recall, confused_with } = each;
+        let WeakCategory { category, examples, recall, confused_with } = each;
         let recall = recall.map_or_else(|| "  -  ".to_owned(), |recall| format!("{:>3.0} %", 100.0 * recall));
         let examples = counted(*examples, "example", "examples");
-        let taken_for = confused_with.as_ref().map(|TakenFor { category, count }| {
-            format!(", {count} of them taken for {}", one_line(category, MOST_NAME))
+        let taken_for = confused_with.as_ref().map(|ConfusedCategory { category, count }| {
+            format!(", {count} of them taken for {}", one_line(category, MAX_NAME_CHARS))
         });
-        format!("{recall}  {}: {examples}{}", one_line(category, MOST_NAME), taken_for.unwrap_or_default())
+        format!("{recall}  {}: {examples}{}", one_line(category, MAX_NAME_CHARS), taken_for.unwrap_or_default())
     })?;
     if mislabelled.is_empty() && alone.is_empty() && weak.is_empty() {
         writeln!(out, "Nothing to suggest.")?;

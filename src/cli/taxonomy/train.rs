@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use serde_json::json;
 
-use super::{End, counted};
+use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
-use crate::classify::learned::{self, LearnError, Learned};
+use crate::classify::training::{self, TrainedClassifier, TrainingError};
+use crate::cli::output_file;
 use crate::cli::progress::Progress;
-use crate::cli::whole_file;
-use crate::config::Loaded;
+use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
 #[derive(Debug, Args)]
@@ -29,16 +29,16 @@ pub(in crate::cli) struct Train {
 }
 
 /// Interval of the elapsed-time display.
-const TICK: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End {
-    let taxonomy = super::read(&command.file)?;
+pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
+    let taxonomy = super::read_taxonomy(&command.file)?;
     let file = command.file.display();
     let inference = Inference::new(loaded.config.inference.clone());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
     let started = Instant::now();
     let (examples, categories) = (taxonomy.example_count(), taxonomy.categories.len());
-    let Some(learned) = runtime.block_on(learn(&taxonomy, &inference))? else {
+    let Some(learned) = runtime.block_on(train(&taxonomy, &inference))? else {
         if command.json {
             let nothing =
                 json!({ "file": file.to_string(), "trained": null, "examples": examples, "categories": categories });
@@ -50,9 +50,9 @@ pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End 
     };
     let seconds = started.elapsed().as_secs_f64();
     let bytes = learned.to_bytes();
-    let trained = learned::saved_at(&command.file);
+    let trained = training::saved_path(&command.file);
     // The only write, and it is atomic: interrupting the program earlier changes nothing.
-    whole_file::replace(&trained, &bytes)?;
+    output_file::replace(&trained, &bytes)?;
     if command.json {
         let told = json!({
             "file": file.to_string(),
@@ -72,16 +72,16 @@ pub(super) fn run(command: &Train, loaded: &Loaded, out: &mut dyn Write) -> End 
     Ok(ExitCode::SUCCESS)
 }
 
-async fn learn(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Learned>, LearnError> {
+async fn train(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<TrainedClassifier>, TrainingError> {
     let progress = Progress::new();
     let examples = counted(taxonomy.example_count(), "example", "examples");
     let started = Instant::now();
-    let mut ticks = tokio::time::interval(TICK);
-    let mut training = std::pin::pin!(Learned::train(taxonomy, inference));
+    let mut ticks = tokio::time::interval(PROGRESS_INTERVAL);
+    let mut training = std::pin::pin!(TrainedClassifier::train(taxonomy, inference));
     loop {
         tokio::select! {
             learned = &mut training => return learned,
-            _ = ticks.tick() => progress.tell(&format!("learning {examples}: {} s", started.elapsed().as_secs())),
+            _ = ticks.tick() => progress.update(&format!("learning {examples}: {} s", started.elapsed().as_secs())),
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use super::gather::Category;
+use super::from_dataset::DatasetCategory;
 use crate::classify::taxonomy::scalar;
 
 const HEADER: &str = "\
@@ -12,9 +12,9 @@ const HEADER: &str = "\
 categories:
 ";
 
-pub(super) fn taxonomy(categories: &[Category]) -> String {
+pub(super) fn taxonomy(categories: &[DatasetCategory]) -> String {
     let mut yaml = HEADER.to_owned();
-    for Category { name, examples, .. } in categories {
+    for DatasetCategory { name, examples, .. } in categories {
         // Writing to a string cannot fail.
         let _ = writeln!(yaml, "  - name: {}", scalar(name));
         if !examples.is_empty() {
@@ -36,8 +36,12 @@ mod tests {
     use super::*;
     use crate::classify::Taxonomy;
 
-    fn category(name: &str, examples: &[&str]) -> Category {
-        Category { name: name.into(), line: 1, examples: examples.iter().map(|text| (*text).to_owned()).collect() }
+    fn category(name: &str, examples: &[&str]) -> DatasetCategory {
+        DatasetCategory {
+            name: name.into(),
+            line: 1,
+            examples: examples.iter().map(|text| (*text).to_owned()).collect(),
+        }
     }
 
     #[test]
@@ -82,7 +86,7 @@ mod tests {
             names in proptest::collection::btree_set(any_name(), 1..5),
             examples in proptest::collection::btree_map(any_example(), any::<proptest::sample::Index>(), 0..20),
         ) {
-            let mut categories: Vec<Category> = names.iter().map(|name| category(name, &[])).collect();
+            let mut categories: Vec<DatasetCategory> = names.iter().map(|name| category(name, &[])).collect();
             let examples: BTreeMap<String, proptest::sample::Index> = examples;
             for (example, index) in examples {
                 index.get_mut(&mut categories).examples.push(example);

@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::super::problem::{KeyPath, Origin, Problem};
-use super::super::tree::{Data, Entry, Map, Node};
-use super::position::Index;
-use super::{Position, syntax};
+use super::super::diagnostic::{Diagnostic, KeyPath, Origin};
+use super::super::spanned_value::{SpannedEntry, SpannedMap, SpannedValue, ValueData};
+use super::position::PositionIndex;
+use super::{Position, syntax_error};
 
-pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Diagnostic>> {
     let start = Position { line: 1, column: 1 };
     if text.trim().is_empty() {
-        return Ok(Node::empty(Origin::file(path, start)));
+        return Ok(SpannedValue::empty(Origin::file(path, start)));
     }
     // Parsing a `Value` limits nesting; skipping with `IgnoredAny` would not.
     if let Err(error) = serde_json::from_str::<Value>(text) {
@@ -24,39 +24,39 @@ pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> 
         // serde_json appends the position; ours is a prefix.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or_default();
-        return Err(vec![syntax(path, position, format!("is not JSON: {message}"))]);
+        return Err(vec![syntax_error(path, position, format!("is not JSON: {message}"))]);
     }
-    let mut walk = Walk { text, offset: 0, index: Index::new(text), path, problems: Vec::new() };
+    let mut walk = JsonWalker { text, offset: 0, index: PositionIndex::new(text), path, diagnostics: Vec::new() };
     match walk.value(&KeyPath::default()) {
-        Some(root) if walk.problems.is_empty() => Ok(root),
-        Some(_) => Err(walk.problems),
-        None => Err(vec![syntax(path, start, "is not JSON")]),
+        Some(root) if walk.diagnostics.is_empty() => Ok(root),
+        Some(_) => Err(walk.diagnostics),
+        None => Err(vec![syntax_error(path, start, "is not JSON")]),
     }
 }
 
-struct Walk<'a> {
+struct JsonWalker<'a> {
     text: &'a str,
     offset: usize,
-    index: Index<'a>,
+    index: PositionIndex<'a>,
     path: &'a Arc<Path>,
-    problems: Vec<Problem>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-impl Walk<'_> {
+impl JsonWalker<'_> {
     /// `None` is impossible for valid text and avoids a panic.
-    fn value(&mut self, path: &KeyPath) -> Option<Node> {
+    fn value(&mut self, path: &KeyPath) -> Option<SpannedValue> {
         let origin = self.origin();
         let data = match self.peek()? {
             b'{' => self.object(path)?,
             b'[' => self.array(path)?,
-            b'"' => Data::String(self.string()?.into()),
-            _ => Node::from_json(self.scalar()?, origin.clone()).data,
+            b'"' => ValueData::String(self.string()?.into()),
+            _ => SpannedValue::from_json(self.scalar()?, origin.clone()).data,
         };
-        Some(Node { data, origin })
+        Some(SpannedValue { data, origin })
     }
 
-    fn object(&mut self, path: &KeyPath) -> Option<Data> {
-        let mut entries = Map::new();
+    fn object(&mut self, path: &KeyPath) -> Option<ValueData> {
+        let mut entries = SpannedMap::new();
         self.offset += 1;
         while self.peek()? != b'}' {
             let key_origin = self.origin();
@@ -66,16 +66,16 @@ impl Walk<'_> {
             self.offset += 1; // the colon
             let node = self.value(&path)?;
             if entries.contains_key(&key) {
-                self.problems.push(Problem::at(key_origin.clone(), path, "is written twice"));
+                self.diagnostics.push(Diagnostic::at(key_origin.clone(), path, "is written twice"));
             }
-            entries.insert(key, Entry { key: key_origin, node });
+            entries.insert(key, SpannedEntry { key: key_origin, node });
             self.comma()?;
         }
         self.offset += 1;
-        Some(Data::Map(entries))
+        Some(ValueData::Map(entries))
     }
 
-    fn array(&mut self, path: &KeyPath) -> Option<Data> {
+    fn array(&mut self, path: &KeyPath) -> Option<ValueData> {
         let mut items = Vec::new();
         self.offset += 1;
         while self.peek()? != b']' {
@@ -83,7 +83,7 @@ impl Walk<'_> {
             self.comma()?;
         }
         self.offset += 1;
-        Some(Data::List(items))
+        Some(ValueData::List(items))
     }
 
     fn string(&mut self) -> Option<String> {

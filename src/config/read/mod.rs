@@ -12,31 +12,31 @@ use std::sync::Arc;
 
 use zeroize::Zeroizing;
 
-use super::problem::{KeyPath, Origin, Position, Problem, Source};
-use super::tree::{Data, Node};
+use super::diagnostic::{Diagnostic, KeyPath, Origin, Position, ValueSource};
+use super::spanned_value::{SpannedValue, ValueData};
 
 /// Maximum file size, far above any handwritten configuration.
 pub const MAX_FILE_BYTES: usize = 1024 * 1024;
 
 /// Kind of a file, for messages, and its maximum size.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Kind {
+pub(crate) struct FileKind {
     pub(crate) name: &'static str,
-    pub(crate) most_bytes: usize,
+    pub(crate) max_bytes: usize,
 }
 
-pub(super) const CONFIGURATION: Kind = Kind { name: "configuration", most_bytes: MAX_FILE_BYTES };
+pub(super) const CONFIG_FILE: FileKind = FileKind { name: "configuration", max_bytes: MAX_FILE_BYTES };
 
 /// Maximum nesting depth, so that later recursion cannot overflow the stack.
 const MAX_DEPTH: usize = 64;
 
-enum Format {
+enum FileFormat {
     Yaml,
     Toml,
     Json,
 }
 
-impl Format {
+impl FileFormat {
     /// Determined by the extension alone, never by the content.
     fn of(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -47,63 +47,67 @@ impl Format {
         }
     }
 
-    fn named(path: &Path, kind: Kind) -> Result<Self, Vec<Problem>> {
+    fn named(path: &Path, kind: FileKind) -> Result<Self, Vec<Diagnostic>> {
         Self::of(path).ok_or_else(|| {
             let message = format!("is not a {} file; use `.yaml`, `.yml`, `.toml` or `.json`", kind.name);
-            vec![Problem::with_source(Source::File(path.into()), message)]
+            vec![Diagnostic::with_source(ValueSource::File(path.into()), message)]
         })
     }
 }
 
 /// Parses a file. The root is always a map.
-pub(super) fn file(path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
-    parsed(&content(path, kind)?, path, kind)
+pub(super) fn file(path: &Path, kind: FileKind) -> Result<SpannedValue, Vec<Diagnostic>> {
+    parse_content(&read_content(path, kind)?, path, kind)
 }
 
 /// The content of a file. Zeroed on drop, because it may contain keys.
-pub(super) fn content(path: &Path, kind: Kind) -> Result<Zeroizing<Vec<u8>>, Vec<Problem>> {
-    Format::named(path, kind)?;
-    let bytes = bounded(path, kind);
-    bytes.map(Zeroizing::new).map_err(|message| vec![Problem::with_source(Source::File(path.into()), message)])
+pub(super) fn read_content(path: &Path, kind: FileKind) -> Result<Zeroizing<Vec<u8>>, Vec<Diagnostic>> {
+    FileFormat::named(path, kind)?;
+    let bytes = read_bounded(path, kind);
+    bytes.map(Zeroizing::new).map_err(|message| vec![Diagnostic::with_source(ValueSource::File(path.into()), message)])
 }
 
 /// Parses the content of a file.
-pub(super) fn parsed(content: &[u8], path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
+pub(super) fn parse_content(content: &[u8], path: &Path, kind: FileKind) -> Result<SpannedValue, Vec<Diagnostic>> {
     let path: Arc<Path> = path.into();
-    let format = Format::named(&path, kind)?;
+    let format = FileFormat::named(&path, kind)?;
     let text = std::str::from_utf8(content).map_err(|error| {
         let valid = String::from_utf8_lossy(&content[..error.valid_up_to()]);
-        let position = position::Index::new(&valid).position(valid.len());
-        vec![Problem::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
+        let position = position::PositionIndex::new(&valid).position(valid.len());
+        vec![Diagnostic::at(Origin::file(&path, position), KeyPath::default(), "is not UTF-8 text")]
     })?;
     parse(format, text.strip_prefix('\u{feff}').unwrap_or(text), &path)
 }
 
 /// Parses a text in the format of this file name.
-pub(super) fn text(text: &str, path: &Path, kind: Kind) -> Result<Node, Vec<Problem>> {
-    parse(Format::named(path, kind)?, text.strip_prefix('\u{feff}').unwrap_or(text), &path.into())
+pub(super) fn text(text: &str, path: &Path, kind: FileKind) -> Result<SpannedValue, Vec<Diagnostic>> {
+    parse(FileFormat::named(path, kind)?, text.strip_prefix('\u{feff}').unwrap_or(text), &path.into())
 }
 
 /// Parses YAML, with `path` as its origin.
-pub(super) fn yaml(text: &str, path: &Path) -> Result<Node, Vec<Problem>> {
-    parse(Format::Yaml, text, &path.into())
+pub(super) fn yaml(text: &str, path: &Path) -> Result<SpannedValue, Vec<Diagnostic>> {
+    parse(FileFormat::Yaml, text, &path.into())
 }
 
-fn parse(format: Format, text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+fn parse(format: FileFormat, text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Diagnostic>> {
     let root = match format {
-        Format::Yaml => yaml::parse(text, path)?,
-        Format::Toml => toml::parse(text, path)?,
-        Format::Json => json::parse(text, path)?,
+        FileFormat::Yaml => yaml::parse(text, path)?,
+        FileFormat::Toml => toml::parse(text, path)?,
+        FileFormat::Json => json::parse(text, path)?,
     };
     match root.data {
-        Data::Map(_) => Ok(root),
-        Data::Null => Ok(Node::empty(root.origin)),
-        _ => Err(vec![Problem::at(root.origin, KeyPath::default(), "must be keys with values, such as `name: value`")]),
+        ValueData::Map(_) => Ok(root),
+        ValueData::Null => Ok(SpannedValue::empty(root.origin)),
+        _ => Err(vec![Diagnostic::at(
+            root.origin,
+            KeyPath::default(),
+            "must be keys with values, such as `name: value`",
+        )]),
     }
 }
 
 /// Reads a regular file up to the limit. Other kinds of files could block or be endless.
-fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
+fn read_bounded(path: &Path, kind: FileKind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
         std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
         _ => format!("cannot be read: {error}"),
@@ -121,13 +125,13 @@ fn bounded(path: &Path, kind: Kind) -> Result<Vec<u8>, String> {
         return Err("is not a regular file".into());
     }
     let mut bytes = Vec::new();
-    file.take(kind.most_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() > kind.most_bytes {
-        return Err(format!("is larger than {} MiB, the most a {} file may have", kind.most_bytes >> 20, kind.name));
+    file.take(kind.max_bytes as u64 + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+    if bytes.len() > kind.max_bytes {
+        return Err(format!("is larger than {} MiB, the most a {} file may have", kind.max_bytes >> 20, kind.name));
     }
     Ok(bytes)
 }
 
-fn syntax(path: &Arc<Path>, position: Position, message: impl Into<String>) -> Problem {
-    Problem::at(Origin::file(path, position), KeyPath::default(), message)
+fn syntax_error(path: &Arc<Path>, position: Position, message: impl Into<String>) -> Diagnostic {
+    Diagnostic::at(Origin::file(path, position), KeyPath::default(), message)
 }

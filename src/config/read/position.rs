@@ -3,14 +3,14 @@
 use super::Position;
 
 /// Precomputed positions every `STRIDE` bytes, so that a lookup does not scan a long line from its start.
-pub(super) struct Index<'text> {
+pub(super) struct PositionIndex<'text> {
     text: &'text str,
-    known: Vec<(usize, Position)>,
+    checkpoints: Vec<(usize, Position)>,
 }
 
 const STRIDE: usize = 256;
 
-impl<'text> Index<'text> {
+impl<'text> PositionIndex<'text> {
     pub(super) fn new(text: &'text str) -> Self {
         let mut position = Position { line: 1, column: 1 };
         let mut known = vec![(0, position)];
@@ -20,13 +20,13 @@ impl<'text> Index<'text> {
             }
             position = after(position, character);
         }
-        Self { text, known }
+        Self { text, checkpoints: known }
     }
 
     /// Position of the character at `offset`; an offset past the end is the end.
     pub(super) fn position(&self, offset: usize) -> Position {
-        let nearest = self.known.partition_point(|(known, _)| *known <= offset) - 1;
-        let (start, position) = self.known[nearest];
+        let nearest = self.checkpoints.partition_point(|(known, _)| *known <= offset) - 1;
+        let (start, position) = self.checkpoints[nearest];
         self.text[start..]
             .char_indices()
             .take_while(|(passed, _)| start + passed < offset)
@@ -48,7 +48,7 @@ mod tests {
     #[test]
     fn positions_agree_with_counting_from_the_start() {
         let text = "wörter\nund 🦀 Zeichen\n\n".repeat(60) + &"ü".repeat(700);
-        let index = Index::new(&text);
+        let index = PositionIndex::new(&text);
         let mut expected = Position { line: 1, column: 1 };
         for (offset, character) in text.char_indices() {
             assert_eq!(index.position(offset), expected, "at byte {offset}");

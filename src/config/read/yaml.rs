@@ -10,51 +10,51 @@ use std::sync::Arc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 use serde_json::Number;
 
-use super::super::problem::{KeyPath, Origin, Problem, Segment};
-use super::super::tree::{Data, Entry, Map, Node, whole};
-use super::{MAX_DEPTH, MAX_FILE_BYTES, Position, syntax};
+use super::super::diagnostic::{Diagnostic, KeyPath, Origin, Segment};
+use super::super::spanned_value::{SpannedEntry, SpannedMap, SpannedValue, ValueData, to_integer_if_exact};
+use super::{MAX_DEPTH, MAX_FILE_BYTES, Position, syntax_error};
 
-pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<Node, Vec<Problem>> {
+pub(super) fn parse(text: &str, path: &Arc<Path>) -> Result<SpannedValue, Vec<Diagnostic>> {
     let mut parser = Parser::new_from_str(text);
     let mut builder = Builder::new(path);
     while let Some(event) = parser.next_event() {
         let step = match event {
-            Ok((event, span)) => builder.take(event, span.start),
-            Err(error) => Err(builder.problem(*error.marker(), format!("is not YAML: {}", error.info()))),
+            Ok((event, span)) => builder.handle_event(event, span.start),
+            Err(error) => Err(builder.diagnostic(*error.marker(), format!("is not YAML: {}", error.info()))),
         };
         if let Err(problem) = step {
-            builder.problems.push(problem);
+            builder.diagnostics.push(problem);
             break;
         }
     }
     let start = Origin::file(path, Position { line: 1, column: 1 });
-    match builder.problems {
+    match builder.diagnostics {
         problems if !problems.is_empty() => Err(problems),
-        _ => Ok(builder.root.unwrap_or_else(|| Node::empty(start))),
+        _ => Ok(builder.root.unwrap_or_else(|| SpannedValue::empty(start))),
     }
 }
 
 struct Builder<'a> {
     path: &'a Arc<Path>,
     /// Open containers, outermost first; at most `MAX_DEPTH`.
-    open: Vec<Frame>,
-    root: Option<Node>,
-    anchors: HashMap<usize, Node>,
+    open: Vec<OpenNode>,
+    root: Option<SpannedValue>,
+    anchors: HashMap<usize, SpannedValue>,
     /// Remaining bytes that aliases may copy.
     alias_budget: usize,
-    problems: Vec<Problem>,
+    diagnostics: Vec<Diagnostic>,
 }
 
-struct Frame {
-    content: Content,
+struct OpenNode {
+    content: OpenContent,
     origin: Origin,
     anchor: usize,
 }
 
-enum Content {
-    List(Vec<Node>),
+enum OpenContent {
+    List(Vec<SpannedValue>),
     /// The key is set while its value is pending.
-    Map(Map, Option<(String, Origin)>),
+    Map(SpannedMap, Option<(String, Origin)>),
 }
 
 impl<'a> Builder<'a> {
@@ -65,32 +65,34 @@ impl<'a> Builder<'a> {
             root: None,
             anchors: HashMap::new(),
             alias_budget: MAX_FILE_BYTES,
-            problems: Vec::new(),
+            diagnostics: Vec::new(),
         }
     }
 
-    fn take(&mut self, event: Event<'_>, at: Marker) -> Result<(), Problem> {
+    fn handle_event(&mut self, event: Event<'_>, at: Marker) -> Result<(), Diagnostic> {
         match event {
             Event::DocumentStart(_) if self.root.is_some() => {
-                Err(self.problem(at, "holds a second document; one file holds one configuration"))
+                Err(self.diagnostic(at, "holds a second document; one file holds one configuration"))
             }
             Event::Scalar(text, style, anchor, tag) => {
                 if self.awaits_key() {
                     return self.key(text.into_owned(), at);
                 }
-                let data = scalar(&text, style, tag.as_deref()).map_err(|message| self.problem(at, message))?;
-                self.place(Node { data, origin: self.origin(at) }, anchor);
+                let data = scalar(&text, style, tag.as_deref()).map_err(|message| self.diagnostic(at, message))?;
+                self.attach(SpannedValue { data, origin: self.origin(at) }, anchor);
                 Ok(())
             }
-            Event::SequenceStart(anchor, tag) => self.start(Content::List(Vec::new()), anchor, tag.as_deref(), at),
-            Event::MappingStart(anchor, tag) => self.start(Content::Map(Map::new(), None), anchor, tag.as_deref(), at),
+            Event::SequenceStart(anchor, tag) => self.start(OpenContent::List(Vec::new()), anchor, tag.as_deref(), at),
+            Event::MappingStart(anchor, tag) => {
+                self.start(OpenContent::Map(SpannedMap::new(), None), anchor, tag.as_deref(), at)
+            }
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(frame) = self.open.pop() {
                     let data = match frame.content {
-                        Content::List(items) => Data::List(items),
-                        Content::Map(entries, _) => Data::Map(entries),
+                        OpenContent::List(items) => ValueData::List(items),
+                        OpenContent::Map(entries, _) => ValueData::Map(entries),
                     };
-                    self.place(Node { data, origin: frame.origin }, frame.anchor);
+                    self.attach(SpannedValue { data, origin: frame.origin }, frame.anchor);
                 }
                 Ok(())
             }
@@ -99,58 +101,58 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn start(&mut self, content: Content, anchor: usize, tag: Option<&Tag>, at: Marker) -> Result<(), Problem> {
+    fn start(&mut self, content: OpenContent, anchor: usize, tag: Option<&Tag>, at: Marker) -> Result<(), Diagnostic> {
         if self.awaits_key() {
-            return Err(self.problem(at, "has a list or a map as a key; keys must be plain words"));
+            return Err(self.diagnostic(at, "has a list or a map as a key; keys must be plain words"));
         }
         if self.open.len() >= MAX_DEPTH {
-            return Err(self.problem(at, format!("is nested deeper than {MAX_DEPTH} levels")));
+            return Err(self.diagnostic(at, format!("is nested deeper than {MAX_DEPTH} levels")));
         }
         if tag.is_some_and(|tag| !tag.is_yaml_core_schema()) {
-            return Err(self.problem(at, UNKNOWN_TAG));
+            return Err(self.diagnostic(at, UNKNOWN_TAG));
         }
-        self.open.push(Frame { content, origin: self.origin(at), anchor });
+        self.open.push(OpenNode { content, origin: self.origin(at), anchor });
         Ok(())
     }
 
-    fn key(&mut self, key: String, at: Marker) -> Result<(), Problem> {
+    fn key(&mut self, key: String, at: Marker) -> Result<(), Diagnostic> {
         let origin = self.origin(at);
         let path = self.open_path().key(&key);
-        if let Some(Frame { content: Content::Map(entries, awaited), .. }) = self.open.last_mut() {
+        if let Some(OpenNode { content: OpenContent::Map(entries, awaited), .. }) = self.open.last_mut() {
             if entries.contains_key(&key) {
-                self.problems.push(Problem::at(origin.clone(), path, "is written twice"));
+                self.diagnostics.push(Diagnostic::at(origin.clone(), path, "is written twice"));
             }
             *awaited = Some((key, origin));
         }
         Ok(())
     }
 
-    fn alias(&mut self, anchor: usize, at: Marker) -> Result<(), Problem> {
+    fn alias(&mut self, anchor: usize, at: Marker) -> Result<(), Diagnostic> {
         if self.awaits_key() {
-            return Err(self.problem(at, "has an alias as a key; keys must be plain words"));
+            return Err(self.diagnostic(at, "has an alias as a key; keys must be plain words"));
         }
         let Some(node) = self.anchors.get(&anchor).cloned() else {
-            return Err(self.problem(at, "has an alias that stands inside what it repeats"));
+            return Err(self.diagnostic(at, "has an alias that stands inside what it repeats"));
         };
         let (size, height) = extent(&node);
         if self.open.len() + height > MAX_DEPTH {
-            return Err(self.problem(at, format!("is nested deeper than {MAX_DEPTH} levels by an alias")));
+            return Err(self.diagnostic(at, format!("is nested deeper than {MAX_DEPTH} levels by an alias")));
         }
         self.alias_budget =
-            self.alias_budget.checked_sub(size).ok_or_else(|| self.problem(at, "repeats too much by aliases"))?;
-        self.place(Node { origin: self.origin(at), ..node }, 0);
+            self.alias_budget.checked_sub(size).ok_or_else(|| self.diagnostic(at, "repeats too much by aliases"))?;
+        self.attach(SpannedValue { origin: self.origin(at), ..node }, 0);
         Ok(())
     }
 
-    fn place(&mut self, node: Node, anchor: usize) {
+    fn attach(&mut self, node: SpannedValue, anchor: usize) {
         if anchor != 0 {
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut().map(|frame| &mut frame.content) {
-            Some(Content::List(items)) => items.push(node),
-            Some(Content::Map(entries, awaited)) => {
+            Some(OpenContent::List(items)) => items.push(node),
+            Some(OpenContent::Map(entries, awaited)) => {
                 if let Some((name, key)) = awaited.take() {
-                    entries.insert(name, Entry { key, node });
+                    entries.insert(name, SpannedEntry { key, node });
                 }
             }
             None => self.root = Some(node),
@@ -159,23 +161,23 @@ impl<'a> Builder<'a> {
 
     /// Path of the innermost open container.
     fn open_path(&self) -> KeyPath {
-        let segment = |frame: &Frame| match &frame.content {
-            Content::List(items) => Some(Segment::Index(items.len())),
-            Content::Map(_, awaited) => awaited.as_ref().map(|(key, _)| Segment::Key(key.clone())),
+        let segment = |frame: &OpenNode| match &frame.content {
+            OpenContent::List(items) => Some(Segment::Index(items.len())),
+            OpenContent::Map(_, awaited) => awaited.as_ref().map(|(key, _)| Segment::Key(key.clone())),
         };
         KeyPath(self.open.iter().filter_map(segment).collect())
     }
 
     fn awaits_key(&self) -> bool {
-        matches!(self.open.last(), Some(Frame { content: Content::Map(_, None), .. }))
+        matches!(self.open.last(), Some(OpenNode { content: OpenContent::Map(_, None), .. }))
     }
 
     fn origin(&self, at: Marker) -> Origin {
         Origin::file(self.path, position(at))
     }
 
-    fn problem(&self, at: Marker, message: impl Into<String>) -> Problem {
-        syntax(self.path, position(at), message)
+    fn diagnostic(&self, at: Marker, message: impl Into<String>) -> Diagnostic {
+        syntax_error(self.path, position(at), message)
     }
 }
 
@@ -186,15 +188,15 @@ fn position(at: Marker) -> Position {
 }
 
 /// Text size and height of a subtree.
-fn extent(node: &Node) -> (usize, usize) {
+fn extent(node: &SpannedValue) -> (usize, usize) {
     let join = |(size, height): (usize, usize), (more, deeper): (usize, usize)| (size + more, height.max(deeper));
     match &node.data {
-        Data::String(text) => (1 + text.len(), 0),
-        Data::List(items) => {
+        ValueData::String(text) => (1 + text.len(), 0),
+        ValueData::List(items) => {
             let (size, height) = items.iter().map(extent).fold((1, 0), join);
             (size, height + 1)
         }
-        Data::Map(entries) => {
+        ValueData::Map(entries) => {
             let sizes = entries.iter().map(|(key, entry)| join((key.len(), 0), extent(&entry.node)));
             let (size, height) = sizes.fold((1, 0), join);
             (size, height + 1)
@@ -203,18 +205,18 @@ fn extent(node: &Node) -> (usize, usize) {
     }
 }
 
-fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Data, &'static str> {
-    const UNFIT: &str = "has a value that does not fit its tag";
-    let string = || Ok(Data::text(text));
+fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<ValueData, &'static str> {
+    const TAG_MISMATCH: &str = "has a value that does not fit its tag";
+    let string = || Ok(ValueData::text(text));
     match tag {
         None if style == ScalarStyle::Plain => plain(text),
         None => string(),
         Some(tag) if tag.handle.is_empty() && tag.suffix == "!" => string(),
         Some(tag) if tag.is_yaml_core_schema() => match (tag.suffix.as_str(), plain(text)?) {
             ("str", _) => string(),
-            ("null", data @ Data::Null) | ("bool", data @ Data::Bool(_)) => Ok(data),
-            ("int" | "float", data @ Data::Number(_)) => Ok(data),
-            ("null" | "bool" | "int" | "float", _) => Err(UNFIT),
+            ("null", data @ ValueData::Null) | ("bool", data @ ValueData::Bool(_)) => Ok(data),
+            ("int" | "float", data @ ValueData::Number(_)) => Ok(data),
+            ("null" | "bool" | "int" | "float", _) => Err(TAG_MISMATCH),
             _ => Err(UNKNOWN_TAG),
         },
         Some(_) => Err(UNKNOWN_TAG),
@@ -222,17 +224,17 @@ fn scalar(text: &str, style: ScalarStyle, tag: Option<&Tag>) -> Result<Data, &'s
 }
 
 /// Type of a plain scalar in YAML 1.2: `no` and `on` are strings, not booleans.
-fn plain(text: &str) -> Result<Data, &'static str> {
+fn plain(text: &str) -> Result<ValueData, &'static str> {
     Ok(match text {
-        "" | "~" | "null" | "Null" | "NULL" => Data::Null,
-        "true" | "True" | "TRUE" => Data::Bool(true),
-        "false" | "False" | "FALSE" => Data::Bool(false),
+        "" | "~" | "null" | "Null" | "NULL" => ValueData::Null,
+        "true" | "True" | "TRUE" => ValueData::Bool(true),
+        "false" | "False" | "FALSE" => ValueData::Bool(false),
         ".inf" | ".Inf" | ".INF" | "+.inf" | "-.inf" | ".nan" | ".NaN" | ".NAN" => {
             return Err("is a number that is not finite");
         }
         _ => match number(text) {
-            Some(number) => Data::Number(number),
-            None => Data::text(text),
+            Some(number) => ValueData::Number(number),
+            None => ValueData::text(text),
         },
     })
 }
@@ -251,5 +253,5 @@ fn number(text: &str) -> Option<Number> {
     let numeric = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     let digits = text.bytes().any(|byte| byte.is_ascii_digit());
     let float: f64 = (numeric && digits).then(|| text.parse().ok())??;
-    Number::from_f64(float).map(whole)
+    Number::from_f64(float).map(to_integer_if_exact)
 }

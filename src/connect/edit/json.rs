@@ -4,10 +4,10 @@ use jsonc_parser::ParseOptions;
 use jsonc_parser::cst::{CstInputValue, CstObject, CstObjectProp, CstRootNode};
 use serde_json::{Map, Value};
 
-use super::{Refused, kind};
+use super::{EditError, json_type_name};
 
 /// The syntax that VS Code accepts. Accepting more would hide errors.
-const READ: ParseOptions = ParseOptions {
+const PARSE_OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
     allow_loose_object_property_names: false,
@@ -21,36 +21,36 @@ const READ: ParseOptions = ParseOptions {
 };
 
 /// An empty file is parsed as an empty object, because some programs create such files.
-pub(super) fn value(text: &str, section: &str, name: &str) -> Result<Map<String, Value>, Refused> {
+pub(super) fn value(text: &str, section: &str, name: &str) -> Result<Map<String, Value>, EditError> {
     let root = parse(text)?;
     match root.to_serde_value() {
         None => Ok(Map::new()),
         Some(Value::Object(all)) => {
-            let object = root.object_value().ok_or(Refused::Unsafe)?;
-            once(&object, section)?;
-            object.object_value(section).map_or(Ok(()), |servers| once(&servers, name))?;
+            let object = root.object_value().ok_or(EditError::Unsafe)?;
+            check_unique(&object, section)?;
+            object.object_value(section).map_or(Ok(()), |servers| check_unique(&servers, name))?;
             Ok(all)
         }
-        Some(other) => Err(Refused::NotAnObject { found: kind(&other) }),
+        Some(other) => Err(EditError::NotAnObject { found: json_type_name(&other) }),
     }
 }
 
-pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<String, Refused> {
+pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<String, EditError> {
     let root = parse(text)?;
     let servers = root.object_value_or_set().object_value_or_set(section);
     match servers.get(name) {
         None => {
-            servers.append(name, input(&entry.clone().into()));
+            servers.append(name, to_cst(&entry.clone().into()));
         }
         Some(present) => match present.object_value() {
-            None => present.set_value(input(&entry.clone().into())),
+            None => present.set_value(to_cst(&entry.clone().into())),
             Some(object) => update(&object, entry),
         },
     }
     Ok(root.to_string())
 }
 
-pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, Refused> {
+pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, EditError> {
     let root = parse(text)?;
     let servers = root.object_value().and_then(|all| all.object_value(section));
     if let Some(entry) = servers.and_then(|servers| servers.get(name)) {
@@ -66,44 +66,44 @@ fn update(object: &CstObject, entry: &Map<String, Value>) {
     for (key, value) in entry {
         match object.get(key) {
             Some(member) if member.to_serde_value().as_ref() == Some(value) => {}
-            Some(member) => member.set_value(input(value)),
+            Some(member) => member.set_value(to_cst(value)),
             None => {
-                object.append(key, input(value));
+                object.append(key, to_cst(value));
             }
         }
     }
 }
 
-fn parse(text: &str) -> Result<CstRootNode, Refused> {
-    CstRootNode::parse(text, &READ).map_err(|error| Refused::Syntax {
+fn parse(text: &str) -> Result<CstRootNode, EditError> {
+    CstRootNode::parse(text, &PARSE_OPTIONS).map_err(|error| EditError::Syntax {
         line: error.line_display(),
         column: error.column_display(),
-        why: lower(&error.kind().to_string()),
+        why: lowercase_first(&error.kind().to_string()),
     })
 }
 
-fn once(object: &CstObject, key: &str) -> Result<(), Refused> {
+fn check_unique(object: &CstObject, key: &str) -> Result<(), EditError> {
     let of_that_name = |member: &CstObjectProp| member.decoded_name().as_deref() == Some(key);
     match object.properties().into_iter().filter(of_that_name).count() {
         0 | 1 => Ok(()),
-        _ => Err(Refused::Twice { key: key.to_owned() }),
+        _ => Err(EditError::DuplicateKey { key: key.to_owned() }),
     }
 }
 
-fn input(value: &Value) -> CstInputValue {
+fn to_cst(value: &Value) -> CstInputValue {
     match value {
         Value::Null => CstInputValue::Null,
         Value::Bool(value) => CstInputValue::Bool(*value),
         Value::Number(number) => CstInputValue::Number(number.to_string()),
         Value::String(text) => CstInputValue::String(text.clone()),
-        Value::Array(items) => CstInputValue::Array(items.iter().map(input).collect()),
+        Value::Array(items) => CstInputValue::Array(items.iter().map(to_cst).collect()),
         Value::Object(members) => {
-            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), input(value))).collect())
+            CstInputValue::Object(members.iter().map(|(key, value)| (key.clone(), to_cst(value))).collect())
         }
     }
 }
 
-fn lower(sentence: &str) -> String {
+fn lowercase_first(sentence: &str) -> String {
     let mut letters = sentence.chars();
     letters.next().map(|first| first.to_lowercase().chain(letters).collect()).unwrap_or_default()
 }

@@ -9,11 +9,11 @@ mod toml;
 
 use serde_json::{Map, Value};
 
-use super::Beside;
+use super::OtherContent;
 
 /// File format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Format {
+pub enum ClientFileFormat {
     /// JSON, with comments and trailing commas.
     Json,
     Toml,
@@ -21,7 +21,7 @@ pub enum Format {
 
 /// Why a text cannot be changed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
+pub enum EditError {
     #[error("line {line}, column {column}: {why}; correct it there, then try again")]
     Syntax { line: usize, column: usize, why: String },
     #[error("it holds {found} where an object is expected; correct it, or name another file with `--file`")]
@@ -29,7 +29,7 @@ pub enum Refused {
     #[error("`{key}` is {found} where an object is expected; correct it, then try again")]
     NotASection { key: String, found: &'static str },
     #[error("`{key}` is in it more than once, and clients do not agree on which counts; remove all but one")]
-    Twice { key: String },
+    DuplicateKey { key: String },
     #[error("its lines end in two ways; give all of them the same end, then try again")]
     MixedLineEnds,
     #[error("it is written in a way that cannot be changed safely; change it by hand")]
@@ -37,110 +37,115 @@ pub enum Refused {
 }
 
 /// Members of an entry that starts a program, and of an entry with a URL. They exclude each other.
-const OF_PROGRAMS: [&str; 4] = ["command", "args", "env", "cwd"];
-const OF_URLS: [&str; 4] = ["url", "headers", "http_headers", "bearer_token_env_var"];
+const STDIO_FIELDS: [&str; 4] = ["command", "args", "env", "cwd"];
+const HTTP_FIELDS: [&str; 4] = ["url", "headers", "http_headers", "bearer_token_env_var"];
 /// Byte order mark, written by some Windows editors.
-const MARK: char = '\u{feff}';
+const BYTE_ORDER_MARK: char = '\u{feff}';
 
 /// The entry with this name, if it exists.
-pub fn find(format: Format, text: &str, section: &str, name: &str) -> Result<Option<Value>, Refused> {
-    let mut all = value(format, without_mark(text).1, section, name)?;
+pub fn find(format: ClientFileFormat, text: &str, section: &str, name: &str) -> Result<Option<Value>, EditError> {
+    let mut all = value(format, split_byte_order_mark(text).1, section, name)?;
     let section = all.get_mut(section).and_then(Value::as_object_mut);
     Ok(section.and_then(|section| section.remove(name)))
 }
 
 /// Content of the text other than the entry with this name.
-pub fn beside(format: Format, text: &str, section: &str, name: &str) -> Result<Beside, Refused> {
-    let all = value(format, without_mark(text).1, section, name)?;
+pub fn other_content(
+    format: ClientFileFormat,
+    text: &str,
+    section: &str,
+    name: &str,
+) -> Result<OtherContent, EditError> {
+    let all = value(format, split_byte_order_mark(text).1, section, name)?;
     let servers = all.get(section).and_then(Value::as_object);
     let others = servers.map_or(0, |servers| servers.keys().filter(|key| *key != name).count());
     Ok(match others {
-        0 if all.keys().all(|key| key == section) => Beside::Nothing,
-        0 => Beside::Settings,
-        others => Beside::Servers(others),
+        0 if all.keys().all(|key| key == section) => OtherContent::Nothing,
+        0 => OtherContent::Settings,
+        others => OtherContent::Servers(others),
     })
 }
 
 /// Whether the section is an inline table in TOML.
-pub fn is_inline(format: Format, text: &str, section: &str) -> bool {
-    format == Format::Toml && toml::is_inline(without_mark(text).1, section)
+pub fn is_inline(format: ClientFileFormat, text: &str, section: &str) -> bool {
+    format == ClientFileFormat::Toml && toml::is_inline(split_byte_order_mark(text).1, section)
 }
 
 /// The text with this entry. Other members of an existing entry, such as `env`, are preserved.
 pub fn set(
-    format: Format,
+    format: ClientFileFormat,
     text: &str,
     section: &str,
     name: &str,
     entry: &Map<String, Value>,
-) -> Result<String, Refused> {
-    let (mark, body) = without_mark(text);
+) -> Result<String, EditError> {
+    let (mark, body) = split_byte_order_mark(text);
     let mut expected = value(format, body, section, name)?;
     let servers = expected.entry(section).or_insert_with(|| Map::new().into());
-    let Some(servers) = servers.as_object_mut() else { return Err(Refused::Unsafe) };
+    let Some(servers) = servers.as_object_mut() else { return Err(EditError::Unsafe) };
     let merged = merged(servers.get(name), entry);
     if servers.get(name).and_then(Value::as_object) == Some(&merged) {
         return Ok(text.to_owned());
     }
     let edited = match format {
-        Format::Json => json::set(body, section, name, &merged),
-        Format::Toml => toml::set(body, section, name, &merged),
+        ClientFileFormat::Json => json::set(body, section, name, &merged),
+        ClientFileFormat::Toml => toml::set(body, section, name, &merged),
     }?;
     servers.insert(name.to_owned(), merged.into());
-    checked(format, mark, edited, section, name, &expected)
+    verify_edit(format, mark, edited, section, name, &expected)
 }
 
 /// The text without the entry. An empty section is kept.
-pub fn remove(format: Format, text: &str, section: &str, name: &str) -> Result<String, Refused> {
-    let (mark, body) = without_mark(text);
+pub fn remove(format: ClientFileFormat, text: &str, section: &str, name: &str) -> Result<String, EditError> {
+    let (mark, body) = split_byte_order_mark(text);
     let mut expected = value(format, body, section, name)?;
     let servers = expected.get_mut(section).and_then(Value::as_object_mut);
     if servers.and_then(|servers| servers.remove(name)).is_none() {
         return Ok(text.to_owned());
     }
     let edited = match format {
-        Format::Json => json::remove(body, section, name),
-        Format::Toml => toml::remove(body, section, name),
+        ClientFileFormat::Json => json::remove(body, section, name),
+        ClientFileFormat::Toml => toml::remove(body, section, name),
     }?;
-    checked(format, mark, edited, section, name, &expected)
+    verify_edit(format, mark, edited, section, name, &expected)
 }
 
 /// Parses the text and checks the types of its sections.
-fn value(format: Format, text: &str, section: &str, name: &str) -> Result<Map<String, Value>, Refused> {
+fn value(format: ClientFileFormat, text: &str, section: &str, name: &str) -> Result<Map<String, Value>, EditError> {
     let all = match format {
-        Format::Json => json::value(text, section, name),
-        Format::Toml => toml::value(text),
+        ClientFileFormat::Json => json::value(text, section, name),
+        ClientFileFormat::Toml => toml::value(text),
     }?;
     match all.get(section) {
         None | Some(Value::Object(_)) => Ok(all),
-        Some(other) => Err(Refused::NotASection { key: section.to_owned(), found: kind(other) }),
+        Some(other) => Err(EditError::NotASection { key: section.to_owned(), found: json_type_name(other) }),
     }
 }
 
-fn checked(
-    format: Format,
+fn verify_edit(
+    format: ClientFileFormat,
     mark: &str,
     edited: String,
     section: &str,
     name: &str,
     expected: &Map<String, Value>,
-) -> Result<String, Refused> {
-    let says = value(format, &edited, section, name).map_err(|_| Refused::Unsafe)?;
+) -> Result<String, EditError> {
+    let says = value(format, &edited, section, name).map_err(|_| EditError::Unsafe)?;
     // In TOML, removing the last table of a section removes the section.
     let no_less = says == *expected || {
         let mut without = expected.clone();
         let emptied = without.remove(section);
-        format == Format::Toml && emptied == Some(Map::new().into()) && says == without
+        format == ClientFileFormat::Toml && emptied == Some(Map::new().into()) && says == without
     };
     match no_less {
         true => Ok(format!("{mark}{edited}")),
-        false => Err(Refused::Unsafe),
+        false => Err(EditError::Unsafe),
     }
 }
 
 /// Our members, and present members that do not contradict them.
 fn merged(present: Option<&Value>, ours: &Map<String, Value>) -> Map<String, Value> {
-    let contradicting: &[&str] = if ours.contains_key("url") { &OF_PROGRAMS } else { &OF_URLS };
+    let contradicting: &[&str] = if ours.contains_key("url") { &STDIO_FIELDS } else { &HTTP_FIELDS };
     let Some(present) = present.and_then(Value::as_object) else { return ours.clone() };
     let stays = |key: &str| match key {
         // The user may have selected tools.
@@ -157,11 +162,11 @@ fn merged(present: Option<&Value>, ours: &Map<String, Value>) -> Map<String, Val
     merged
 }
 
-fn without_mark(text: &str) -> (&str, &str) {
-    text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 })
+fn split_byte_order_mark(text: &str) -> (&str, &str) {
+    text.split_at(if text.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len_utf8() } else { 0 })
 }
 
-fn kind(value: &Value) -> &'static str {
+fn json_type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "`null`",
         Value::Bool(_) => "`true` or `false`",

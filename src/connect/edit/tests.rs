@@ -3,24 +3,24 @@ use serde_json::json;
 
 use super::*;
 
-const JSON: (Format, &str) = (Format::Json, "mcpServers");
-const TOML: (Format, &str) = (Format::Toml, "mcp_servers");
+const JSON: (ClientFileFormat, &str) = (ClientFileFormat::Json, "mcpServers");
+const TOML: (ClientFileFormat, &str) = (ClientFileFormat::Toml, "mcp_servers");
 
 fn entry() -> Map<String, Value> {
     let Value::Object(entry) = json!({ "command": "/bin/corbie", "args": ["stdio"] }) else { unreachable!() };
     entry
 }
 
-fn add((format, section): (Format, &str), text: &str) -> Result<String, Refused> {
+fn add((format, section): (ClientFileFormat, &str), text: &str) -> Result<String, EditError> {
     set(format, text, section, "corbie", &entry())
 }
 
-fn take((format, section): (Format, &str), text: &str) -> Result<String, Refused> {
+fn take((format, section): (ClientFileFormat, &str), text: &str) -> Result<String, EditError> {
     remove(format, text, section, "corbie")
 }
 
 #[track_caller]
-fn there_and_back(form: (Format, &str), text: &str, expected: &str) {
+fn there_and_back(form: (ClientFileFormat, &str), text: &str, expected: &str) {
     let added = add(form, text).unwrap();
     assert_eq!(added, expected);
     assert_eq!(add(form, &added).unwrap(), added, "a second time changes nothing");
@@ -107,7 +107,7 @@ fn what_cannot_be_changed_is_refused_with_a_reason() {
     );
     assert!(refused(TOML, "mcp_servers = 5\n").contains("`mcp_servers` is a number"));
     assert!(refused(TOML, "[[mcp_servers]]\na = 1\n").contains("`mcp_servers` is a list"));
-    assert_eq!(add(TOML, "a = 1\r\nb = 2\n").unwrap_err(), Refused::MixedLineEnds);
+    assert_eq!(add(TOML, "a = 1\r\nb = 2\n").unwrap_err(), EditError::MixedLineEnds);
     assert!(refused(TOML, "[a]\n[a]\n").starts_with("line 2"));
 }
 

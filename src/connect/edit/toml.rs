@@ -3,23 +3,23 @@
 use serde_json::{Map, Value};
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike};
 
-use super::Refused;
+use super::EditError;
 
-pub(super) fn value(text: &str) -> Result<Map<String, Value>, Refused> {
+pub(super) fn value(text: &str) -> Result<Map<String, Value>, EditError> {
     parse(text)?;
-    let table: toml::Table = toml::from_str(text).map_err(|_| Refused::Unsafe)?;
+    let table: toml::Table = toml::from_str(text).map_err(|_| EditError::Unsafe)?;
     match serde_json::to_value(table) {
         Ok(Value::Object(all)) => Ok(all),
-        _ => Err(Refused::Unsafe),
+        _ => Err(EditError::Unsafe),
     }
 }
 
-pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<String, Refused> {
-    edited(text, |document| {
+pub(super) fn set(text: &str, section: &str, name: &str, entry: &Map<String, Value>) -> Result<String, EditError> {
+    edit_document(text, |document| {
         let is_first = document.is_empty();
         let servers = document.entry(section).or_insert_with(implicit);
         let is_inline = servers.is_inline_table();
-        let servers = servers.as_table_like_mut().ok_or(Refused::Unsafe)?;
+        let servers = servers.as_table_like_mut().ok_or(EditError::Unsafe)?;
         match servers.get_mut(name).and_then(Item::as_table_like_mut) {
             Some(present) => update(present, entry),
             None => {
@@ -41,18 +41,21 @@ pub(super) fn is_inline(text: &str, section: &str) -> bool {
     parse(text).is_ok_and(|document| document.get(section).is_some_and(Item::is_inline_table))
 }
 
-pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, Refused> {
-    edited(text, |document| {
+pub(super) fn remove(text: &str, section: &str, name: &str) -> Result<String, EditError> {
+    edit_document(text, |document| {
         document.get_mut(section).and_then(Item::as_table_like_mut).and_then(|servers| servers.remove(name));
         Ok(())
     })
 }
 
 /// The text after a change. Restores CRLF line endings, which the library does not preserve.
-fn edited(text: &str, change: impl FnOnce(&mut DocumentMut) -> Result<(), Refused>) -> Result<String, Refused> {
+fn edit_document(
+    text: &str,
+    change: impl FnOnce(&mut DocumentMut) -> Result<(), EditError>,
+) -> Result<String, EditError> {
     let (ends, of_windows) = (text.matches('\n').count(), text.matches("\r\n").count());
     if of_windows != 0 && of_windows != ends {
-        return Err(Refused::MixedLineEnds);
+        return Err(EditError::MixedLineEnds);
     }
     let mut document = parse(&text.replace("\r\n", "\n"))?;
     change(&mut document)?;
@@ -69,7 +72,7 @@ fn update(table: &mut dyn TableLike, entry: &Map<String, Value>) {
     }
     for (key, value) in entry {
         // Only strings and lists of strings are compared, because entries contain no other values of ours.
-        let Some(value) = of_json(value) else { continue };
+        let Some(value) = from_json(value) else { continue };
         match table.get_mut(key) {
             Some(present) if same(present, &value) => {}
             Some(present) => *present = Item::Value(value),
@@ -81,7 +84,7 @@ fn update(table: &mut dyn TableLike, entry: &Map<String, Value>) {
 }
 
 /// Strings and lists of strings, the only values in our entries.
-fn of_json(value: &Value) -> Option<toml_edit::Value> {
+fn from_json(value: &Value) -> Option<toml_edit::Value> {
     match value {
         Value::String(text) => Some(text.as_str().into()),
         Value::Array(items) => {
@@ -108,11 +111,11 @@ fn implicit() -> Item {
     Item::Table(table)
 }
 
-fn parse(text: &str) -> Result<DocumentMut, Refused> {
+fn parse(text: &str) -> Result<DocumentMut, EditError> {
     text.parse::<DocumentMut>().map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line_start = before.rfind('\n').map_or(0, |end| end + 1);
-        Refused::Syntax {
+        EditError::Syntax {
             line: before.matches('\n').count() + 1,
             column: before[line_start..].chars().count() + 1,
             why: error.message().trim().replace('\n', ", "),

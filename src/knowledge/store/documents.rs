@@ -2,13 +2,15 @@
 
 use serde_json::{Map, Value};
 
-use super::{Error, Listed, Listing, Store};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, NewDocument, Put, Removed, Totals};
-use crate::knowledge::task::{TaskId, Work};
+use super::{DocumentList, DocumentListQuery, Error, Store};
+use crate::knowledge::document::{
+    BaseName, Claim, DocumentId, DocumentRecord, NewDocument, PutOutcome, RemovedDocument, Totals,
+};
+use crate::knowledge::task::{TaskId, TaskLink};
 
 /// Result of clearing a base.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Cleared {
+pub struct ClearSummary {
     pub documents: u64,
     pub chunks: u64,
     pub vectors: u64,
@@ -19,21 +21,25 @@ pub struct Cleared {
 }
 
 impl Store {
-    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
+    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<DocumentRecord>, Error> {
         each!(self, store => store.document(base, id).await)
     }
 
     /// Returns the document with identical content (same SHA-256). Returns the first one if there are several.
-    pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
+    pub async fn document_by_content(
+        &self,
+        base: &BaseName,
+        sha256: [u8; 32],
+    ) -> Result<Option<DocumentRecord>, Error> {
         each!(self, store => store.document_by_content(base, sha256).await)
     }
 
-    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
+    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<DocumentRecord>, Error> {
         each!(self, store => store.document_by_path(base, path).await)
     }
 
     /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
-    pub async fn documents(&self, base: &BaseName, listing: Listing) -> Result<Listed, Error> {
+    pub async fn documents(&self, base: &BaseName, listing: DocumentListQuery) -> Result<DocumentList, Error> {
         each!(self, store => store.documents(base, listing).await)
     }
 
@@ -42,21 +48,21 @@ impl Store {
     /// replaced.
     ///
     /// If another document conflicts, nothing is written and the task continues.
-    pub async fn put_document(&self, new: NewDocument, work: Work) -> Result<Put, Error> {
+    pub async fn put_document(&self, new: NewDocument, work: TaskLink) -> Result<PutOutcome, Error> {
         each!(self, store => store.put_document(new, work).await)
     }
 
     /// Updates the metadata of a document, and its path if one is given. Returns None if the document does not exist;
     /// the task then continues. A path that belongs to another document is not taken over.
-    pub async fn describe_document(
+    pub async fn update_metadata(
         &self,
         base: &BaseName,
         id: DocumentId,
         metadata: Map<String, Value>,
         path: Option<String>,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
-        each!(self, store => store.describe_document(base, id, metadata, path, work).await)
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
+        each!(self, store => store.update_metadata(base, id, metadata, path, work).await)
     }
 
     /// Turns a document of a watched folder into a user document because a user added the same file. It then survives
@@ -67,13 +73,13 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         claim: Claim,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
         each!(self, store => store.claim_document(base, id, claim, work).await)
     }
 
     /// Removes a document with all its data and frees the space. Returns None if it does not exist.
-    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
+    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<RemovedDocument>, Error> {
         each!(self, store => store.remove_document(base, id).await)
     }
 
@@ -84,24 +90,24 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         path: &str,
-    ) -> Result<Option<Removed>, Error> {
+    ) -> Result<Option<RemovedDocument>, Error> {
         each!(self, store => store.remove_watched_document(base, id, path).await)
     }
 
     /// Records that a file at a path, or an upload, has the same content as a document. Does nothing if the document
     /// was removed.
-    pub async fn note_copy(&self, id: DocumentId, path: Option<String>) -> Result<(), Error> {
-        each!(self, store => store.note_copy(id, path).await)
+    pub async fn record_duplicate(&self, id: DocumentId, path: Option<String>) -> Result<(), Error> {
+        each!(self, store => store.record_duplicate(id, path).await)
     }
 
     /// Returns the other paths of a document; None is an upload.
-    pub async fn copies(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
-        each!(self, store => store.copies(id).await)
+    pub async fn duplicates(&self, id: DocumentId) -> Result<Vec<Option<String>>, Error> {
+        each!(self, store => store.duplicates(id).await)
     }
 
     /// Removes all documents of a base and cancels its tasks in one transaction, then frees the space. Failed tasks
     /// are no longer listed among its documents, and files of watched folders are not added again until they change.
-    pub async fn clear(&self, base: &BaseName) -> Result<Cleared, Error> {
+    pub async fn clear(&self, base: &BaseName) -> Result<ClearSummary, Error> {
         each!(self, store => store.clear(base).await)
     }
 

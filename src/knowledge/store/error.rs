@@ -5,8 +5,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::harmless::one_line;
-use crate::knowledge::document::{Document, DocumentId};
+use crate::knowledge::document::{DocumentId, DocumentRecord};
+use crate::util::sanitize::sanitize_line;
 
 /// Error of a store operation.
 #[derive(Debug, thiserror::Error)]
@@ -39,10 +39,10 @@ pub enum Error {
     #[error(
         "the knowledge base was written by a newer version (schema {found}, this one knows {known}); update corbie"
     )]
-    Newer { found: i64, known: i64 },
+    NewerSchema { found: i64, known: i64 },
     /// The file belongs to another application.
     #[error("the file is no knowledge base of corbie; choose another one")]
-    Foreign,
+    ForeignFile,
     #[error(
         "the database was not copied before its migration ({0}), and `knowledge.migration_copy` is `required`; free some \
          space on its disk, or set it to `auto`; nothing was changed"
@@ -55,18 +55,18 @@ pub enum Error {
     #[error(
         "the database of the knowledge base cannot be reached ({0}); check that it runs, and try again in a moment"
     )]
-    Away(String),
+    Unavailable(String),
     #[error("the knowledge base is open in another process; stop it first")]
     InUse,
     #[error("the task was cancelled, and nothing was written")]
     Cancelled,
     #[error("the document is gone; add it anew")]
-    DocumentGone,
+    DocumentNotFound,
     #[error("{bound} tasks wait already; try again when some of them have ended")]
     TooManyTasks { bound: u64 },
     /// The folder is writable for another user, or owned by one.
     #[error(transparent)]
-    Exposed(crate::folder_access::Error),
+    Exposed(crate::util::fs::dir_permissions::Error),
     #[error("there is a file `{}` already; name one that does not exist", .0.display())]
     Exists(PathBuf),
     #[error("`{}`: {error}; check the path and its permissions", .path.display())]
@@ -88,14 +88,14 @@ impl Error {
             Error::Damaged { .. } => "document_damaged",
             Error::Missing { .. } => "storage_missing",
             Error::OtherStore { .. } => "storage_mismatch",
-            Error::Newer { .. } => "storage_schema_too_new",
-            Error::Foreign => "storage_not_a_knowledge_base",
+            Error::NewerSchema { .. } => "storage_schema_too_new",
+            Error::ForeignFile => "storage_not_a_knowledge_base",
             Error::NoCopy(_) => "storage_not_copied",
             Error::Busy => "storage_busy",
-            Error::Away(_) => "storage_unavailable",
+            Error::Unavailable(_) => "storage_unavailable",
             Error::InUse => "storage_in_use",
             Error::Cancelled => "cancelled",
-            Error::DocumentGone => "document_not_found",
+            Error::DocumentNotFound => "document_not_found",
             Error::TooManyTasks { .. } => "too_many_tasks",
             Error::Exposed(_) => "storage_exposed",
             Error::Exists(_) => "file_exists",
@@ -106,13 +106,13 @@ impl Error {
     }
 
     /// Whether a retry may succeed.
-    pub fn retryable(&self) -> bool {
-        self.passes() || matches!(self, Error::TooManyTasks { .. })
+    pub fn is_retryable(&self) -> bool {
+        self.is_transient() || matches!(self, Error::TooManyTasks { .. })
     }
 
     /// Whether the store is only temporarily unavailable, so that waiting is enough.
-    pub fn passes(&self) -> bool {
-        matches!(self, Error::Busy | Error::Away(_))
+    pub fn is_transient(&self) -> bool {
+        matches!(self, Error::Busy | Error::Unavailable(_))
     }
 
     pub(super) fn io(path: &Path) -> impl FnOnce(io::Error) -> Error {
@@ -125,19 +125,21 @@ impl Error {
     }
 
     /// Converts an error of creating a folder to the error for a file in it.
-    pub(crate) fn folder(error: crate::folder_access::Error) -> Error {
+    pub(crate) fn folder(error: crate::util::fs::dir_permissions::Error) -> Error {
         match error {
             // A file is where the folder should be.
-            crate::folder_access::Error::Io { folder, error } if error.kind() == io::ErrorKind::AlreadyExists => {
+            crate::util::fs::dir_permissions::Error::Io { folder, error }
+                if error.kind() == io::ErrorKind::AlreadyExists =>
+            {
                 Error::Io { path: folder, error: io::ErrorKind::NotADirectory.into() }
             }
-            crate::folder_access::Error::Io { folder, error } => Error::io(&folder)(error),
+            crate::util::fs::dir_permissions::Error::Io { folder, error } => Error::io(&folder)(error),
             exposed => Error::Exposed(exposed),
         }
     }
 
-    pub(super) fn damaged(document: &Document) -> Error {
-        Error::Damaged { filename: one_line(&document.filename), id: document.id }
+    pub(super) fn damaged(document: &DocumentRecord) -> Error {
+        Error::Damaged { filename: sanitize_line(&document.filename), id: document.id }
     }
 
     /// A column value that no version of corbie writes.

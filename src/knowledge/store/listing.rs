@@ -7,25 +7,25 @@ use crate::knowledge::task::TaskId;
 
 /// Query for one page of the document list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listing {
-    pub only: Only,
+pub struct DocumentListQuery {
+    pub filter: DocumentFilter,
     pub limit: u32,
     pub offset: u64,
-    pub sort: Sort,
-    pub order: Order,
+    pub sort: SortKey,
+    pub order: SortDirection,
 }
 
 /// Filter for the document list; unset fields do not filter.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Only {
+pub struct DocumentFilter {
     /// Case-insensitive substring of the file name or the title.
-    pub named: Option<String>,
+    pub name_contains: Option<String>,
     pub format: Option<String>,
     pub status: Option<ProcessingStatus>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Sort {
+pub enum SortKey {
     #[default]
     DateAdded,
     Filename,
@@ -33,7 +33,7 @@ pub enum Sort {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Order {
+pub enum SortDirection {
     Ascending,
     #[default]
     Descending,
@@ -41,7 +41,7 @@ pub enum Order {
 
 /// One page of the document list.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Listed {
+pub struct DocumentList {
     pub documents: Vec<ListedDocument>,
     /// Number of all documents that match the filter.
     pub total: u64,
@@ -79,21 +79,27 @@ pub enum ProcessingStatus {
     Failed,
 }
 
-impl Default for Listing {
-    fn default() -> Listing {
-        Listing { only: Only::default(), limit: 100, offset: 0, sort: Sort::default(), order: Order::default() }
+impl Default for DocumentListQuery {
+    fn default() -> DocumentListQuery {
+        DocumentListQuery {
+            filter: DocumentFilter::default(),
+            limit: 100,
+            offset: 0,
+            sort: SortKey::default(),
+            order: SortDirection::default(),
+        }
     }
 }
 
-impl Only {
+impl DocumentFilter {
     /// The name filter in lower case.
-    pub(super) fn part(&self) -> Option<String> {
-        self.named.as_ref().map(|named| named.to_lowercase())
+    pub(super) fn lowercase_name(&self) -> Option<String> {
+        self.name_contains.as_ref().map(|named| named.to_lowercase())
     }
 
     /// Whether the filter matches every document.
-    pub fn is_all(&self) -> bool {
-        *self == Only::default()
+    pub fn matches_all(&self) -> bool {
+        *self == DocumentFilter::default()
     }
 }
 

@@ -27,26 +27,28 @@ macro_rules! each_now {
     };
 }
 
-mod care;
+mod content;
 mod documents;
 mod error;
 mod listing;
-pub mod moved;
+mod maintenance;
+pub mod migration;
 mod options;
-mod passages;
 pub mod postgres;
 pub mod sqlite;
 mod tasks;
-mod watched;
+mod watched_files;
 
-pub use care::{Health, Report, Trouble};
-pub use documents::Cleared;
+pub use content::PageRange;
+pub use documents::ClearSummary;
 pub use error::Error;
-pub use listing::{Listed, ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
+pub use listing::{
+    DocumentFilter, DocumentList, DocumentListQuery, ListedDocument, ProcessingStatus, SortDirection, SortKey,
+};
+pub use maintenance::{CheckReport, Health, HealthDiagnostic};
 pub use options::{MigrationCopy, Options};
-pub use passages::Wanted;
-pub use tasks::{KeptUpload, TaskList, Uploads, Whose};
-pub use watched::{Look, Place, Standing, Turn, Watched};
+pub use tasks::{StoredUpload, TaskListQuery, TaskOwnership, UploadRefs};
+pub use watched_files::{FileId, FileStamp, IngestState, RowUpdate, WatchedFile};
 
 /// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]

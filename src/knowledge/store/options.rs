@@ -12,17 +12,17 @@ pub struct Options {
     /// How long a write waits for another process.
     pub busy_timeout: Duration,
     /// Number of concurrent reads.
-    pub readers: usize,
+    pub max_readers: usize,
     /// Maximum number of queued writes.
-    pub queue: usize,
+    pub max_queued_writes: usize,
     /// Maximum file size in bytes.
     pub max_bytes: Option<u64>,
     /// Maximum number of unfinished tasks.
     pub max_tasks: u64,
     /// Maximum number of finished tasks to retain, regardless of their age.
-    pub max_finished: u64,
+    pub max_finished_tasks: u64,
     /// Maximum number of change records to retain.
-    pub changes: u64,
+    pub max_changes: u64,
     /// Whether a file is copied before its schema is migrated.
     pub migration_copy: MigrationCopy,
     /// Search index whose documents the file must contain. If set, no new file is created.
@@ -46,12 +46,12 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             busy_timeout: Duration::from_secs(30),
-            readers: 4,
-            queue: 64,
+            max_readers: 4,
+            max_queued_writes: 64,
             max_bytes: None,
             max_tasks: 10_000,
-            max_finished: 100_000,
-            changes: 100_000,
+            max_finished_tasks: 100_000,
+            max_changes: 100_000,
             migration_copy: MigrationCopy::default(),
             index: None,
         }

@@ -7,55 +7,55 @@ use std::time::Duration;
 
 use super::{Error, Store};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
-use crate::knowledge::task::{NewTask, Progress, Task, TaskEnd, TaskId, Unfinished};
+use crate::knowledge::task::{NewTask, TaskEnd, TaskId, TaskProgress, TaskRecord, UnfinishedTasks};
 
 /// Query for a list of tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskList {
+pub struct TaskListQuery {
     /// The bases to list tasks of.
     pub bases: Vec<BaseName>,
     /// List only tasks of this caller.
     pub owner: Option<String>,
     /// List only unfinished tasks.
-    pub active: bool,
+    pub active_only: bool,
     pub limit: u32,
 }
 
 /// Ownership and state of a task, from the view of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Whose {
+pub enum TaskOwnership {
     /// Unfinished, and owned by this process.
-    Ours,
+    Own,
     /// Unfinished, and owned by another process or by none.
-    Others,
+    Other,
     Cancelled,
     /// Completed or failed.
     Ended,
 }
 
-impl Whose {
-    pub(super) fn of(state: &str, is_ours: bool) -> Whose {
+impl TaskOwnership {
+    pub(super) fn of(state: &str, is_ours: bool) -> TaskOwnership {
         match state {
-            "cancelled" => Whose::Cancelled,
-            "queued" | "running" if is_ours => Whose::Ours,
-            "queued" | "running" => Whose::Others,
-            _ => Whose::Ended,
+            "cancelled" => TaskOwnership::Cancelled,
+            "queued" | "running" if is_ours => TaskOwnership::Own,
+            "queued" | "running" => TaskOwnership::Other,
+            _ => TaskOwnership::Ended,
         }
     }
 }
 
 /// Upload paths that tasks reference.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Uploads {
+pub struct UploadRefs {
     /// Uploads of unfinished tasks.
-    pub wanted: HashSet<String>,
+    pub pending: HashSet<String>,
     /// Uploads of completed or cancelled tasks.
-    pub done: HashSet<String>,
+    pub finished: HashSet<String>,
 }
 
 /// A file that came with a request, stored for all instances.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct KeptUpload {
+pub struct StoredUpload {
     /// Its key.
     pub folder: String,
     pub size: u64,
@@ -68,32 +68,32 @@ impl Store {
         each!(self, store => store.add_task(task).await)
     }
 
-    pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
+    pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, Error> {
         each!(self, store => store.task(id).await)
     }
 
     /// Returns the ownership of several tasks with one query. Removed tasks are omitted.
-    pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
-        each!(self, store => store.whose_tasks(ids).await)
+    pub async fn task_ownership(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, TaskOwnership>, Error> {
+        each!(self, store => store.task_ownership(ids).await)
     }
 
     /// The latest tasks of one base or of all, newest first.
-    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
+    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<TaskRecord>, Error> {
         each!(self, store => store.tasks(base, limit).await)
     }
 
     /// Tasks, newest first, with an empty `request` and without the files of their results.
-    pub async fn latest_tasks(&self, list: TaskList) -> Result<Vec<Task>, Error> {
+    pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
         each!(self, store => store.latest_tasks(list).await)
     }
 
     /// Number of running tasks (in any process) and of queued tasks.
-    pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
+    pub async fn unfinished_tasks(&self) -> Result<UnfinishedTasks, Error> {
         each!(self, store => store.unfinished_tasks().await)
     }
 
     /// The last task for a document, if it is still retained. Completed and cancelled tasks are not considered.
-    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
+    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<TaskRecord>, Error> {
         each!(self, store => store.task_of_document(base, id).await)
     }
 
@@ -108,8 +108,8 @@ impl Store {
     }
 
     /// Records the progress of a running task of this process. Each call is a write, so callers should throttle it.
-    pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
-        each!(self, store => store.note_progress(id, progress).await)
+    pub async fn record_progress(&self, id: TaskId, progress: TaskProgress) -> Result<bool, Error> {
+        each!(self, store => store.record_progress(id, progress).await)
     }
 
     /// Ends a task of this process; any process may cancel a task. Returns false if the task has already ended, does
@@ -125,14 +125,14 @@ impl Store {
 
     /// Adopts the unfinished tasks of dead processes and queues them for this process, oldest first. One transaction,
     /// so no two processes adopt the same task.
-    pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
-        each!(self, store => store.orphaned_tasks().await)
+    pub async fn adopt_orphaned_tasks(&self) -> Result<Vec<TaskRecord>, Error> {
+        each!(self, store => store.adopt_orphaned_tasks().await)
     }
 
     /// Releases the unfinished tasks of this process for adoption. This is an orderly shutdown, so it does not count
     /// as a failed attempt of the task.
-    pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
-        each!(self, store => store.hand_back_tasks().await)
+    pub async fn release_tasks(&self) -> Result<u64, Error> {
+        each!(self, store => store.release_tasks().await)
     }
 
     /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
@@ -142,33 +142,33 @@ impl Store {
     }
 
     /// The documents that an unfinished import has stored, and whether each replaced an existing document.
-    pub async fn imported(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
-        each!(self, store => store.imported(task).await)
+    pub async fn import_checkpoint(&self, task: TaskId) -> Result<HashMap<DocumentId, bool>, Error> {
+        each!(self, store => store.import_checkpoint(task).await)
     }
 
     /// Stores an uploaded file under its folder name, where every instance can read it. In a store that is local to one
     /// machine the file is not moved.
-    pub async fn keep_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
-        each!(self, store => store.keep_upload(folder, path).await)
+    pub async fn store_upload(&self, folder: &str, path: &Path) -> Result<(), Error> {
+        each!(self, store => store.store_upload(folder, path).await)
     }
 
     /// Writes a stored upload to a path that does not exist yet. Returns false if there is no such upload.
-    pub async fn bring_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
-        each!(self, store => store.bring_upload(folder, to).await)
+    pub async fn fetch_upload(&self, folder: &str, to: &Path) -> Result<bool, Error> {
+        each!(self, store => store.fetch_upload(folder, to).await)
     }
 
     /// Deletes a stored upload. It may already be deleted.
-    pub async fn drop_upload(&self, folder: &str) -> Result<(), Error> {
-        each!(self, store => store.drop_upload(folder).await)
+    pub async fn delete_upload(&self, folder: &str) -> Result<(), Error> {
+        each!(self, store => store.delete_upload(folder).await)
     }
 
     /// Lists all stored uploads.
-    pub async fn kept_uploads(&self) -> Result<Vec<KeptUpload>, Error> {
-        each!(self, store => store.kept_uploads().await)
+    pub async fn stored_uploads(&self) -> Result<Vec<StoredUpload>, Error> {
+        each!(self, store => store.stored_uploads().await)
     }
 
     /// The uploads that tasks reference.
-    pub async fn uploads(&self) -> Result<Uploads, Error> {
-        each!(self, store => store.uploads().await)
+    pub async fn upload_refs(&self) -> Result<UploadRefs, Error> {
+        each!(self, store => store.upload_refs().await)
     }
 }

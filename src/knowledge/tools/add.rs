@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError};
+use corbie_mcp::{Arguments, Context, Effect, RegistrationError, TaskSupport, Tool, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
+use super::{MODULE, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata};
 use crate::knowledge::document::Origin;
-use crate::knowledge::ingest::Wish;
-use crate::knowledge::upload::shared;
-use crate::knowledge::work::Request;
-use crate::knowledge::{Knowledge, UPLOADS};
+use crate::knowledge::ingest::IngestRequest;
+use crate::knowledge::jobs::JobRequest;
+use crate::knowledge::upload::shared_store;
+use crate::knowledge::{Knowledge, UPLOAD_DIR};
 
 const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Takes PDF, DOCX, PPTX, \
 XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on in the background and a task_id comes \
@@ -20,10 +20,10 @@ back, which knowledge-task-status tells more about; with async=false the call wa
 The same content is never added twice.";
 
 /// Timeout of a synchronous call. A document may take minutes (X-19).
-const PATIENCE: Duration = Duration::from_secs(300);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct AddInput {
     file_path: String,
     metadata: Option<Map<String, Value>>,
     #[serde(default)]
@@ -78,8 +78,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success"],
         }))
         .effect(Effect::Changes)
-        .timeout(PATIENCE)
-        .task_support(TaskSupport::Own)
+        .timeout(TOOL_TIMEOUT)
+        .task_support(TaskSupport::External)
         .dialect(dialect)
         .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
@@ -87,14 +87,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
-    let base = base(context, input.knowledge_base.as_deref())?;
-    let metadata = metadata(input.metadata)?;
-    let rules = knowledge.rules(whence(context));
+async fn run(knowledge: &Knowledge, context: &Context, input: AddInput) -> Result<ToolOutcome, ToolError> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
+    let metadata = validate_metadata(input.metadata)?;
+    let rules = knowledge.path_policy(caller_origin(context));
     let file_path = match &knowledge.settings().store {
         Some(_) => {
             let open = knowledge.open().await?;
-            shared::here(&open.store, &open.storage, PathBuf::from(&input.file_path)).await?
+            shared_store::ensure_local(&open.store, &open.storage, PathBuf::from(&input.file_path)).await?
         }
         None => PathBuf::from(&input.file_path),
     };
@@ -103,24 +103,24 @@ async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<O
     // Made absolute, because the task may resume in a process with another working directory.
     let path = std::path::absolute(&file_path).unwrap_or(file_path);
     let open = knowledge.open().await?;
-    let uploads = open.storage.join(UPLOADS);
+    let uploads = open.storage.join(UPLOAD_DIR);
     let is_upload = uploads.canonicalize().is_ok_and(|uploads| facts.path.starts_with(uploads));
     let origin = if is_upload { Origin::Uploaded } else { Origin::Added };
     // An upload is deleted with its task, so its canonical path is stored instead of a symlink to it.
     let path = if is_upload { facts.path.clone() } else { path };
-    let wish = Wish { file_path: path, within: None, metadata, force_ocr: input.force_ocr, origin };
+    let wish = IngestRequest { file_path: path, within: None, metadata, force_ocr: input.force_ocr, origin };
     let owner = context.caller().identity.clone();
-    let job = open.work.submit(base, owner, Request::Add(wish), Some(&facts)).await?;
+    let job = open.scheduler.submit(base, owner, JobRequest::Add(wish), Some(&facts)).await?;
     if input.is_async {
         let reply = json!({
             "success": true,
             "task_id": job.id,
             "message": "Document queued for processing",
-            "estimated_time_seconds": begun::seconds(&open.work, &job),
+            "estimated_time_seconds": task_response::estimated_seconds(&open.scheduler, &job),
         });
-        return Ok(begun::promise(knowledge, context, job, reply));
+        return Ok(task_response::accepted(knowledge, context, job, reply));
     }
-    begun::result(knowledge, context, &job).await
+    task_response::wait_for_result(knowledge, context, &job).await
 }
 
 fn yes() -> bool {

@@ -4,20 +4,20 @@ use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::search::{filters_schema, result};
-use super::{MODULE, base, base_schema, dialect, whole, whole_if_any};
-use crate::knowledge::search::{Passage, Question};
+use super::search::{filters_schema, passage_json};
+use super::{MODULE, authorized_base, base_schema, dialect, whole, whole_if_any};
+use crate::knowledge::search::{Passage, SearchRequest};
 use crate::knowledge::{Error, Knowledge, filter, grounding};
 use crate::providers::Chat;
-use crate::providers::chat::{Message, Part, Role};
-use crate::route::{self, Ask, Documents, Router};
+use crate::providers::chat::{ChatRole, ContentPart, Message};
+use crate::route::{self, DocumentAccess, RouteRequest, Router};
 
 const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. The best passages are found and \
 given to a language model, whose answer cites them by number, with file and page. The passages are sent to the provider \
 of that model. Without a provider the passages themselves come back.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct AskInput {
     question: String,
     #[serde(default = "six", deserialize_with = "whole")]
     top_k: usize,
@@ -75,21 +75,21 @@ pub(super) fn tool(knowledge: Knowledge, router: Router) -> Result<Tool, Registr
         })
 }
 
-async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: Input) -> Result<Value, Error> {
+async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: AskInput) -> Result<Value, Error> {
     let question = input.question.trim();
     if question.is_empty() {
         return Err(Error::invalid("question", "`question` is empty; say what you want to know"));
     }
     let passages = knowledge
-        .search(Question {
-            base: base(context, input.knowledge_base.as_deref())?,
+        .search(SearchRequest {
+            base: authorized_base(context, input.knowledge_base.as_deref())?,
             query: question.to_owned(),
-            top: input.top_k,
-            least: input.min_relevance,
-            filter: input.filters.as_ref().map(filter::read).transpose()?.flatten(),
+            top_k: input.top_k,
+            min_relevance: input.min_relevance,
+            filter: input.filters.as_ref().map(filter::parse).transpose()?.flatten(),
         })
         .await?;
-    let shown: Vec<Value> = passages.iter().enumerate().map(numbered).collect();
+    let shown: Vec<Value> = passages.iter().enumerate().map(numbered_passage).collect();
     let mut reply = json!({
         "success": true,
         "question": question,
@@ -102,24 +102,24 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
         return Ok(reply);
     }
     let fence = grounding::Fence::new();
-    let message = |role, text: String| Message { role, parts: vec![Part::Text { text }] };
+    let message = |role, text: String| Message { role, parts: vec![ContentPart::Text { text }] };
     let chat = Chat {
         messages: vec![
-            message(Role::System, fence.instructions()),
+            message(ChatRole::System, fence.instructions()),
             // Documents are untrusted, so passages have the role of a user message. The question is a separate message
             // because the router classifies it.
-            message(Role::User, fence.passages(&passages)),
-            message(Role::User, question.to_owned()),
+            message(ChatRole::User, fence.format_passages(&passages)),
+            message(ChatRole::User, question.to_owned()),
         ],
         max_tokens: input.max_tokens,
         ..Chat::default()
     };
     let caller = Some(context.caller().identity.clone());
-    let documents = Documents::Brought(passages.first().map_or(0.0, |best| best.relevance));
-    match router.ask(Ask { question: chat.into(), model: input.model, caller, documents }).await {
+    let documents = DocumentAccess::Provided(passages.first().map_or(0.0, |best| best.relevance));
+    match router.complete(RouteRequest { request: chat.into(), model: input.model, caller, documents }).await {
         Ok(routed) => {
             let answer = routed.completion.text();
-            let cited = grounding::cited(&answer, passages.len());
+            let cited = grounding::cited_numbers(&answer, passages.len());
             reply["citations"] = cited.iter().filter_map(|number| shown.get(number - 1)).cloned().collect();
             reply["answer"] = answer.into();
             reply["model"] = json!(routed.record.model);
@@ -136,8 +136,8 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: I
 }
 
 /// A passage with its citation number.
-fn numbered((number, passage): (usize, &Passage)) -> Value {
-    let mut shown = result(passage);
+fn numbered_passage((number, passage): (usize, &Passage)) -> Value {
+    let mut shown = passage_json(passage);
     shown["number"] = (number + 1).into();
     shown
 }

@@ -1,22 +1,23 @@
 //! `knowledge-clear`: removes all documents (K-90 to K-94).
 
 use corbie_mcp::{
-    Arguments, CallResult, Cause, Context, Effect, Error as Refusal, Failure, RegistrationError, Style, Tool, ToolError,
+    Arguments, CallResult, Context, Effect, Error as Refusal, FailedCall, FailureCause, RegistrationError,
+    RequestStyle, Tool, ToolError,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MODULE, base, base_schema, dialect};
-use crate::knowledge::far::rounded;
+use super::{MODULE, authorized_base, base_schema, dialect};
+use crate::knowledge::progress::round_to_millis;
 use crate::knowledge::{Error, Knowledge};
 
 const DESCRIPTION: &str = "Remove all documents from the knowledge base. Needs confirm=true and \
 confirmation_phrase=\"DELETE ALL\". What is being processed is cancelled. What is removed cannot be brought back.";
 
-const PHRASE: &str = "DELETE ALL";
+const CONFIRMATION_PHRASE: &str = "DELETE ALL";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct ClearInput {
     #[serde(default)]
     confirm: bool,
     #[serde(default)]
@@ -50,9 +51,9 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success", "documents_removed", "embeddings_removed", "storage_freed_mb", "message"],
         }))
         // Missing arguments mean that the call is not confirmed (X-26).
-        .answers_missing_arguments()
+        .allow_missing_arguments()
         .effect(Effect::Destroys)
-        .dialect(without_missing)
+        .dialect(dialect_without_missing)
         .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
             async move { Ok::<_, ToolError>(CallResult::json(clear(&knowledge, &context, &arguments.parse()?).await?)) }
@@ -60,16 +61,18 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 }
 
 /// Reports arguments of the wrong type and ignores missing ones, which are not an error here.
-fn without_missing(failure: &Failure<'_>, style: Style) -> Result<CallResult, Refusal> {
-    let Cause::Library(Refusal::Schema { tool, violations }) = failure.cause else { return dialect(failure, style) };
+fn dialect_without_missing(failure: &FailedCall<'_>, style: RequestStyle) -> Result<CallResult, Refusal> {
+    let FailureCause::Library(Refusal::Schema { tool, violations }) = failure.cause else {
+        return dialect(failure, style);
+    };
     let wrong = violations.iter().filter(|violation| violation.keyword != "required").cloned().collect();
-    let cause = Cause::Library(Refusal::Schema { tool: tool.clone(), violations: wrong });
-    dialect(&Failure { cause: &cause, ..*failure }, style)
+    let cause = FailureCause::Library(Refusal::Schema { tool: tool.clone(), violations: wrong });
+    dialect(&FailedCall { cause: &cause, ..*failure }, style)
 }
 
-async fn clear(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let base = base(context, input.knowledge_base.as_deref())?;
-    if !input.confirm || input.confirmation_phrase != PHRASE {
+async fn clear(knowledge: &Knowledge, context: &Context, input: &ClearInput) -> Result<Value, Error> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
+    if !input.confirm || input.confirmation_phrase != CONFIRMATION_PHRASE {
         let documents = knowledge.open().await?.store.totals(&base).await?.documents;
         return Err(Error::ConfirmClear { documents });
     }
@@ -78,7 +81,7 @@ async fn clear(knowledge: &Knowledge, context: &Context, input: &Input) -> Resul
         "success": true,
         "documents_removed": cleared.documents,
         "embeddings_removed": cleared.vectors,
-        "storage_freed_mb": rounded(cleared.freed_bytes as f64 / f64::from(1 << 20)),
+        "storage_freed_mb": round_to_millis(cleared.freed_bytes as f64 / f64::from(1 << 20)),
         "message": "Knowledge base cleared successfully",
     }))
 }

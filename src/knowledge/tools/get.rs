@@ -6,9 +6,9 @@ use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolEr
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MODULE, base, base_schema, dialect, document_id, missing, whole};
+use super::{MODULE, authorized_base, base_schema, dialect, document_id, not_found, whole};
 use crate::knowledge::document::PlacedChunk;
-use crate::knowledge::store::Wanted;
+use crate::knowledge::store::PageRange;
 use crate::knowledge::{Error, Knowledge, date};
 
 const DESCRIPTION: &str = "Get the text of a document in the knowledge base, some pages at a time. next_page tells where \
@@ -16,7 +16,7 @@ to go on; it is left out at the end. Long pages are cut at max_characters; go on
 tells where the passages that searches find stand on these pages, by the same chunk_id.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct GetInput {
     document_id: String,
     #[serde(default = "one", deserialize_with = "whole")]
     page: u32,
@@ -84,18 +84,18 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let base = base(context, input.knowledge_base.as_deref())?;
+async fn get(knowledge: &Knowledge, context: &Context, input: &GetInput) -> Result<Value, Error> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
     let open = knowledge.open().await?;
     // A character has at most four bytes.
     let bytes = input.offset.saturating_add(input.max_characters).saturating_mul(4);
-    let wanted = Wanted { from: input.page, pages: input.pages, bytes };
+    let wanted = PageRange { from: input.page, pages: input.pages, max_bytes: bytes };
     let found = match input.chunks {
         true => open.store.text_and_chunks(&base, id, wanted).await?,
         false => open.store.text(&base, id, wanted).await?.map(|(document, pages)| (document, pages, Vec::new())),
     };
-    let (document, pages, chunks) = found.ok_or_else(|| missing(&input.document_id))?;
+    let (document, pages, chunks) = found.ok_or_else(|| not_found(&input.document_id))?;
     let mut left = input.max_characters;
     let (mut shown, mut seen) = (Vec::new(), Vec::new());
     let mut next = None;
@@ -110,7 +110,7 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
             entry["label"] = label.as_str().into();
         }
         shown.push(entry);
-        seen.push(Seen { page: page.number, characters: offset..offset + taken });
+        seen.push(VisibleRange { page: page.number, characters: offset..offset + taken });
         next = match is_cut {
             true => Some((page.number, offset + taken)),
             false if page.number < document.page_count => Some((page.number + 1, 0)),
@@ -127,7 +127,7 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
             "filename": document.filename,
             "format": document.format,
             "size_bytes": document.size_bytes,
-            "date_added": date::shown(document.date_added),
+            "date_added": date::to_rfc3339(document.date_added),
             "metadata": document.metadata,
         },
         "pages": shown,
@@ -138,27 +138,27 @@ async fn get(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<
         reply["next_offset"] = offset.into();
     }
     if input.chunks {
-        reply["chunks"] = chunks_of(&chunks, &seen).into();
+        reply["chunks"] = visible_chunks(&chunks, &seen).into();
     }
     Ok(reply)
 }
 
 /// The part of a page that is returned.
-struct Seen {
+struct VisibleRange {
     page: u32,
     characters: Range<usize>,
 }
 
 /// Maximum number of chunks without known offsets. Otherwise a long page would return all its chunks.
-const MOST_WITHOUT_PLACE: usize = 1000;
+const MAX_UNLOCATED_CHUNKS: usize = 1000;
 
 /// Chunks that overlap the returned text. For documents from before offsets were stored, all chunks of these pages.
-fn chunks_of(chunks: &[PlacedChunk], seen: &[Seen]) -> Vec<Value> {
+fn visible_chunks(chunks: &[PlacedChunk], seen: &[VisibleRange]) -> Vec<Value> {
     let (mut shown, mut without_place) = (Vec::new(), 0);
     for chunk in chunks {
         let told = |page: u32| json!({ "chunk_id": chunk.id, "chunk_index": chunk.ordinal, "page": page });
-        for stretch in &chunk.stretches {
-            let is_seen = |seen: &Seen| {
+        for stretch in &chunk.spans {
+            let is_seen = |seen: &VisibleRange| {
                 let Range { start, end } = seen.characters;
                 seen.page == stretch.page && (stretch.start as usize) < end && start < stretch.end as usize
             };
@@ -169,8 +169,8 @@ fn chunks_of(chunks: &[PlacedChunk], seen: &[Seen]) -> Vec<Value> {
                 shown.push(entry);
             }
         }
-        if let Some(beginning) = &chunk.beginning
-            && without_place < MOST_WITHOUT_PLACE
+        if let Some(beginning) = &chunk.excerpt
+            && without_place < MAX_UNLOCATED_CHUNKS
             && let Some(on) =
                 seen.iter().find(|seen| (chunk.pages.0.max(1)..=chunk.pages.1.max(1)).contains(&seen.page))
         {

@@ -2,22 +2,24 @@
 
 use std::time::Duration;
 
-use corbie_mcp::{Arguments, Context, Effect, Outcome, RegistrationError, TaskSupport, Tool, ToolError, TrustLevel};
+use corbie_mcp::{
+    Arguments, Context, Effect, RegistrationError, TaskSupport, Tool, ToolError, ToolOutcome, TrustLevel,
+};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, base, base_schema, begun, dialect, metadata, whence};
-use crate::knowledge::work::Request;
-use crate::knowledge::{Error, Knowledge, Whence};
+use super::{MODULE, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata};
+use crate::knowledge::jobs::JobRequest;
+use crate::knowledge::{CallerOrigin, Error, Knowledge};
 
 const DESCRIPTION: &str = "Add many documents at once: files, folders, or patterns such as docs/**/*.pdf. One task does \
 all of them; knowledge-task-status tells how far it is and, at the end, what became of each file. Files that are already \
 there unchanged are passed over, changed ones are updated. Symbolic links that leave a named folder are skipped and counted.";
 
-const PATIENCE: Duration = Duration::from_secs(300);
+const TOOL_TIMEOUT: Duration = Duration::from_secs(300);
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct ImportInput {
     paths: Vec<String>,
     #[serde(default = "yes")]
     recursive: bool,
@@ -90,8 +92,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             "required": ["success"],
         }))
         .effect(Effect::Changes)
-        .timeout(PATIENCE)
-        .task_support(TaskSupport::Own)
+        .timeout(TOOL_TIMEOUT)
+        .task_support(TaskSupport::External)
         .dialect(dialect)
         .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
@@ -99,36 +101,36 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn run(knowledge: &Knowledge, context: &Context, input: Input) -> Result<Outcome, ToolError> {
-    let base = base(context, input.knowledge_base.as_deref())?;
-    let metadata = metadata(input.metadata)?;
-    if knowledge.needs_roots(whence(context)) {
+async fn run(knowledge: &Knowledge, context: &Context, input: ImportInput) -> Result<ToolOutcome, ToolError> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
+    let metadata = validate_metadata(input.metadata)?;
+    if knowledge.needs_roots(caller_origin(context)) {
         let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
         return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
     }
-    let may_follow = whence(context) == Whence::Here && context.caller().trust == TrustLevel::Trusted;
+    let may_follow = caller_origin(context) == CallerOrigin::Local && context.caller().trust == TrustLevel::Trusted;
     if input.follow_links && !may_follow {
         let message = "links that leave a folder are followed for trusted callers on the machine of the server alone; \
                        leave out `follow_links`, or run `corbie add --follow-links` there";
         return Err(Error::invalid("follow_links", message).into());
     }
-    let Input { paths, recursive, force_ocr, follow_links, is_async, .. } = input;
+    let ImportInput { paths, recursive, force_ocr, follow_links, is_async, .. } = input;
     let absolute = |path: String| std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned());
     let paths = paths.into_iter().map(absolute).collect();
     let open = knowledge.open().await?;
     let owner = context.caller().identity.clone();
-    let request = Request::Import { paths, recursive, metadata, force_ocr, follow_links };
-    let job = open.work.submit(base, owner, request, None).await?;
+    let request = JobRequest::Import { paths, recursive, metadata, force_ocr, follow_links };
+    let job = open.scheduler.submit(base, owner, request, None).await?;
     if is_async {
         let reply = json!({
             "success": true,
             "task_id": job.id,
             "message": "Documents queued for processing",
-            "estimated_time_seconds": begun::seconds(&open.work, &job),
+            "estimated_time_seconds": task_response::estimated_seconds(&open.scheduler, &job),
         });
-        return Ok(begun::promise(knowledge, context, job, reply));
+        return Ok(task_response::accepted(knowledge, context, job, reply));
     }
-    begun::result(knowledge, context, &job).await
+    task_response::wait_for_result(knowledge, context, &job).await
 }
 
 fn yes() -> bool {

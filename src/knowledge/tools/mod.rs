@@ -2,7 +2,6 @@
 
 mod add;
 mod ask;
-mod begun;
 mod clear;
 mod get;
 mod import;
@@ -10,21 +9,23 @@ mod remove;
 mod search;
 mod show;
 mod status;
+mod task_response;
 mod task_status;
 mod tasks;
 
 use std::str::FromStr;
 
 use corbie_mcp::{
-    CallResult, Cause, Context, Error as Refusal, Failure, ServerBuilder, Style, ToolError, TrustLevel, Via, Violation,
+    CallResult, Context, Error as Refusal, FailedCall, FailureCause, RequestStyle, ServerBuilder, ToolError, Transport,
+    TrustLevel, Violation,
 };
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value, json};
 
 use super::document::{BaseName, DocumentId};
-use super::{Error, Knowledge, Whence};
-use crate::harmless::without_folders;
+use super::{CallerOrigin, Error, Knowledge};
 use crate::route::Router;
+use crate::util::sanitize::without_folders;
 
 const MODULE: &str = "corbie::knowledge";
 
@@ -46,46 +47,46 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) 
 
 /// Formats errors as `docs/spec/knowledge.md` requires. Errors of the envelope, of authorization and of the server
 /// remain protocol errors.
-fn dialect(failure: &Failure<'_>, _style: Style) -> Result<CallResult, Refusal> {
+fn dialect(failure: &FailedCall<'_>, _style: RequestStyle) -> Result<CallResult, Refusal> {
     let members = match failure.cause {
-        Cause::Tool { kind, message, details } => {
+        FailureCause::Tool { kind, message, details } => {
             let mut members = match failure.trust {
-                TrustLevel::Trusted => refused(kind, message),
-                _ => refused(kind, &without_folders(message)),
+                TrustLevel::Trusted => error_members(kind, message),
+                _ => error_members(kind, &without_folders(message)),
             };
             if let Some(Value::Object(details)) = details.as_deref() {
                 members.extend(details.clone());
             }
             members
         }
-        Cause::Library(Refusal::Schema { violations, .. }) => argument(violations),
-        Cause::Library(error @ Refusal::Validation(_)) => refused("invalid_parameter", &error.to_string()),
-        Cause::Library(error @ Refusal::Timeout { .. }) => refused("timeout", &error.to_string()),
-        Cause::Library(Refusal::Internal { .. }) => {
-            refused("internal_error", &Error::Internal(String::new()).to_string())
+        FailureCause::Library(Refusal::Schema { violations, .. }) => argument_error(violations),
+        FailureCause::Library(error @ Refusal::Validation(_)) => error_members("invalid_parameter", &error.to_string()),
+        FailureCause::Library(error @ Refusal::Timeout { .. }) => error_members("timeout", &error.to_string()),
+        FailureCause::Library(Refusal::Internal { .. }) => {
+            error_members("internal_error", &Error::Internal(String::new()).to_string())
         }
-        Cause::Library(error) => return Err(error.clone()),
+        FailureCause::Library(error) => return Err(error.clone()),
     };
     Ok(CallResult { is_error: true, ..CallResult::json(Value::Object(members)) })
 }
 
 /// Error for invalid arguments. A missing argument is reported first (K-04, K-05).
-fn argument(violations: &[Violation]) -> Map<String, Value> {
+fn argument_error(violations: &[Violation]) -> Map<String, Value> {
     let missing = violations.iter().find(|violation| violation.keyword == "required" && violation.path.is_empty());
     let Some(violation) = missing.or(violations.first()) else {
-        return refused("invalid_parameter", "the arguments do not fit");
+        return error_members("invalid_parameter", "the arguments do not fit");
     };
     let parameter = violation.parameter.clone().unwrap_or_default();
     let (code, message) = match missing {
         Some(_) => ("missing_required_parameter", format!("Missing required parameter: {parameter}")),
         None => ("invalid_parameter", format!("Invalid parameter: {violation}")),
     };
-    let mut members = refused(code, &message);
+    let mut members = error_members(code, &message);
     members.insert("parameter".into(), parameter.into());
     members
 }
 
-fn refused(code: &str, message: &str) -> Map<String, Value> {
+fn error_members(code: &str, message: &str) -> Map<String, Value> {
     let mut members = Map::new();
     members.insert("success".into(), false.into());
     members.insert("error".into(), code.into());
@@ -118,21 +119,21 @@ fn base_schema() -> Value {
 }
 
 /// The requested base, if the caller has access to it.
-fn base(context: &Context, name: Option<&str>) -> Result<BaseName, Error> {
+fn authorized_base(context: &Context, name: Option<&str>) -> Result<BaseName, Error> {
     let base = match name {
         None => BaseName::default(),
         Some(name) => BaseName::from_str(name)
             .map_err(|error| Error::invalid("knowledge_base", format!("`knowledge_base`: {error}")))?,
     };
     // The error does not reveal whether the base exists.
-    match context.caller().may_see(base.as_str()) {
+    match context.caller().may_access(base.as_str()) {
         true => Ok(base),
         false => Err(Error::NotGranted(base)),
     }
 }
 
 /// Merges the members of several objects.
-fn joined<const N: usize>(objects: [Value; N]) -> Map<String, Value> {
+fn merge_objects<const N: usize>(objects: [Value; N]) -> Map<String, Value> {
     let members = objects.into_iter().filter_map(|object| match object {
         Value::Object(members) => Some(members),
         _ => None,
@@ -154,29 +155,31 @@ fn whole_if_any<'de, D: Deserializer<'de>, N: TryFrom<u64>>(deserializer: D) -> 
 
 /// Parses a document ID. An invalid ID is reported as not found.
 fn document_id(text: &str) -> Result<DocumentId, Error> {
-    text.parse().map_err(|_| missing(text))
+    text.parse().map_err(|_| not_found(text))
 }
 
-fn missing(id: &str) -> Error {
-    Error::DocumentNotFound(super::clipped(id))
+fn not_found(id: &str) -> Error {
+    Error::DocumentNotFound(super::truncate_for_error(id))
 }
 
 /// Origin of a call.
-fn whence(context: &Context) -> Whence {
+fn caller_origin(context: &Context) -> CallerOrigin {
     let caller = context.caller();
-    match caller.via {
-        Via::Http | Via::Rest | Via::WebSocket if caller.has_token() && caller.trust < TrustLevel::Trusted => {
-            Whence::Guest
+    match caller.transport {
+        Transport::Http | Transport::Rest | Transport::WebSocket
+            if caller.has_token() && caller.trust < TrustLevel::Trusted =>
+        {
+            CallerOrigin::Restricted
         }
-        Via::Http | Via::Rest | Via::WebSocket => Whence::Outside,
-        Via::Stdio | Via::Unix | Via::Internal => Whence::Here,
+        Transport::Http | Transport::Rest | Transport::WebSocket => CallerOrigin::Remote,
+        Transport::Stdio | Transport::Unix | Transport::Internal => CallerOrigin::Local,
     }
 }
 
 /// Validates metadata from the caller. Bounded because it is stored and returned with every passage.
-fn metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String, Value>, Error> {
-    const MOST_BYTES: usize = 64 << 10;
-    const MOST_DEPTH: usize = 16;
+fn validate_metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String, Value>, Error> {
+    const MAX_BYTES: usize = 64 << 10;
+    const MAX_DEPTH: usize = 16;
     let Some(metadata) = metadata else { return Ok(Map::new()) };
     fn depth(value: &Value, left: usize) -> bool {
         match value {
@@ -187,11 +190,11 @@ fn metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String, Value>, 
         }
     }
     let metadata = Value::Object(metadata);
-    if !depth(&metadata, MOST_DEPTH) {
-        return Err(Error::invalid("metadata", format!("`metadata` is nested more than {MOST_DEPTH} levels deep")));
+    if !depth(&metadata, MAX_DEPTH) {
+        return Err(Error::invalid("metadata", format!("`metadata` is nested more than {MAX_DEPTH} levels deep")));
     }
-    if metadata.to_string().len() > MOST_BYTES {
-        return Err(Error::invalid("metadata", format!("`metadata` takes more than {} KiB as JSON", MOST_BYTES >> 10)));
+    if metadata.to_string().len() > MAX_BYTES {
+        return Err(Error::invalid("metadata", format!("`metadata` takes more than {} KiB as JSON", MAX_BYTES >> 10)));
     }
     match metadata {
         Value::Object(metadata) => Ok(metadata),

@@ -4,14 +4,14 @@ use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MODULE, base, base_schema, dialect, document_id, missing};
+use super::{MODULE, authorized_base, base_schema, dialect, document_id, not_found};
 use crate::knowledge::{Error, Knowledge};
 
 const DESCRIPTION: &str = "Remove a specific document from the knowledge base. Without confirm=true nothing is removed, \
 and the reply tells which document it would be. What is removed cannot be brought back.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct RemoveInput {
     document_id: String,
     #[serde(default)]
     confirm: bool,
@@ -56,14 +56,14 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn remove(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let base = base(context, input.knowledge_base.as_deref())?;
+async fn remove(knowledge: &Knowledge, context: &Context, input: &RemoveInput) -> Result<Value, Error> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let id = document_id(&input.document_id)?;
-    let removal = knowledge.removal(&base, id).await?.ok_or_else(|| missing(&input.document_id))?;
+    let removal = knowledge.preview_removal(&base, id).await?.ok_or_else(|| not_found(&input.document_id))?;
     if !input.confirm {
         return Err(Error::ConfirmRemoval { id: id.to_string(), filename: removal.filename, chunks: removal.chunks });
     }
-    let removed = knowledge.remove(&base, id).await?.ok_or_else(|| missing(&input.document_id))?;
+    let removed = knowledge.remove(&base, id).await?.ok_or_else(|| not_found(&input.document_id))?;
     Ok(json!({
         "success": true,
         "document_id": id,

@@ -6,9 +6,9 @@ use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolEr
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, base, base_schema, dialect, whole};
-use crate::classify::tools::short;
-use crate::knowledge::search::{Passage, Question};
+use super::{MODULE, authorized_base, base_schema, dialect, whole};
+use crate::classify::tools::shortest_f64;
+use crate::knowledge::search::{Passage, SearchRequest};
 use crate::knowledge::{Error, Knowledge, date, filter};
 
 const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
@@ -16,7 +16,7 @@ by their words, best first, each with its document, page and a relevance_score f
 query; knowledge-get reads on from its page and start. A topic that no document is about gives no results.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct SearchInput {
     query: String,
     #[serde(default = "ten", deserialize_with = "whole")]
     top_k: usize,
@@ -93,8 +93,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
             let knowledge = knowledge.clone();
             async move {
                 let began = Instant::now();
-                let input: Input = arguments.parse()?;
-                let question = input.question(&context)?;
+                let input: SearchInput = arguments.parse()?;
+                let question = input.request(&context)?;
                 let passages = knowledge.search(question).await?;
                 Ok::<_, ToolError>(CallResult::json(reply(&input.query, &passages, began)))
             }
@@ -114,18 +114,18 @@ pub(super) fn filters_schema() -> Value {
     })
 }
 
-impl Input {
-    fn question(&self, context: &Context) -> Result<Question, Error> {
+impl SearchInput {
+    fn request(&self, context: &Context) -> Result<SearchRequest, Error> {
         let query = self.query.trim();
         if query.is_empty() {
             return Err(Error::invalid("query", "`query` is empty; say what you are looking for"));
         }
-        Ok(Question {
-            base: base(context, self.knowledge_base.as_deref())?,
+        Ok(SearchRequest {
+            base: authorized_base(context, self.knowledge_base.as_deref())?,
             query: query.to_owned(),
-            top: self.top_k,
-            least: self.min_relevance,
-            filter: self.filters.as_ref().map(filter::read).transpose()?.flatten(),
+            top_k: self.top_k,
+            min_relevance: self.min_relevance,
+            filter: self.filters.as_ref().map(filter::parse).transpose()?.flatten(),
         })
     }
 }
@@ -134,7 +134,7 @@ fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
     let mut reply = json!({
         "success": true,
         "query": query,
-        "results": passages.iter().map(result).collect::<Vec<_>>(),
+        "results": passages.iter().map(passage_json).collect::<Vec<_>>(),
         "total_results": passages.len(),
     });
     if passages.is_empty() {
@@ -145,24 +145,24 @@ fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
 }
 
 /// Page number in the metadata. Set only for files with pages; a value from the user is ignored.
-const PAGE: &str = "page_num";
+const PAGE_KEY: &str = "page_num";
 
 /// A passage as returned to callers (K-55). Metadata of the file has precedence over metadata from users.
-pub(super) fn result(passage: &Passage) -> Value {
+pub(super) fn passage_json(passage: &Passage) -> Value {
     let Passage { chunk, relevance } = passage;
     let mut metadata = Map::new();
     metadata.insert("format".into(), chunk.format.as_str().into());
     if chunk.pages.0 > 0 {
-        metadata.insert(PAGE.into(), chunk.pages.0.into());
+        metadata.insert(PAGE_KEY.into(), chunk.pages.0.into());
     }
-    metadata.insert("date_added".into(), date::shown(chunk.date_added).into());
-    if !chunk.path.is_empty() {
-        metadata.insert("headings".into(), json!(chunk.path));
+    metadata.insert("date_added".into(), date::to_rfc3339(chunk.date_added).into());
+    if !chunk.headings.is_empty() {
+        metadata.insert("headings".into(), json!(chunk.headings));
     }
-    for (name, value) in chunk.metadata.iter().filter(|(name, _)| *name != PAGE) {
+    for (name, value) in chunk.metadata.iter().filter(|(name, _)| *name != PAGE_KEY) {
         metadata.entry(name).or_insert_with(|| value.clone());
     }
-    let first = chunk.stretches.first();
+    let first = chunk.spans.first();
     let mut result = json!({
         "document_id": chunk.document_id,
         "chunk_id": chunk.id,
@@ -171,7 +171,7 @@ pub(super) fn result(passage: &Passage) -> Value {
         "page": first.map_or(chunk.pages.0.max(1), |stretch| stretch.page),
         "filename": chunk.filename,
         "chunk_text": chunk.text,
-        "relevance_score": short(*relevance),
+        "relevance_score": shortest_f64(*relevance),
         "metadata": metadata,
     });
     if let Some(first) = first {

@@ -5,17 +5,19 @@ use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolEr
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MODULE, base, base_schema, dialect, whole};
-use crate::harmless::without_folders;
-use crate::knowledge::store::{ListedDocument, Listing, Only, Order, ProcessingStatus, Sort};
-use crate::knowledge::{Error, Knowledge, clipped, date};
+use super::{MODULE, authorized_base, base_schema, dialect, whole};
+use crate::knowledge::store::{
+    DocumentFilter, DocumentListQuery, ListedDocument, ProcessingStatus, SortDirection, SortKey,
+};
+use crate::knowledge::{Error, Knowledge, date, truncate_for_error};
+use crate::util::sanitize::without_folders;
 
 const DESCRIPTION: &str = "List all documents in the knowledge base with metadata, a page at a time. Those that are \
 still being processed, or could not be, are listed too: processing_status says so. filter, format and status narrow the \
 list, and total_count counts what is left.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct ShowInput {
     #[serde(default = "hundred", deserialize_with = "whole")]
     limit: u32,
     #[serde(default, deserialize_with = "whole")]
@@ -120,29 +122,29 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let base = base(context, input.knowledge_base.as_deref())?;
+async fn show(knowledge: &Knowledge, context: &Context, input: &ShowInput) -> Result<Value, Error> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let is_trusted = context.caller().trust >= TrustLevel::Trusted;
-    let only = input.only()?;
-    let is_all = only.is_all();
-    let listing = Listing {
-        only,
+    let only = input.filter()?;
+    let is_all = only.matches_all();
+    let listing = DocumentListQuery {
+        filter: only,
         limit: input.limit,
         offset: input.offset,
         sort: match input.sort_by {
-            SortBy::DateAdded => Sort::DateAdded,
-            SortBy::Filename => Sort::Filename,
-            SortBy::Size => Sort::Size,
+            SortBy::DateAdded => SortKey::DateAdded,
+            SortBy::Filename => SortKey::Filename,
+            SortBy::Size => SortKey::Size,
         },
         order: match input.sort_order {
-            SortOrder::Asc => Order::Ascending,
-            SortOrder::Desc => Order::Descending,
+            SortOrder::Asc => SortDirection::Ascending,
+            SortOrder::Desc => SortDirection::Descending,
         },
     };
     let listed = knowledge.open().await?.store.documents(&base, listing).await?;
     let mut reply = json!({
         "success": true,
-        "documents": listed.documents.iter().map(|listed| document(listed, is_trusted)).collect::<Vec<_>>(),
+        "documents": listed.documents.iter().map(|listed| document_json(listed, is_trusted)).collect::<Vec<_>>(),
         "total_count": listed.total,
         "limit": input.limit,
         "offset": input.offset,
@@ -163,17 +165,17 @@ async fn show(knowledge: &Knowledge, context: &Context, input: &Input) -> Result
     Ok(reply)
 }
 
-impl Input {
-    fn only(&self) -> Result<Only, Error> {
+impl ShowInput {
+    fn filter(&self) -> Result<DocumentFilter, Error> {
         let format = |name: &String| {
-            let known = Format::of_extension(name.trim_start_matches('.')).map(|format| format.as_str().to_owned());
+            let known = Format::from_extension(name.trim_start_matches('.')).map(|format| format.as_str().to_owned());
             known.ok_or_else(|| {
-                let name = clipped(name);
+                let name = truncate_for_error(name);
                 Error::invalid("format", format!("`format` names `{name}`, which is no format documents have"))
             })
         };
-        Ok(Only {
-            named: self.filter.clone(),
+        Ok(DocumentFilter {
+            name_contains: self.filter.clone(),
             format: self.format.as_ref().map(format).transpose()?,
             status: ProcessingStatus::ALL.into_iter().find(|status| Some(status.name()) == self.status.as_deref()),
         })
@@ -181,13 +183,13 @@ impl Input {
 }
 
 /// A document as returned to callers (K-83). Only trusted callers see paths of this machine and tasks of other callers.
-fn document(listed: &ListedDocument, is_trusted: bool) -> Value {
+fn document_json(listed: &ListedDocument, is_trusted: bool) -> Value {
     let mut document = json!({
         "id": listed.id,
         "filename": listed.filename,
         "format": listed.format,
         "size_bytes": listed.size_bytes,
-        "date_added": date::shown(listed.date_added),
+        "date_added": date::to_rfc3339(listed.date_added),
         "page_count": listed.page_count,
         "chunk_count": listed.chunk_count,
         "processing_status": listed.status.name(),

@@ -4,18 +4,18 @@ use corbie_mcp::{Arguments, CallResult, Context, RegistrationError, Tool, ToolEr
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{MODULE, base, base_schema, dialect};
-use crate::harmless::{file_name, without_folders};
+use super::{MODULE, authorized_base, base_schema, dialect};
 use crate::knowledge::document::{BaseName, Totals};
 use crate::knowledge::health::Health;
-use crate::knowledge::task::Unfinished;
+use crate::knowledge::task::UnfinishedTasks;
 use crate::knowledge::{Error, Knowledge, date};
+use crate::util::sanitize::{file_name, without_folders};
 
 const DESCRIPTION: &str = "Get knowledge base statistics and health status: how many documents and chunks there are, where \
 they are kept, whether everything works, and which embedding model is in use.";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct StatusInput {
     knowledge_base: Option<String>,
 }
 
@@ -46,8 +46,8 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 }
 
 /// Returns as much as possible, even if the store cannot be read.
-async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let base = base(context, input.knowledge_base.as_deref())?;
+async fn status(knowledge: &Knowledge, context: &Context, input: &StatusInput) -> Result<Value, Error> {
+    let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let health = knowledge.health(&base).await;
     let (totals, bases, unfinished) = match knowledge.open().await {
         Ok(open) => (
@@ -55,17 +55,17 @@ async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Resu
             open.store.bases().await.unwrap_or_default(),
             open.store.unfinished_tasks().await.unwrap_or_default(),
         ),
-        Err(_) => (Totals::default(), Vec::new(), Unfinished::default()),
+        Err(_) => (Totals::default(), Vec::new(), UnfinishedTasks::default()),
     };
     let settings = knowledge.settings();
     let is_trusted = context.caller().trust >= TrustLevel::Trusted;
     let mut bases: Vec<BaseName> = bases;
-    bases.retain(|base| context.caller().may_see(base.as_str()));
+    bases.retain(|base| context.caller().may_access(base.as_str()));
     bases.sort();
     Ok(json!({
         "success": true,
-        "knowledge_base": described(knowledge, &base, &totals, is_trusted),
-        "health": shown(&health, is_trusted),
+        "knowledge_base": base_json(knowledge, &base, &totals, is_trusted),
+        "health": health_json(&health, is_trusted),
         "configuration": {
             "embedding_model": health.model,
             "chunk_size": settings.chunk_size,
@@ -73,34 +73,34 @@ async fn status(knowledge: &Knowledge, context: &Context, input: &Input) -> Resu
             "max_file_size_mb": settings.max_file_size_mb,
             "max_concurrent_tasks": settings.max_concurrent_tasks,
         },
-        "last_updated": totals.last_updated.map(date::shown),
+        "last_updated": totals.last_updated.map(date::to_rfc3339),
         "knowledge_bases": bases,
         "tasks": { "running": unfinished.running, "queued": unfinished.queued },
     }))
 }
 
 /// Only trusted callers see paths of this machine and the database address.
-fn described(knowledge: &Knowledge, base: &BaseName, totals: &Totals, is_trusted: bool) -> Value {
+fn base_json(knowledge: &Knowledge, base: &BaseName, totals: &Totals, is_trusted: bool) -> Value {
     let average = match totals.documents {
         0 => 0.0,
         documents => totals.chunks as f64 / documents as f64,
     };
     let place = |place: String| if is_trusted { place } else { file_name(&place).to_owned() };
-    let storage = knowledge.settings().storage().map(|storage| place(storage.display().to_string()));
-    let index = knowledge.settings().searched_in().map(place);
+    let storage = knowledge.settings().storage_dir().map(|storage| place(storage.display().to_string()));
+    let index = knowledge.settings().index_location().map(place);
     json!({
         "name": base,
         "document_count": totals.documents,
         "total_chunks": totals.chunks,
         "total_size_bytes": totals.size_bytes,
-        "total_size_mb": tenths(totals.size_bytes as f64 / f64::from(1 << 20)),
-        "average_chunks_per_document": tenths(average),
+        "total_size_mb": round_to_tenths(totals.size_bytes as f64 / f64::from(1 << 20)),
+        "average_chunks_per_document": round_to_tenths(average),
         "storage_path": storage,
         "vector_db_path": index,
     })
 }
 
-fn shown(health: &Health, is_trusted: bool) -> Value {
+fn health_json(health: &Health, is_trusted: bool) -> Value {
     let mut shown = json!({
         "status": if health.issues.is_empty() { "healthy" } else { "degraded" },
         "vector_db_connected": health.connected,
@@ -117,6 +117,6 @@ fn shown(health: &Health, is_trusted: bool) -> Value {
     shown
 }
 
-fn tenths(number: f64) -> f64 {
+fn round_to_tenths(number: f64) -> f64 {
     (number * 10.0).round() / 10.0
 }

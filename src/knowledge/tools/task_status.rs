@@ -4,20 +4,20 @@ use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, dialect, joined};
-use crate::knowledge::task::{Outcome, Task, TaskId, TaskState};
-use crate::knowledge::tasks_view::hide_folders;
-use crate::knowledge::work::Job;
-use crate::knowledge::{Error, Knowledge, date, far};
+use super::{MODULE, dialect, merge_objects};
+use crate::knowledge::jobs::Job;
+use crate::knowledge::mcp_tasks::hide_folders;
+use crate::knowledge::task::{TaskId, TaskOutcome, TaskRecord, TaskState};
+use crate::knowledge::{Error, Knowledge, date, progress};
 
 const DESCRIPTION: &str = "Get status of an async processing task that you began (trusted callers: any task): queued, running with its progress, completed with its \
 result, failed with the reason, or cancelled. Tasks that have ended can be asked about for an hour at least.";
 
 /// Step of a task that no process runs.
-const INTERRUPTED: &str = "Interrupted; resumes when a server starts";
+const INTERRUPTED_STEP: &str = "Interrupted; resumes when a server starts";
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct TaskStatusInput {
     task_id: String,
 }
 
@@ -40,7 +40,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         }))
         .output_schema(json!({
             "type": "object",
-            "properties": joined([
+            "properties": merge_objects([
                 json!({
                     "success": { "type": "boolean" },
                     "task_id": { "type": "string" },
@@ -58,7 +58,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         .run(move |context: Context, arguments: Arguments| {
             let knowledge = knowledge.clone();
             async move {
-                let Input { task_id } = arguments.parse()?;
+                let TaskStatusInput { task_id } = arguments.parse()?;
                 let status = status(&knowledge, &context, &task_id).await?;
                 let failed = status.get("success") == Some(&Value::Bool(false));
                 Ok::<_, ToolError>(CallResult { is_error: failed, ..CallResult::json(Value::Object(status)) })
@@ -83,26 +83,31 @@ async fn status(knowledge: &Knowledge, context: &Context, id: &str) -> Result<Ma
         id.parse().map_err(|_| Error::invalid("task_id", "`task_id` is no UUID; knowledge-add returns one"))?;
     let open = knowledge.open().await?;
     // The local job is read before the store. It is more precise, and if it reports an end, the store has that end too.
-    let job = open.work.job(id);
-    let ended = job.as_ref().and_then(|job| job.ended().borrow().clone());
+    let job = open.scheduler.job(id);
+    let ended = job.as_ref().and_then(|job| job.outcome().borrow().clone());
     let task = open
         .store
         .task(id)
         .await?
         .filter(|task| is_shown(task, context.caller()))
         .ok_or_else(|| Error::TaskNotFound(id.to_string()))?;
-    Ok(members(&task, job.as_deref(), ended, context.caller().trust))
+    Ok(task_members(&task, job.as_deref(), ended, context.caller().trust))
 }
 
 /// Whether a caller may see a task: its own tasks, or all tasks if it is trusted; in both cases only of bases that it
 /// may see.
-fn is_shown(task: &Task, caller: &Caller) -> bool {
+fn is_shown(task: &TaskRecord, caller: &Caller) -> bool {
     let is_own = task.owner == *caller.identity;
-    (is_own || caller.trust >= TrustLevel::Trusted) && caller.may_see(task.base.as_str())
+    (is_own || caller.trust >= TrustLevel::Trusted) && caller.may_access(task.base.as_str())
 }
 
 /// A task as returned to callers. Only trusted callers see the folders of its files.
-pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>, trust: TrustLevel) -> Map<String, Value> {
+pub(super) fn task_members(
+    task: &TaskRecord,
+    job: Option<&Job>,
+    ended: Option<TaskOutcome>,
+    trust: TrustLevel,
+) -> Map<String, Value> {
     let mut members = all_members(task, job, ended);
     if trust < TrustLevel::Trusted {
         hide_folders(&mut members);
@@ -110,15 +115,15 @@ pub(super) fn members(task: &Task, job: Option<&Job>, ended: Option<Outcome>, tr
     members
 }
 
-fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<String, Value> {
+fn all_members(task: &TaskRecord, job: Option<&Job>, ended: Option<TaskOutcome>) -> Map<String, Value> {
     let state = match ended {
-        Some(Outcome::Completed(result)) => TaskState::Completed(result),
-        Some(Outcome::Failed { code, message }) => TaskState::Failed { code, message },
-        Some(Outcome::Cancelled) => TaskState::Cancelled,
+        Some(TaskOutcome::Completed(result)) => TaskState::Completed(result),
+        Some(TaskOutcome::Failed { code, message }) => TaskState::Failed { code, message },
+        Some(TaskOutcome::Cancelled) => TaskState::Cancelled,
         None => task.state.clone(),
     };
     let now = date::now();
-    let between = |from: Option<i64>, to: i64| far::rounded((to - from.unwrap_or(to)) as f64 / 1000.0);
+    let between = |from: Option<i64>, to: i64| progress::round_to_millis((to - from.unwrap_or(to)) as f64 / 1000.0);
     // A task that was never started has no duration, regardless of its waiting time.
     let took = between(task.started, task.ended.unwrap_or(now));
     let first = json!({
@@ -130,38 +135,38 @@ fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<St
         TaskState::Queued => json!({
             "progress": 0.0,
             "current_step": match job {
-                Some(job) => job.far().borrow().step.clone(),
-                None if task.interrupted => INTERRUPTED.to_owned(),
+                Some(job) => job.progress().borrow().step.clone(),
+                None if task.interrupted => INTERRUPTED_STEP.to_owned(),
                 None => "Waiting".to_owned(),
             },
             "completed_steps": 0,
             "total_steps": 1,
             "elapsed_time_seconds": 0.0,
-            "estimated_remaining_seconds": job.map_or(0.0, |job| far::rounded(job.guess().as_secs_f64())),
+            "estimated_remaining_seconds": job.map_or(0.0, |job| progress::round_to_millis(job.estimate().as_secs_f64())),
         }),
-        TaskState::Running(noted) => match job.and_then(|job| Some((job, job.began()?))) {
+        TaskState::Running(noted) => match job.and_then(|job| Some((job, job.started_at()?))) {
             Some((job, began)) => {
-                let far = job.far().borrow().clone();
+                let far = job.progress().borrow().clone();
                 json!({
-                    "progress": far::rounded(far.share),
+                    "progress": progress::round_to_millis(far.fraction),
                     "current_step": far.step,
                     "completed_steps": far.completed,
                     "total_steps": far.total,
-                    "elapsed_time_seconds": far::seconds(began),
-                    "estimated_remaining_seconds": far::rounded(far.remaining(began.elapsed(), job.guess()).as_secs_f64()),
+                    "elapsed_time_seconds": progress::elapsed_seconds(began),
+                    "estimated_remaining_seconds": progress::round_to_millis(far.remaining(began.elapsed(), job.estimate()).as_secs_f64()),
                 })
             }
             // Another process runs it and stores its progress periodically.
             None => {
-                let share = f64::from(noted.share) / 1000.0;
-                let rest = if noted.share == 0 { 0.0 } else { took * (1.0 - share) / share };
+                let share = f64::from(noted.permille) / 1000.0;
+                let rest = if noted.permille == 0 { 0.0 } else { took * (1.0 - share) / share };
                 json!({
                     "progress": share,
                     "current_step": if noted.step.is_empty() { "Processing".into() } else { noted.step },
                     "completed_steps": noted.done,
                     "total_steps": noted.total.max(noted.done).max(1),
                     "elapsed_time_seconds": took,
-                    "estimated_remaining_seconds": far::rounded(rest),
+                    "estimated_remaining_seconds": progress::round_to_millis(rest),
                 })
             }
         },
@@ -173,7 +178,7 @@ fn all_members(task: &Task, job: Option<&Job>, ended: Option<Outcome>) -> Map<St
         }
         TaskState::Cancelled => json!({ "message": "The task was cancelled", "elapsed_time_seconds": took }),
     };
-    joined([first, more])
+    merge_objects([first, more])
 }
 
 #[cfg(test)]
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn k114_a_task_that_nobody_has_is_said_to_go_on_later() {
-        let task = Task {
+        let task = TaskRecord {
             id: TaskId::random(),
             base: BaseName::default(),
             owner: "ada".into(),
@@ -204,8 +209,8 @@ mod tests {
             interrupted: true,
         };
         let told = all_members(&task, None, None);
-        assert_eq!((&told["status"], &told["current_step"]), (&json!("queued"), &json!(INTERRUPTED)));
-        let waits = all_members(&Task { interrupted: false, ..task }, None, None);
+        assert_eq!((&told["status"], &told["current_step"]), (&json!("queued"), &json!(INTERRUPTED_STEP)));
+        let waits = all_members(&TaskRecord { interrupted: false, ..task }, None, None);
         assert_eq!(waits["current_step"], "Waiting");
     }
 }

@@ -4,24 +4,24 @@ use corbie_mcp::{Arguments, CallResult, Caller, Context, RegistrationError, Tool
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::task_status::{members, progress_schema};
-use super::{MODULE, base, base_schema, dialect, joined, whole};
-use crate::harmless::file_name;
+use super::task_status::{progress_schema, task_members};
+use super::{MODULE, authorized_base, base_schema, dialect, merge_objects, whole};
 use crate::knowledge::document::BaseName;
-use crate::knowledge::store::{Store, TaskList};
-use crate::knowledge::task::{Outcome, Task};
-use crate::knowledge::work::Job;
+use crate::knowledge::jobs::Job;
+use crate::knowledge::store::{Store, TaskListQuery};
+use crate::knowledge::task::{TaskOutcome, TaskRecord};
 use crate::knowledge::{Error, Knowledge, date};
+use crate::util::sanitize::file_name;
 
 const DESCRIPTION: &str = "List your tasks that add documents, the newest first (trusted callers: the tasks of all callers), each as knowledge-task-status tells it: \
 queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
 would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
 
 /// Maximum number of listed tasks.
-const MOST: u32 = 200;
+const MAX_TASKS: u32 = 200;
 
 #[derive(Debug, Deserialize)]
-struct Input {
+struct TasksInput {
     #[serde(default = "fifty", deserialize_with = "whole")]
     limit: u32,
     #[serde(default)]
@@ -47,7 +47,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                     "description": "Max tasks to return",
                     "default": 50,
                     "minimum": 1,
-                    "maximum": MOST,
+                    "maximum": MAX_TASKS,
                 },
                 "active_only": {
                     "type": "boolean",
@@ -65,7 +65,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                     "type": "array",
                     "items": {
                         "type": "object",
-                        "properties": joined([
+                        "properties": merge_objects([
                             json!({
                                 "task_id": { "type": "string" },
                                 "status": { "type": "string" },
@@ -99,43 +99,43 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
         })
 }
 
-async fn list(knowledge: &Knowledge, context: &Context, input: &Input) -> Result<Value, Error> {
-    let named = input.knowledge_base.as_deref().map(|name| base(context, Some(name))).transpose()?;
+async fn list(knowledge: &Knowledge, context: &Context, input: &TasksInput) -> Result<Value, Error> {
+    let named = input.knowledge_base.as_deref().map(|name| authorized_base(context, Some(name))).transpose()?;
     let open = knowledge.open().await?;
     let bases = match named {
         Some(named) => vec![named],
-        None => shown(&open.store, context.caller()).await?,
+        None => visible_bases(&open.store, context.caller()).await?,
     };
     // The local jobs are read before the store. They are more precise, and if a job reports an end, the store has that
     // end too.
-    let jobs = open.work.jobs();
-    let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.ended().borrow().clone()?))).collect();
+    let jobs = open.scheduler.jobs();
+    let ended: Vec<_> = jobs.values().filter_map(|job| Some((job.id, job.outcome().borrow().clone()?))).collect();
     let caller = context.caller();
     let owner = (caller.trust < TrustLevel::Trusted).then(|| caller.identity.to_string());
-    let wanted = TaskList { bases, owner, active: input.active_only, limit: input.limit };
+    let wanted = TaskListQuery { bases, owner, active_only: input.active_only, limit: input.limit };
     let tasks = open.store.latest_tasks(wanted).await?;
     let tasks: Vec<Value> = tasks
         .iter()
         .map(|task| {
             let ended = ended.iter().find(|(id, _)| *id == task.id).map(|(_, outcome)| outcome.clone());
-            entry(task, jobs.get(&task.id).map(|job| &**job), ended, caller)
+            task_json(task, jobs.get(&task.id).map(|job| &**job), ended, caller)
         })
         .collect();
     Ok(json!({ "success": true, "count": tasks.len(), "tasks": tasks }))
 }
 
 /// Bases that a caller may see.
-async fn shown(store: &Store, caller: &Caller) -> Result<Vec<BaseName>, Error> {
+async fn visible_bases(store: &Store, caller: &Caller) -> Result<Vec<BaseName>, Error> {
     let mut bases = store.bases().await?;
-    bases.retain(|base| caller.may_see(base.as_str()));
+    bases.retain(|base| caller.may_access(base.as_str()));
     Ok(bases)
 }
 
 /// A task as in `knowledge-task-status`, with its subject.
-fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller) -> Value {
+fn task_json(task: &TaskRecord, job: Option<&Job>, ended: Option<TaskOutcome>, caller: &Caller) -> Value {
     let is_over = task.state.is_finished() || ended.is_some();
     let mut entry = Map::new();
-    for (name, value) in members(task, job, ended, caller.trust) {
+    for (name, value) in task_members(task, job, ended, caller.trust) {
         // A failed task does not make the list fail.
         if name != "success" {
             entry.insert(name, value);
@@ -147,20 +147,20 @@ fn entry(task: &Task, job: Option<&Job>, ended: Option<Outcome>, caller: &Caller
     let about = json!({
         "kind": task.kind,
         "knowledge_base": task.base,
-        "filename": task.filename.as_deref().map(|name| named(name, caller.trust)),
+        "filename": task.filename.as_deref().map(|name| display_name(name, caller.trust)),
         "format": task.format,
         "size_bytes": task.size_bytes,
-        "created": date::shown(task.created),
-        "started": task.started.map(date::shown),
-        "ended": task.ended.map(date::shown),
+        "created": date::to_rfc3339(task.created),
+        "started": task.started.map(date::to_rfc3339),
+        "ended": task.ended.map(date::to_rfc3339),
         // As in `tools/cancel`: only the owner may cancel a task.
         "can_cancel": !is_over && task.owner == *caller.identity,
     });
-    Value::Object(joined([Value::Object(entry), about]))
+    Value::Object(merge_objects([Value::Object(entry), about]))
 }
 
 /// Name of an import. Only trusted callers see its folders.
-fn named(name: &str, trust: TrustLevel) -> &str {
+fn display_name(name: &str, trust: TrustLevel) -> &str {
     if trust < TrustLevel::Trusted { file_name(name) } else { name }
 }
 
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn folders_are_for_trusted_callers() {
-        assert_eq!(named("/srv/papers/of-2026/", TrustLevel::Verified), "of-2026");
-        assert_eq!(named("/srv/papers/of-2026/", TrustLevel::Trusted), "/srv/papers/of-2026/");
-        assert_eq!(named("a.pdf", TrustLevel::Untrusted), "a.pdf");
+        assert_eq!(display_name("/srv/papers/of-2026/", TrustLevel::Verified), "of-2026");
+        assert_eq!(display_name("/srv/papers/of-2026/", TrustLevel::Trusted), "/srv/papers/of-2026/");
+        assert_eq!(display_name("a.pdf", TrustLevel::Untrusted), "a.pdf");
     }
 }

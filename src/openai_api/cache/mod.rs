@@ -1,11 +1,11 @@
 //! Response cache: exact match on the request, or semantic match on the question.
 //!
 //! Disabled by default. Responses are never shared between callers, exist only in memory, and are evicted when the size
-//! limit is reached.
+//! limit is reached, approximately the least recently used first (`quick_cache`: close to LRU, and without its lock).
 
-mod meaning;
-mod question;
-mod wording;
+mod lexical_guard;
+mod semantic;
+mod semantic_eligibility;
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,47 +20,47 @@ use sha2::{Digest, Sha256};
 
 use crate::config::cache as config;
 use crate::inference::Inference;
-use crate::providers::openai::Received;
-use meaning::{Meaning, Meanings};
-use question::Question;
+use crate::providers::openai::RawChatRequest;
+use semantic::{SemanticIndex, SemanticKey};
+use semantic_eligibility::EligibleRequest;
 
 /// The response cache of this process.
 #[derive(Debug, Clone)]
-pub(super) struct Cache(Arc<Shared>);
+pub(super) struct ResponseCache(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     settings: config::Cache,
-    kept: Store<Key, Arc<Kept>, Weight>,
-    meanings: Meanings,
+    responses: Store<CacheKey, Arc<CachedResponse>, Weight>,
+    semantic: SemanticIndex,
     inference: Inference,
 }
 
 /// Hash of the caller and the complete request.
-type Key = [u8; 32];
+type CacheKey = [u8; 32];
 
 /// A cached response.
 #[derive(Debug)]
-pub(super) struct Kept {
+pub(super) struct CachedResponse {
     pub(super) body: Bytes,
     /// It was streamed.
     pub(super) stream: bool,
     pub(super) provider: String,
     pub(super) model: String,
-    at: Instant,
+    stored_at: Instant,
 }
 
 /// Result of a lookup.
 #[derive(Debug)]
-pub(super) enum Found {
-    Kept(Arc<Kept>, By),
+pub(super) enum CacheLookup {
+    Hit(Arc<CachedResponse>, CacheMatch),
     /// Miss. The slot stores the response.
-    Nothing(Place),
+    Miss(CacheSlot),
 }
 
 /// Kind of match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum By {
+pub(super) enum CacheMatch {
     /// The request is identical.
     Exact,
     /// The question has the same meaning.
@@ -69,30 +69,30 @@ pub(super) enum By {
 
 /// Slot for the response to a request.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
-    key: Key,
-    meaning: Option<Meaning>,
-    cache: Cache,
-    stores: bool,
+pub(super) struct CacheSlot {
+    key: CacheKey,
+    semantic: Option<SemanticKey>,
+    cache: ResponseCache,
+    may_store: bool,
 }
 
 /// The caller's `Cache-Control` directives.
 #[derive(Debug, Clone, Copy)]
-struct Wanted {
+struct CacheDirectives {
     read: bool,
     store: bool,
 }
 
 /// A larger response is not cached.
-pub(super) const LARGEST: usize = 1 << 20;
+pub(super) const MAX_RESPONSE_BYTES: usize = 1 << 20;
 
-impl Cache {
+impl ResponseCache {
     /// `None` if both kinds of caching are disabled.
-    pub(super) fn new(settings: &config::Cache, inference: &Inference) -> Option<Cache> {
+    pub(super) fn new(settings: &config::Cache, inference: &Inference) -> Option<ResponseCache> {
         (settings.exact || settings.semantic).then(|| {
-            Cache(Arc::new(Shared {
-                kept: store(settings.max_bytes.bytes()),
-                meanings: Meanings::default(),
+            ResponseCache(Arc::new(Inner {
+                responses: new_store(settings.max_bytes.bytes()),
+                semantic: SemanticIndex::default(),
                 inference: inference.clone(),
                 settings: settings.clone(),
             }))
@@ -100,102 +100,103 @@ impl Cache {
     }
 
     /// Looks up a response.
-    pub(super) async fn find(&self, received: &Received, caller: &str, headers: &HeaderMap) -> Found {
-        let Shared { settings, .. } = &*self.0;
-        let wanted = Wanted::of(headers);
-        let key = key(caller, received.bytes());
+    pub(super) async fn lookup(&self, received: &RawChatRequest, caller: &str, headers: &HeaderMap) -> CacheLookup {
+        let Inner { settings, .. } = &*self.0;
+        let wanted = CacheDirectives::of(headers);
+        let key = cache_key(caller, received.bytes());
         if settings.exact
             && wanted.read
             && let Some(kept) = self.get(&key)
         {
-            return Found::Kept(kept, By::Exact);
+            return CacheLookup::Hit(kept, CacheMatch::Exact);
         }
         let meaning = match settings.semantic && wanted.store {
-            true => self.meaning(received, caller).await,
+            true => self.semantic_key(received, caller).await,
             false => None,
         };
         if let Some(kept) = meaning.as_ref().filter(|_| wanted.read).and_then(|meaning| self.nearest(meaning)) {
-            return Found::Kept(kept, By::Semantic);
+            return CacheLookup::Hit(kept, CacheMatch::Semantic);
         }
-        Found::Nothing(Place { key, meaning, cache: self.clone(), stores: wanted.store })
+        CacheLookup::Miss(CacheSlot { key, semantic: meaning, cache: self.clone(), may_store: wanted.store })
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Kept>> {
-        let kept = self.0.kept.get(key)?;
-        if kept.at.elapsed() > self.0.settings.ttl.get() {
-            self.0.kept.remove(key);
+    fn get(&self, key: &CacheKey) -> Option<Arc<CachedResponse>> {
+        let kept = self.0.responses.get(key)?;
+        if kept.stored_at.elapsed() > self.0.settings.ttl.get() {
+            self.0.responses.remove(key);
             return None;
         }
         Some(kept)
     }
 
     /// The response to the most similar question that is still cached.
-    fn nearest(&self, meaning: &Meaning) -> Option<Arc<Kept>> {
-        let Shared { settings, meanings, .. } = &*self.0;
+    fn nearest(&self, meaning: &SemanticKey) -> Option<Arc<CachedResponse>> {
+        let Inner { settings, semantic: meanings, .. } = &*self.0;
         loop {
             let key = meanings.nearest(meaning, settings.threshold as f32)?;
             match self.get(&key) {
                 Some(kept) => return Some(kept),
                 // The response was evicted. Removing its question lets the search reach the next one.
-                None => meanings.forget(&key),
+                None => meanings.remove(&key),
             }
         }
     }
 
     /// The embedded question of a request, if the request is suitable for semantic matching. The inference module
     /// reuses the embedding for the classification of the same question.
-    async fn meaning(&self, received: &Received, caller: &str) -> Option<Meaning> {
-        let Question { text, before } = Question::of(received)?;
+    async fn semantic_key(&self, received: &RawChatRequest, caller: &str) -> Option<SemanticKey> {
+        let EligibleRequest { question: text, context: before } = EligibleRequest::of(received)?;
         let embedding = self.0.inference.embed(vec![text.clone()], Purpose::Query).await.ok()?.pop()?;
         // A truncated embedding ignores text that may be the only difference.
         if embedding.truncated {
             return None;
         }
-        Some(Meaning::new(key(caller, before.as_bytes()), &text, embedding))
+        Some(SemanticKey::new(cache_key(caller, before.as_bytes()), &text, embedding))
     }
 }
 
-impl Place {
+impl CacheSlot {
     /// Stores a response.
-    pub(super) fn keep(self, body: Bytes, stream: bool, provider: &str, model: &str) {
-        let Place { key, meaning, cache, stores } = self;
+    pub(super) fn store(self, body: Bytes, stream: bool, provider: &str, model: &str) {
+        let CacheSlot { key, semantic: meaning, cache, may_store: stores } = self;
         let is_findable = cache.0.settings.exact || meaning.is_some();
-        if !stores || !is_findable || body.len() > LARGEST {
+        if !stores || !is_findable || body.len() > MAX_RESPONSE_BYTES {
             return;
         }
         // Copies the bytes, because a slice keeps its whole buffer alive and excess capacity is not counted.
         let body = Bytes::copy_from_slice(&body);
-        let kept = Kept { body, stream, provider: provider.into(), model: model.into(), at: Instant::now() };
-        cache.0.kept.insert(key, Arc::new(kept));
+        let kept =
+            CachedResponse { body, stream, provider: provider.into(), model: model.into(), stored_at: Instant::now() };
+        cache.0.responses.insert(key, Arc::new(kept));
         if let Some(meaning) = meaning {
-            cache.0.meanings.keep(meaning, key);
+            cache.0.semantic.insert(meaning, key);
         }
     }
 }
 
-impl By {
+impl CacheMatch {
     pub(super) fn as_str(self) -> &'static str {
         match self {
-            By::Exact => "exact",
-            By::Semantic => "semantic",
+            CacheMatch::Exact => "exact",
+            CacheMatch::Semantic => "semantic",
         }
     }
 }
 
-impl Wanted {
-    fn of(headers: &HeaderMap) -> Wanted {
+impl CacheDirectives {
+    fn of(headers: &HeaderMap) -> CacheDirectives {
         let says = |wanted: &str| {
             let values = headers.get_all(CACHE_CONTROL).iter().filter_map(|value: &HeaderValue| value.to_str().ok());
             values.flat_map(|value| value.split(',')).any(|word| word.trim().eq_ignore_ascii_case(wanted))
         };
         let no_store = says("no-store");
-        Wanted { read: !no_store && !says("no-cache"), store: !no_store }
+        CacheDirectives { read: !no_store && !says("no-cache"), store: !no_store }
     }
 }
 
 /// One shard with the given capacity. With the usual number of shards, which grows with the number of processors, a
 /// large response may exceed the capacity of its shard.
-fn store(bytes: usize) -> Store<Key, Arc<Kept>, Weight> {
+fn new_store(bytes: usize) -> Store<CacheKey, Arc<CachedResponse>, Weight> {
     /// Typical size of a response.
     const ORDINARY: usize = 2048;
     let mut options = OptionsBuilder::new();
@@ -205,7 +206,7 @@ fn store(bytes: usize) -> Store<Key, Arc<Kept>, Weight> {
 }
 
 /// The caller is part of the key, so that responses are never shared between callers.
-fn key(caller: &str, said: &[u8]) -> Key {
+fn cache_key(caller: &str, said: &[u8]) -> CacheKey {
     let mut digest = Sha256::new();
     digest.update((caller.len() as u64).to_le_bytes());
     digest.update(caller);
@@ -216,8 +217,8 @@ fn key(caller: &str, said: &[u8]) -> Key {
 #[derive(Debug, Clone)]
 struct Weight;
 
-impl Weighter<Key, Arc<Kept>> for Weight {
-    fn weight(&self, _: &Key, kept: &Arc<Kept>) -> u64 {
+impl Weighter<CacheKey, Arc<CachedResponse>> for Weight {
+    fn weight(&self, _: &CacheKey, kept: &Arc<CachedResponse>) -> u64 {
         /// Overhead of an entry.
         const AROUND: usize = 256;
         (kept.body.len() + AROUND) as u64

@@ -3,20 +3,20 @@
 use serde_json::{Map, Value, json};
 
 use super::documents;
-use crate::providers::chat::{Image, Part};
+use crate::providers::chat::{ContentPart, Image};
 
 /// The field that marks a prompt cache breakpoint.
 pub(super) const CACHE_CONTROL: &str = "cache_control";
 
 /// Parses a block into a part. Unsupported blocks, such as server tools and documents, yield `None`.
-pub(super) fn read(block: &Value) -> Option<Part> {
+pub(super) fn read(block: &Value) -> Option<ContentPart> {
     let text = |member: &str| block.get(member).and_then(Value::as_str).map(str::to_owned);
     match block.get("type")?.as_str()? {
-        "text" => Some(Part::Text { text: text("text")? }),
-        "image" => Some(Part::Image { image: image(block.get("source")?)? }),
-        "thinking" => Some(Part::Reasoning { text: text("thinking")?, proof: without(block, &["thinking"]) }),
-        "redacted_thinking" => Some(Part::Reasoning { text: String::new(), proof: without(block, &[]) }),
-        "tool_use" => Some(Part::ToolCall {
+        "text" => Some(ContentPart::Text { text: text("text")? }),
+        "image" => Some(ContentPart::Image { image: image(block.get("source")?)? }),
+        "thinking" => Some(ContentPart::Reasoning { text: text("thinking")?, proof: without(block, &["thinking"]) }),
+        "redacted_thinking" => Some(ContentPart::Reasoning { text: String::new(), proof: without(block, &[]) }),
+        "tool_use" => Some(ContentPart::ToolCall {
             id: text("id")?,
             name: text("name")?,
             arguments: block.get("input")?.clone(),
@@ -24,7 +24,7 @@ pub(super) fn read(block: &Value) -> Option<Part> {
             proof: without(block, &["id", "name", "input"])
                 .filter(|rest| rest.as_object().is_some_and(|rest| rest.len() > 1)),
         }),
-        "tool_result" => Some(Part::ToolResult {
+        "tool_result" => Some(ContentPart::ToolResult {
             id: text("tool_use_id")?,
             name: None,
             content: read_all(block.get("content").unwrap_or(&Value::Null)),
@@ -35,9 +35,9 @@ pub(super) fn read(block: &Value) -> Option<Part> {
 }
 
 /// The parts of a content field, which is a list of blocks or a plain string.
-pub(super) fn read_all(content: &Value) -> Vec<Part> {
+pub(super) fn read_all(content: &Value) -> Vec<ContentPart> {
     match content {
-        Value::String(text) => vec![Part::Text { text: text.clone() }],
+        Value::String(text) => vec![ContentPart::Text { text: text.clone() }],
         Value::Array(blocks) => blocks.iter().filter_map(read).collect(),
         _ => Vec::new(),
     }
@@ -45,11 +45,13 @@ pub(super) fn read_all(content: &Value) -> Vec<Part> {
 
 /// Serializes parts as blocks. A cache breakpoint becomes a field of the preceding block; thinking blocks cannot carry
 /// one.
-pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Value> {
+pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a ContentPart>) -> Vec<Value> {
     let mut blocks: Vec<Value> = Vec::new();
     for part in parts {
         match (part, blocks.last_mut()) {
-            (Part::CacheMark { control }, Some(last)) if !is(last, "thinking") && !is(last, "redacted_thinking") => {
+            (ContentPart::CacheMark { control }, Some(last))
+                if !is(last, "thinking") && !is(last, "redacted_thinking") =>
+            {
                 last[CACHE_CONTROL] = control.clone();
             }
             _ => blocks.extend(write(part)),
@@ -59,18 +61,18 @@ pub(super) fn write_all<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Vec<Va
 }
 
 /// Serializes a part as a block. Parts that the API rejects yield `None`: empty text, and reasoning of other providers.
-pub(super) fn write(part: &Part) -> Option<Value> {
+pub(super) fn write(part: &ContentPart) -> Option<Value> {
     match part {
-        Part::Text { text } => text_block(text),
-        Part::Image { image: Image::Inline { media_type, base64 } } => {
+        ContentPart::Text { text } => text_block(text),
+        ContentPart::Image { image: Image::Inline { media_type, base64 } } => {
             Some(json!({"type": "image", "source": {"type": "base64", "media_type": media_type, "data": base64}}))
         }
-        Part::Image { image: Image::Link { url } } => {
+        ContentPart::Image { image: Image::Link { url } } => {
             Some(json!({"type": "image", "source": {"type": "url", "url": url}}))
         }
-        Part::File { file } => documents::write(file),
-        Part::Reasoning { text, proof } => thinking(text, proof.as_ref()?),
-        Part::ToolCall { id, name, arguments, proof } => {
+        ContentPart::File { file } => documents::write(file),
+        ContentPart::Reasoning { text, proof } => thinking(text, proof.as_ref()?),
+        ContentPart::ToolCall { id, name, arguments, proof } => {
             let mut block = Map::new();
             block.insert("type".into(), "tool_use".into());
             block.insert("id".into(), tool_id(id).into());
@@ -81,9 +83,11 @@ pub(super) fn write(part: &Part) -> Option<Value> {
             }
             Some(block.into())
         }
-        Part::ToolResult { id, content, is_error, .. } => {
+        ContentPart::ToolResult { id, content, is_error, .. } => {
             let mut block = json!({"type": "tool_result", "tool_use_id": tool_id(id)});
-            let is_taken = |part: &&Part| matches!(part, Part::Text { .. } | Part::Image { .. } | Part::File { .. });
+            let is_taken = |part: &&ContentPart| {
+                matches!(part, ContentPart::Text { .. } | ContentPart::Image { .. } | ContentPart::File { .. })
+            };
             let taken = content.iter().filter(is_taken);
             let blocks: Vec<Value> = taken.filter_map(write).collect();
             if !blocks.is_empty() {
@@ -93,8 +97,8 @@ pub(super) fn write(part: &Part) -> Option<Value> {
                 block["is_error"] = true.into();
             }
             // The API caches tool results only as a whole.
-            let mark = |part: &Part| match part {
-                Part::CacheMark { control } => Some(control.clone()),
+            let mark = |part: &ContentPart| match part {
+                ContentPart::CacheMark { control } => Some(control.clone()),
                 _ => None,
             };
             if let Some(control) = content.iter().rev().find_map(mark) {
@@ -103,7 +107,7 @@ pub(super) fn write(part: &Part) -> Option<Value> {
             Some(block)
         }
         // The last two are rejected earlier.
-        Part::CacheMark { .. } | Part::Audio { .. } | Part::Unread { .. } => None,
+        ContentPart::CacheMark { .. } | ContentPart::Audio { .. } | ContentPart::Unread { .. } => None,
     }
 }
 

@@ -2,7 +2,8 @@
 
 mod blocks;
 mod documents;
-mod failure;
+mod error;
+mod messages;
 mod models;
 mod parse;
 mod request;
@@ -10,7 +11,6 @@ mod response;
 mod schema;
 mod stream;
 mod thinking;
-mod turns;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderName};
@@ -18,10 +18,10 @@ use http::{HeaderValue, Method};
 use serde_json::{Map, Value};
 use url::Url;
 
-pub use stream::Decoder;
+pub use stream::AnthropicDecoder;
 
 use super::chat::{Chat, Completion};
-use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
+use super::{Endpoint, Error, HttpRequest, ModelInfo, ResponseHead, UnsupportedParameters, unsupported};
 
 /// The API version whose responses are parsed.
 ///
@@ -33,8 +33,8 @@ use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
 const VERSION: &str = "2023-06-01";
 
 /// A chat request. Fails if this protocol cannot express the chat.
-pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
-    untranslatable::check(chat, documents::takes)?;
+pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: UnsupportedParameters) -> Result<HttpRequest, Error> {
+    unsupported::check(chat, documents::check_part)?;
     let body = Value::Object(request::body(chat, refuses)).to_string();
     let mut request = call(Method::POST, endpoint, &url(endpoint, "/v1/messages"), Bytes::from(body));
     request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -42,9 +42,9 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Req
 }
 
 /// Parses a response or the error it reports.
-pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
+pub fn response(head: ResponseHead<'_>, body: &[u8]) -> Result<Completion, Error> {
     if !head.status.is_success() {
-        return Err(failure::of_response(head, body));
+        return Err(error::from_response(head, body));
     }
     response::completion(body)
 }
@@ -55,21 +55,21 @@ pub fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
 }
 
 /// Requests the first page of models.
-pub fn models_request(endpoint: &Endpoint) -> Request {
+pub fn models_request(endpoint: &Endpoint) -> HttpRequest {
     let request = call(Method::GET, endpoint, &models::page(url(endpoint, "/v1/models"), None), Bytes::new());
     with_headers_of(endpoint, request)
 }
 
 /// Requests the page of models that a [`models_response`] pointed to.
-pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
+pub fn models_page(endpoint: &Endpoint, token: &str) -> HttpRequest {
     let request = call(Method::GET, endpoint, &models::page(url(endpoint, "/v1/models"), Some(token)), Bytes::new());
     with_headers_of(endpoint, request)
 }
 
 /// Parses a page of models, and the token of the next page if there is one.
-pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+pub fn models_response(head: ResponseHead<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
     if !head.status.is_success() {
-        return Err(failure::of_response(head, body));
+        return Err(error::from_response(head, body));
     }
     models::list(body)
 }
@@ -83,8 +83,8 @@ fn url(endpoint: &Endpoint, path: &str) -> Url {
     url
 }
 
-fn call(method: Method, endpoint: &Endpoint, url: &Url, body: Bytes) -> Request {
-    let mut request = Request::new(body);
+fn call(method: Method, endpoint: &Endpoint, url: &Url, body: Bytes) -> HttpRequest {
+    let mut request = HttpRequest::new(body);
     *request.method_mut() = method;
     // The only URL that is not a valid URI is an overlong one. The empty URI has no host, so sending it fails with a
     // clear error.
@@ -99,7 +99,7 @@ fn call(method: Method, endpoint: &Endpoint, url: &Url, body: Bytes) -> Request 
 }
 
 /// Applied last, so that the operator's headers override the defaults.
-fn with_headers_of(endpoint: &Endpoint, mut request: Request) -> Request {
+fn with_headers_of(endpoint: &Endpoint, mut request: HttpRequest) -> HttpRequest {
     request.headers_mut().extend(endpoint.headers.clone());
     request
 }

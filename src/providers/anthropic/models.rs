@@ -9,23 +9,24 @@ use crate::providers::capabilities::{Capabilities, Parameter};
 use crate::providers::{Error, ModelInfo};
 
 /// Maximum page size of the API.
-const PAGE: &str = "1000";
+const PAGE_SIZE: &str = "1000";
 
 /// Maximum length of a page token. A token is a model ID; a longer one is invalid and would not fit into a URL.
-const LONGEST_TOKEN: usize = 512;
+const MAX_PAGE_TOKEN_LEN: usize = 512;
 
 pub(super) fn page(mut url: Url, token: Option<&str>) -> Url {
-    url.query_pairs_mut().append_pair("limit", PAGE).extend_pairs(token.map(|token| ("after_id", token)));
+    url.query_pairs_mut().append_pair("limit", PAGE_SIZE).extend_pairs(token.map(|token| ("after_id", token)));
     url
 }
 
 pub(super) fn list(body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-    let body: Value = serde_json::from_slice(body).map_err(|_| Error::Unreadable("it is no JSON"))?;
-    let data = body.get("data").and_then(Value::as_array).ok_or(Error::Unreadable("it has no list of models"))?;
+    let body: Value = serde_json::from_slice(body).map_err(|_| Error::InvalidResponse("it is no JSON"))?;
+    let data = body.get("data").and_then(Value::as_array).ok_or(Error::InvalidResponse("it has no list of models"))?;
     let more = body.get("has_more").and_then(Value::as_bool).unwrap_or(false);
-    let next = body.get("last_id").and_then(Value::as_str).filter(|id| more && (1..=LONGEST_TOKEN).contains(&id.len()));
+    let next =
+        body.get("last_id").and_then(Value::as_str).filter(|id| more && (1..=MAX_PAGE_TOKEN_LEN).contains(&id.len()));
     if more && next.is_none() {
-        return Err(Error::Unreadable("it has more models and does not say where"));
+        return Err(Error::InvalidResponse("it has more models and does not say where"));
     }
     // Retired models remain in the list, and every request to them fails.
     let answers = data.iter().filter(|model| model["lifecycle"] != "retired");

@@ -4,11 +4,11 @@ use serde_json::{Map, Value};
 
 use super::{blocks, thinking};
 use crate::providers::Error;
-use crate::providers::chat::{Chat, Format, Message, Protocol, Raw, Role, Tool, ToolChoice};
+use crate::providers::chat::{Chat, ChatRole, Message, Protocol, RawBody, ResponseFormat, Tool, ToolChoice};
 
 /// The supported fields, along with the original body.
 pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
-    let model = body.get("model").and_then(Value::as_str).ok_or_else(refused)?.to_owned();
+    let model = body.get("model").and_then(Value::as_str).ok_or_else(invalid_request)?.to_owned();
     let number = |member: &str| body.get(member).and_then(Value::as_f64);
     let list = |member: &str| body.get(member).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     Ok(Chat {
@@ -27,26 +27,26 @@ pub(super) fn chat(body: Map<String, Value>) -> Result<Chat, Error> {
         seed: None,
         n: None,
         stop: list("stop_sequences").iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        reasoning: thinking::read(&body),
+        reasoning: thinking::parse(&body),
         stream: body.get("stream").and_then(Value::as_bool).unwrap_or(false),
-        raw: Some(Raw { protocol: Protocol::Anthropic, body }),
+        raw: Some(RawBody { protocol: Protocol::Anthropic, body }),
     })
 }
 
 fn messages(body: &Map<String, Value>) -> Result<Vec<Message>, Error> {
     let mut messages = Vec::new();
     if let Some(system) = body.get("system").filter(|system| !system.is_null()) {
-        messages.push(Message { role: Role::System, parts: blocks::read_all(system) });
+        messages.push(Message { role: ChatRole::System, parts: blocks::read_all(system) });
     }
-    for message in body.get("messages").and_then(Value::as_array).ok_or_else(refused)? {
+    for message in body.get("messages").and_then(Value::as_array).ok_or_else(invalid_request)? {
         let role = match message.get("role").and_then(Value::as_str) {
-            Some("user") => Role::User,
-            Some("assistant") => Role::Assistant,
-            Some("system") => Role::System,
-            _ => return Err(refused()),
+            Some("user") => ChatRole::User,
+            Some("assistant") => ChatRole::Assistant,
+            Some("system") => ChatRole::System,
+            _ => return Err(invalid_request()),
         };
         let content = message.get("content").filter(|content| content.is_string() || content.is_array());
-        messages.push(Message { role, parts: blocks::read_all(content.ok_or_else(refused)?) });
+        messages.push(Message { role, parts: blocks::read_all(content.ok_or_else(invalid_request)?) });
     }
     Ok(messages)
 }
@@ -75,11 +75,11 @@ fn parallel(choice: &Value) -> Option<bool> {
     Some(!choice.get("disable_parallel_tool_use")?.as_bool()?)
 }
 
-fn format(format: &Value) -> Option<Format> {
+fn format(format: &Value) -> Option<ResponseFormat> {
     // The API has no schema name; other protocols require one.
-    Some(Format::Schema { name: "answer".into(), schema: format.get("schema")?.clone() })
+    Some(ResponseFormat::Schema { name: "answer".into(), schema: format.get("schema")?.clone() })
 }
 
-fn refused() -> Error {
+fn invalid_request() -> Error {
     Error::BadRequest { kind: "invalid_request_error".into() }
 }

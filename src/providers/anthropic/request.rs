@@ -2,38 +2,38 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{blocks, parse, schema, thinking, turns};
-use crate::providers::Refuses;
-use crate::providers::chat::{Chat, Format, Protocol, Tool, ToolChoice};
+use super::{blocks, messages, parse, schema, thinking};
+use crate::providers::UnsupportedParameters;
+use crate::providers::chat::{Chat, Protocol, ResponseFormat, Tool, ToolChoice};
 
 /// Instruction for JSON mode. The API has no such mode: structured output requires a schema that names every property.
 const JSON_ONLY: &str = "Answer with a single JSON object and nothing else: no words around it, no code fence.";
 
-pub(super) fn body(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
+pub(super) fn body(chat: &Chat, refuses: UnsupportedParameters) -> Map<String, Value> {
     let built = build(chat, refuses);
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Anthropic);
     let mut body = match raw.map(|raw| (&raw.body, parse::chat(raw.body.clone()))) {
-        Some((raw, Ok(before))) => changed(raw.clone(), &before, chat, built, refuses),
+        Some((raw, Ok(before))) => update_original(raw.clone(), &before, chat, built, refuses),
         _ => built,
     };
-    leave_out(&mut body, refuses);
+    remove_unsupported(&mut body, refuses);
     body
 }
 
 /// Builds a body from the typed chat. The API has no `seed`.
-fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
+fn build(chat: &Chat, refuses: UnsupportedParameters) -> Map<String, Value> {
     let plan = thinking::plan(chat, refuses);
     let mut body = Map::new();
     body.insert("model".into(), chat.model.as_str().into());
     body.insert("max_tokens".into(), plan.max_tokens.into());
-    let mut system = turns::system(&chat.messages);
-    if chat.format == Some(Format::Json) {
+    let mut system = messages::system(&chat.messages);
+    if chat.format == Some(ResponseFormat::Json) {
         system.extend(blocks::text_block(JSON_ONLY));
     }
     if !system.is_empty() {
         body.insert("system".into(), system.into());
     }
-    body.insert("messages".into(), turns::conversation(&chat.messages).into());
+    body.insert("messages".into(), messages::conversation(&chat.messages).into());
     if !chat.tools.is_empty() {
         body.insert("tools".into(), chat.tools.iter().map(tool).collect());
         if let Some(choice) = tool_choice(chat) {
@@ -44,13 +44,13 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
     if let Some(effort) = plan.effort {
         config.insert("effort".into(), effort.into());
     }
-    if let Some(Format::Schema { schema, .. }) = &chat.format {
-        config.insert("format".into(), json!({"type": "json_schema", "schema": schema::supported(schema)}));
+    if let Some(ResponseFormat::Schema { schema, .. }) = &chat.format {
+        config.insert("format".into(), json!({"type": "json_schema", "schema": schema::to_supported(schema)}));
     }
     if !config.is_empty() {
         body.insert("output_config".into(), config.into());
     }
-    if !plan.thinks() {
+    if !plan.is_reasoning_enabled() {
         body.extend(sampling(chat, refuses));
     }
     if let Some(thinking) = plan.thinking {
@@ -68,15 +68,15 @@ fn build(chat: &Chat, refuses: Refuses) -> Map<String, Value> {
 }
 
 /// The client's original body, with only those fields replaced that have changed or that the model rejects.
-fn changed(
+fn update_original(
     mut body: Map<String, Value>,
     before: &Chat,
     chat: &Chat,
     built: Map<String, Value>,
-    refuses: Refuses,
+    refuses: UnsupportedParameters,
 ) -> Map<String, Value> {
-    let reasons = chat.reasoning != before.reasoning || thinking::is_refused(&body, refuses);
-    let thinks = reasons && built.get("thinking").is_some_and(thinking::thinks);
+    let reasons = chat.reasoning != before.reasoning || thinking::is_unsupported(&body, refuses);
+    let thinks = reasons && built.get("thinking").is_some_and(thinking::enables_reasoning);
     let replaced = [
         ("model", chat.model != before.model),
         ("stream", chat.stream != before.stream),
@@ -105,25 +105,25 @@ fn changed(
         }
         drop_empty_config(&mut body);
     }
-    replace_turns(&mut body, before, chat, &built);
+    replace_messages(&mut body, before, chat, &built);
     body
 }
 
 /// If system messages were only prepended, the client's messages remain unmodified, including their unsupported fields.
-fn replace_turns(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, built: &Map<String, Value>) {
-    let (system, turns) = chat.messages.split_at(turns::leading_system(&chat.messages));
-    let (system_before, turns_before) = before.messages.split_at(turns::leading_system(&before.messages));
+fn replace_messages(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, built: &Map<String, Value>) {
+    let (system, turns) = chat.messages.split_at(messages::leading_system(&chat.messages));
+    let (system_before, turns_before) = before.messages.split_at(messages::leading_system(&before.messages));
     let added = system.strip_suffix(system_before).filter(|_| turns == turns_before);
     let Some(added) = added else {
         replace(body, "system", built.get("system"));
         replace(body, "messages", built.get("messages"));
         return;
     };
-    let wants_json = chat.format == Some(Format::Json) && before.format != chat.format;
+    let wants_json = chat.format == Some(ResponseFormat::Json) && before.format != chat.format;
     if added.is_empty() && !wants_json {
         return;
     }
-    let mut blocks = turns::system(added);
+    let mut blocks = messages::system(added);
     match body.get("system") {
         Some(Value::String(text)) => blocks.extend(blocks::text_block(text)),
         Some(Value::Array(own)) => blocks.extend(own.iter().cloned()),
@@ -137,14 +137,14 @@ fn replace_turns(body: &mut Map<String, Value>, before: &Chat, chat: &Chat, buil
 
 /// Newer models accept either `temperature` or `top_p` but reject both together. The maximum temperature is 1, compared
 /// with 2 in other protocols.
-fn sampling(chat: &Chat, refuses: Refuses) -> Option<(String, Value)> {
+fn sampling(chat: &Chat, refuses: UnsupportedParameters) -> Option<(String, Value)> {
     let temperature =
         chat.temperature.filter(|_| !refuses.temperature).map(|value| ("temperature", value.clamp(0.0, 1.0)));
     let top_p = || chat.top_p.filter(|_| !refuses.top_p).map(|value| ("top_p", value));
     temperature.or_else(top_p).map(|(member, value)| (member.to_owned(), value.into()))
 }
 
-fn leave_out(body: &mut Map<String, Value>, refuses: Refuses) {
+fn remove_unsupported(body: &mut Map<String, Value>, refuses: UnsupportedParameters) {
     let left_out = [
         ("temperature", refuses.temperature),
         ("top_p", refuses.top_p),
@@ -190,7 +190,7 @@ fn tool(tool: &Tool) -> Value {
     let mut written = json!({"name": tool.name, "input_schema": schema});
     if tool.strict {
         // Strict tools are enforced like structured output, so the same schema restrictions apply.
-        written["input_schema"] = schema::supported(&written["input_schema"]);
+        written["input_schema"] = schema::to_supported(&written["input_schema"]);
         written["strict"] = true.into();
     }
     if let Some(description) = &tool.description {

@@ -9,9 +9,9 @@ const FORMATS: [&str; 10] =
     ["date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid"];
 
 /// Keywords that are copied unmodified.
-const KEPT: [&str; 7] = ["$ref", "type", "enum", "const", "title", "description", "required"];
+const COPIED_KEYWORDS: [&str; 7] = ["$ref", "type", "enum", "const", "title", "description", "required"];
 
-pub(super) fn supported(schema: &Value) -> Value {
+pub(super) fn to_supported(schema: &Value) -> Value {
     // `true`, `false` and invalid schemas are left for the API to report.
     let Value::Object(schema) = schema else { return schema.clone() };
     let mut known = Map::new();
@@ -20,18 +20,18 @@ pub(super) fn supported(schema: &Value) -> Value {
         match (member.as_str(), value) {
             ("$defs" | "definitions" | "properties", Value::Object(schemas)) => {
                 let schemas: Map<String, Value> =
-                    schemas.iter().map(|(name, schema)| (name.clone(), supported(schema))).collect();
+                    schemas.iter().map(|(name, schema)| (name.clone(), to_supported(schema))).collect();
                 known.insert(member.clone(), schemas.into());
             }
             ("anyOf" | "allOf", Value::Array(variants)) => {
-                known.insert(member.clone(), variants.iter().map(supported).collect());
+                known.insert(member.clone(), variants.iter().map(to_supported).collect());
             }
             // For a generator, `oneOf` is equivalent to `anyOf`.
             ("oneOf", Value::Array(variants)) => {
-                known.insert("anyOf".into(), variants.iter().map(supported).collect());
+                known.insert("anyOf".into(), variants.iter().map(to_supported).collect());
             }
             ("items", items) => {
-                known.insert(member.clone(), supported(items));
+                known.insert(member.clone(), to_supported(items));
             }
             ("format", Value::String(format)) if FORMATS.contains(&format.as_str()) => {
                 known.insert(member.clone(), value.clone());
@@ -40,7 +40,7 @@ pub(super) fn supported(schema: &Value) -> Value {
                 known.insert(member.clone(), value.clone());
             }
             ("additionalProperties" | "$schema" | "$id", _) => {}
-            (kept, _) if KEPT.contains(&kept) => {
+            (kept, _) if COPIED_KEYWORDS.contains(&kept) => {
                 known.insert(member.clone(), value.clone());
             }
             (unsupported, _) => unknown.push(format!("{unsupported}: {value}")),

@@ -5,8 +5,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::turns;
-use crate::providers::Refuses;
+use super::messages;
+use crate::providers::UnsupportedParameters;
 use crate::providers::chat::{Chat, Effort, Reasoning, ToolChoice};
 
 /// Default output limit, since the API requires a number.
@@ -20,45 +20,46 @@ const DEFAULT_MAX_TOKENS: u32 = 16_384;
 const DISPLAY: &str = "summarized";
 
 /// Minimum thinking budget of the API.
-const LEAST_BUDGET: u32 = 1024;
+const MIN_BUDGET: u32 = 1024;
 
 /// Reasoning parameters of a request, and the resulting output limit.
 #[derive(Debug, Default)]
-pub(super) struct Plan {
+pub(super) struct ReasoningPlan {
     pub(super) thinking: Option<Value>,
     pub(super) effort: Option<&'static str>,
     pub(super) max_tokens: u32,
 }
 
-impl Plan {
+impl ReasoningPlan {
     /// Whether reasoning is enabled. The API then accepts no `temperature` and restricts `top_p`.
-    pub(super) fn thinks(&self) -> bool {
-        self.thinking.as_ref().is_some_and(thinks)
+    pub(super) fn is_reasoning_enabled(&self) -> bool {
+        self.thinking.as_ref().is_some_and(enables_reasoning)
     }
 }
 
-pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
-    let plain = || Plan { max_tokens: chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), ..Plan::default() };
+pub(super) fn plan(chat: &Chat, refuses: UnsupportedParameters) -> ReasoningPlan {
+    let plain =
+        || ReasoningPlan { max_tokens: chat.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS), ..ReasoningPlan::default() };
     // A forced tool call excludes reasoning. The tool call takes precedence, because the client requires it.
     let forced = matches!(chat.tool_choice, Some(ToolChoice::Required | ToolChoice::Tool(_)))
         && !chat.tools.is_empty()
         && !refuses.forced_tool;
-    let adaptive = |effort: Option<Effort>| Plan {
+    let adaptive = |effort: Option<Effort>| ReasoningPlan {
         thinking: (!forced).then(|| json!({"type": "adaptive", "display": DISPLAY})),
-        effort: effort.filter(|_| !refuses.reasoning_effort).map(|effort| word(effort, refuses)),
+        effort: effort.filter(|_| !refuses.reasoning_effort).map(|effort| effort_value(effort, refuses)),
         ..plain()
     };
-    let within = |tokens: u32| match forced || turns::goes_on_unproven(&chat.messages) {
+    let within = |tokens: u32| match forced || messages::continues_without_signature(&chat.messages) {
         true => plain(),
-        false => budget(tokens.max(LEAST_BUDGET), chat.max_tokens).unwrap_or_else(plain),
+        false => budget(tokens.max(MIN_BUDGET), chat.max_tokens).unwrap_or_else(plain),
     };
     match chat.reasoning.filter(|_| !refuses.reasoning) {
         None => plain(),
-        Some(Reasoning::Off | Reasoning::Budget(0)) => Plan { thinking: off(refuses), ..plain() },
+        Some(Reasoning::Off | Reasoning::Budget(0)) => ReasoningPlan { thinking: disabled_value(refuses), ..plain() },
         Some(Reasoning::On) if refuses.reasoning_adaptive => within(Effort::Medium.tokens()),
         Some(Reasoning::On) => adaptive(None),
         Some(Reasoning::Effort(effort)) if refuses.reasoning_adaptive => {
-            Plan { effort: adaptive(Some(effort)).effort, ..within(effort.tokens()) }
+            ReasoningPlan { effort: adaptive(Some(effort)).effort, ..within(effort.tokens()) }
         }
         Some(Reasoning::Effort(effort)) => adaptive(Some(effort)),
         Some(Reasoning::Budget(tokens)) if refuses.reasoning_budget => adaptive(Some(Effort::of_tokens(tokens))),
@@ -67,7 +68,7 @@ pub(super) fn plan(chat: &Chat, refuses: Refuses) -> Plan {
 }
 
 /// Whether a body uses a reasoning parameter that the model rejects.
-pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
+pub(super) fn is_unsupported(body: &Map<String, Value>, refuses: UnsupportedParameters) -> bool {
     let kind = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
     let effort = body.get("output_config").and_then(|config| config.get("effort"));
     refuses.reasoning_effort && effort.is_some()
@@ -82,18 +83,18 @@ pub(super) fn is_refused(body: &Map<String, Value>, refuses: Refuses) -> bool {
 }
 
 /// Whether a `thinking` value makes the model reason before it answers.
-pub(super) fn thinks(thinking: &Value) -> bool {
+pub(super) fn enables_reasoning(thinking: &Value) -> bool {
     thinking["type"] != "disabled" && thinking["type"] != "between_tools"
 }
 
 /// The closest setting to disabled reasoning; `None` if the model always reasons.
-fn off(refuses: Refuses) -> Option<Value> {
+fn disabled_value(refuses: UnsupportedParameters) -> Option<Value> {
     let kinds = [("disabled", refuses.reasoning_off), ("between_tools", refuses.reasoning_between_tools)];
     kinds.iter().find(|(_, refused)| !refused).map(|(kind, _)| json!({"type": kind}))
 }
 
 /// Parses the reasoning parameters of a request in this protocol.
-pub(super) fn read(body: &Map<String, Value>) -> Option<Reasoning> {
+pub(super) fn parse(body: &Map<String, Value>) -> Option<Reasoning> {
     let thinking = body.get("thinking").and_then(|thinking| thinking.get("type")).and_then(Value::as_str);
     let effort =
         body.get("output_config").and_then(|config| config.get("effort")).and_then(Value::as_str).and_then(effort);
@@ -109,16 +110,16 @@ pub(super) fn read(body: &Map<String, Value>) -> Option<Reasoning> {
 }
 
 /// Reasoning counts towards `max_tokens`. If the limit leaves no room for it, reasoning is omitted.
-fn budget(tokens: u32, limit: Option<u32>) -> Option<Plan> {
+fn budget(tokens: u32, limit: Option<u32>) -> Option<ReasoningPlan> {
     let (tokens, max_tokens) = match limit {
         Some(limit) => (tokens.min(limit.saturating_sub(1)), limit),
         None => (tokens, tokens.saturating_add(DEFAULT_MAX_TOKENS)),
     };
     let thinking = json!({"type": "enabled", "budget_tokens": tokens, "display": DISPLAY});
-    (tokens >= LEAST_BUDGET).then_some(Plan { thinking: Some(thinking), effort: None, max_tokens })
+    (tokens >= MIN_BUDGET).then_some(ReasoningPlan { thinking: Some(thinking), effort: None, max_tokens })
 }
 
-fn word(effort: Effort, refuses: Refuses) -> &'static str {
+fn effort_value(effort: Effort, refuses: UnsupportedParameters) -> &'static str {
     match effort {
         Effort::Max if refuses.reasoning_max => "high",
         Effort::Minimal | Effort::Low => "low",

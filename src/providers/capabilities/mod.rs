@@ -3,7 +3,7 @@
 //! Three sources are merged: the built-in file, the provider's model list, and the operator's settings; later sources
 //! win. An unknown model is sent every parameter. Pure: callers pass the model list in.
 
-mod file;
+mod builtin_models;
 mod overrides;
 mod parameter;
 
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 pub use overrides::Overrides;
-pub use parameter::{Parameter, Refuses};
+pub use parameter::{Parameter, UnsupportedParameters};
 
 use super::ModelInfo;
 use super::chat::Protocol;
@@ -39,7 +39,7 @@ pub struct Capabilities {
 
 /// All known properties of a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Known {
+pub struct ModelProperties {
     /// Context window in tokens.
     pub context: Option<u64>,
     /// Maximum output tokens.
@@ -48,13 +48,13 @@ pub struct Known {
 }
 
 /// The built-in data for a model: by its exact name, or by its name without a snapshot date.
-pub fn of(protocol: Protocol, model: &str) -> Known {
-    file::find(protocol, model).cloned().unwrap_or_default()
+pub fn builtin_properties(protocol: Protocol, model: &str) -> ModelProperties {
+    builtin_models::find(protocol, model).cloned().unwrap_or_default()
 }
 
 /// The model name without a snapshot date or `latest`, if it has one.
 pub(super) fn without_snapshot(model: &str) -> Option<&str> {
-    file::without_snapshot(model)
+    builtin_models::without_snapshot(model)
 }
 
 /// The vendor's default model when the request names none: a small one.
@@ -67,18 +67,18 @@ pub(super) fn default_of(protocol: Protocol) -> &'static str {
 }
 
 /// Merges the provider's list and the operator's overrides into the built-in data.
-pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>) -> Known {
-    let told = live.map(|model| Known {
+pub fn merge(file: ModelProperties, live: Option<&ModelInfo>, operator: Option<&Overrides>) -> ModelProperties {
+    let told = live.map(|model| ModelProperties {
         context: model.context,
         output: model.output,
         capabilities: model.capabilities.clone(),
     });
-    let Known { context, output, capabilities } = match told {
+    let ModelProperties { context, output, capabilities } = match told {
         Some(told) => told.or(file),
         None => file,
     };
-    let Some(operator) = operator else { return Known { context, output, capabilities } };
-    Known {
+    let Some(operator) = operator else { return ModelProperties { context, output, capabilities } };
+    ModelProperties {
         context: operator.context.or(context),
         output: operator.output.or(output),
         capabilities: Capabilities {
@@ -95,17 +95,17 @@ pub fn merge(file: Known, live: Option<&ModelInfo>, operator: Option<&Overrides>
     }
 }
 
-impl Known {
+impl ModelProperties {
     /// The parameters to leave out of a request.
-    pub fn refuses(&self) -> Refuses {
+    pub fn unsupported_parameters(&self) -> UnsupportedParameters {
         let refused = self.capabilities.unsupported_parameters.iter().filter(|(_, refused)| **refused);
         refused.map(|(parameter, _)| *parameter).collect()
     }
 
     /// Fills unset fields from `other`.
-    fn or(self, other: Known) -> Known {
+    fn or(self, other: ModelProperties) -> ModelProperties {
         let (ours, theirs) = (self.capabilities, other.capabilities);
-        Known {
+        ModelProperties {
             context: self.context.or(other.context),
             output: self.output.or(other.output),
             capabilities: Capabilities {
@@ -134,7 +134,7 @@ impl Capabilities {
 mod tests {
     use super::*;
 
-    fn refused(known: &Known) -> Vec<Parameter> {
+    fn refused(known: &ModelProperties) -> Vec<Parameter> {
         known
             .capabilities
             .unsupported_parameters
@@ -160,22 +160,25 @@ mod tests {
     #[test]
     fn p11_the_defaults_of_companies_are_models_that_are_known() {
         for protocol in [Protocol::OpenAi, Protocol::Anthropic, Protocol::Google] {
-            assert_ne!(of(protocol, default_of(protocol)), Known::default(), "{protocol:?}");
+            assert_ne!(builtin_properties(protocol, default_of(protocol)), ModelProperties::default(), "{protocol:?}");
         }
     }
 
     #[test]
     fn a_model_that_nobody_knows_is_sent_everything() {
-        let known = merge(of(Protocol::OpenAi, "mystery"), None, None);
-        assert_eq!((known.refuses(), &known), (Refuses::default(), &Known::default()));
+        let known = merge(builtin_properties(Protocol::OpenAi, "mystery"), None, None);
+        assert_eq!(
+            (known.unsupported_parameters(), &known),
+            (UnsupportedParameters::default(), &ModelProperties::default())
+        );
     }
 
     #[test]
     fn the_providers_list_goes_before_the_file() {
-        let known = merge(of(Protocol::Anthropic, "claude-opus-5-5"), Some(&live()), None);
+        let known = merge(builtin_properties(Protocol::Anthropic, "claude-opus-5-5"), Some(&live()), None);
         assert_eq!((known.context, known.output), (Some(2_000_000), Some(128_000)));
         assert_eq!((known.capabilities.images, known.capabilities.tools), (Some(false), Some(true)));
-        let refuses = known.refuses();
+        let refuses = known.unsupported_parameters();
         assert!(refuses.stop && refuses.temperature && !refuses.forced_tool);
     }
 
@@ -183,7 +186,7 @@ mod tests {
     fn the_operator_goes_before_both() {
         let operator: Overrides =
             serde_json::from_str(r#"{"unsupported_parameters": ["seed"], "context": 1000, "images": true}"#).unwrap();
-        let known = merge(of(Protocol::Anthropic, "claude-opus-5-5"), Some(&live()), Some(&operator));
+        let known = merge(builtin_properties(Protocol::Anthropic, "claude-opus-5-5"), Some(&live()), Some(&operator));
         assert_eq!(refused(&known), [Parameter::Seed]);
         assert_eq!((known.context, known.output), (Some(1000), Some(128_000)));
         assert_eq!((known.capabilities.images, known.capabilities.tools), (Some(true), Some(true)));
@@ -191,10 +194,10 @@ mod tests {
 
     #[test]
     fn an_empty_list_of_the_operators_says_that_nothing_is_refused() {
-        let of_file = || of(Protocol::OpenAi, "gpt-5");
+        let of_file = || builtin_properties(Protocol::OpenAi, "gpt-5");
         let check = |operator: &str, expected: bool| {
             let operator: Overrides = serde_json::from_str(operator).unwrap();
-            assert_eq!(merge(of_file(), None, Some(&operator)).refuses().temperature, expected);
+            assert_eq!(merge(of_file(), None, Some(&operator)).unsupported_parameters().temperature, expected);
         };
         check("{}", true);
         check(r#"{"unsupported_parameters": []}"#, false);

@@ -44,7 +44,7 @@ pub enum Parameter {
 /// Parameters that a model does not support. The adapter drops them or substitutes the closest supported form, so that
 /// the provider does not reject the request. The fields are the [`Parameter`]s.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Refuses {
+pub struct UnsupportedParameters {
     pub temperature: bool,
     pub top_p: bool,
     pub stop: bool,
@@ -63,9 +63,9 @@ pub struct Refuses {
     pub forced_tool: bool,
 }
 
-impl FromIterator<Parameter> for Refuses {
-    fn from_iter<T: IntoIterator<Item = Parameter>>(parameters: T) -> Refuses {
-        let mut refuses = Refuses::default();
+impl FromIterator<Parameter> for UnsupportedParameters {
+    fn from_iter<T: IntoIterator<Item = Parameter>>(parameters: T) -> UnsupportedParameters {
+        let mut refuses = UnsupportedParameters::default();
         for parameter in parameters {
             *refuses.field(parameter) = true;
         }
@@ -73,7 +73,7 @@ impl FromIterator<Parameter> for Refuses {
     }
 }
 
-impl Refuses {
+impl UnsupportedParameters {
     fn field(&mut self, parameter: Parameter) -> &mut bool {
         match parameter {
             Parameter::Temperature => &mut self.temperature,

@@ -4,17 +4,17 @@
 //! `model` and `stream`. The key is sent in a header. The API also accepts it in the URL, where access logs would
 //! record it.
 
-mod content;
+mod contents;
 mod embeddings;
-mod failure;
-mod members;
+mod error;
+mod fields;
 mod models;
 mod parse;
+mod parts;
 mod request;
 mod response;
 mod schema;
 mod stream;
-mod turns;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, header::CONTENT_TYPE};
@@ -22,10 +22,10 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::chat::{Chat, Completion};
-use super::embeddings::{Batch, Embed};
-use super::{Endpoint, Error, Head, ModelInfo, Refuses, Request, untranslatable};
+use super::embeddings::{EmbeddingBatch, EmbeddingRequest};
+use super::{Endpoint, Error, HttpRequest, ModelInfo, ResponseHead, UnsupportedParameters, unsupported};
 
-pub use stream::Decoder;
+pub use stream::GoogleDecoder;
 
 /// API version to use if the base URL has none.
 const VERSION: &str = "v1beta";
@@ -34,9 +34,9 @@ const VERSION: &str = "v1beta";
 const PAGE_SIZE: &str = "1000";
 
 /// A chat request, buffered or streaming. Fails if this protocol cannot express the chat.
-pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Request, Error> {
+pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: UnsupportedParameters) -> Result<HttpRequest, Error> {
     // The API accepts many file and audio types and reports unsupported types itself.
-    untranslatable::check(chat, |_| Ok(()))?;
+    unsupported::check(chat, |_| Ok(()))?;
     let (collection, model) = resource(&chat.model);
     let method = if chat.stream { "streamGenerateContent" } else { "generateContent" };
     let mut address = address(endpoint, &[collection, &format!("{model}:{method}")]);
@@ -48,8 +48,8 @@ pub fn request(chat: &Chat, endpoint: &Endpoint, refuses: Refuses) -> Result<Req
 }
 
 /// Parses the buffered response to [`request`], and any error response.
-pub fn response(head: Head<'_>, body: &[u8]) -> Result<Completion, Error> {
-    response::completion(failure::check(head, body)?)
+pub fn response(head: ResponseHead<'_>, body: &[u8]) -> Result<Completion, Error> {
+    response::completion(error::check(head, body)?)
 }
 
 /// Parses a client's request. Its model and streaming flag were in the path.
@@ -58,12 +58,12 @@ pub fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
 }
 
 /// Requests the first page of models.
-pub fn models_request(endpoint: &Endpoint) -> Request {
+pub fn models_request(endpoint: &Endpoint) -> HttpRequest {
     models_page(endpoint, "")
 }
 
 /// Requests the page of models that a token identifies.
-pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
+pub fn models_page(endpoint: &Endpoint, token: &str) -> HttpRequest {
     let mut address = address(endpoint, &["models"]);
     address.query_pairs_mut().append_pair("pageSize", PAGE_SIZE);
     if !token.is_empty() {
@@ -73,12 +73,12 @@ pub fn models_page(endpoint: &Endpoint, token: &str) -> Request {
 }
 
 /// The chat models of a page, and the token of the next page.
-pub fn models_response(head: Head<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
-    models::page(&failure::check(head, body)?)
+pub fn models_response(head: ResponseHead<'_>, body: &[u8]) -> Result<(Vec<ModelInfo>, Option<String>), Error> {
+    models::page(&error::check(head, body)?)
 }
 
 /// Embedding requests, one per batch of texts.
-pub fn embed_requests(embed: &Embed, endpoint: &Endpoint) -> Result<Vec<Request>, Error> {
+pub fn embed_requests(embed: &EmbeddingRequest, endpoint: &Endpoint) -> Result<Vec<HttpRequest>, Error> {
     let (collection, model) = resource(&embed.model);
     let address = address(endpoint, &[collection, &format!("{model}:batchEmbedContents")]);
     let request = |body: Value| post(&address, endpoint, body.to_string().into());
@@ -86,8 +86,8 @@ pub fn embed_requests(embed: &Embed, endpoint: &Endpoint) -> Result<Vec<Request>
 }
 
 /// Parses the response to one of [`embed_requests`].
-pub fn embed_response(head: Head<'_>, body: &[u8]) -> Result<Batch, Error> {
-    embeddings::batch(&failure::check(head, body)?)
+pub fn embed_response(head: ResponseHead<'_>, body: &[u8]) -> Result<EmbeddingBatch, Error> {
+    embeddings::batch(&error::check(head, body)?)
 }
 
 /// A model's collection and its name in it. A bare name belongs to `models`.
@@ -115,13 +115,13 @@ fn address(endpoint: &Endpoint, segments: &[&str]) -> Url {
     address
 }
 
-fn post(address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {
+fn post(address: &Url, endpoint: &Endpoint, body: Bytes) -> HttpRequest {
     let mut request = build(Method::POST, address, endpoint, body);
     request.headers_mut().entry(CONTENT_TYPE).or_insert(HeaderValue::from_static("application/json"));
     request
 }
 
-fn build(method: Method, address: &Url, endpoint: &Endpoint, body: Bytes) -> Request {
+fn build(method: Method, address: &Url, endpoint: &Endpoint, body: Bytes) -> HttpRequest {
     let mut request = http::Request::new(body);
     *request.method_mut() = method;
     // A URL that exceeds the URI length limit becomes empty, and sending it fails.

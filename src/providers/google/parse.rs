@@ -2,18 +2,20 @@
 
 use serde_json::Value;
 
-use super::members::{Object, member, object, objects, text};
-use super::{content, resource, schema};
+use super::fields::{Object, field, object, objects, text};
+use super::{parts, resource, schema};
 use crate::providers::Error;
-use crate::providers::chat::{Chat, Effort, Format, Message, Part, Protocol, Raw, Reasoning, Role, Tool, ToolChoice};
+use crate::providers::chat::{
+    Chat, ChatRole, ContentPart, Effort, Message, Protocol, RawBody, Reasoning, ResponseFormat, Tool, ToolChoice,
+};
 
 /// Parses the supported fields and keeps the original body.
 pub(super) fn chat(body: Object) -> Result<Chat, Error> {
-    if !matches!(member(&body, "contents"), Some(Value::Array(_) | Value::Object(_))) {
+    if !matches!(field(&body, "contents"), Some(Value::Array(_) | Value::Object(_))) {
         return Err(Error::BadRequest { kind: "invalid_argument".into() });
     }
     let mut chat = typed(&body);
-    chat.raw = Some(Raw { protocol: Protocol::Google, body });
+    chat.raw = Some(RawBody { protocol: Protocol::Google, body });
     Ok(chat)
 }
 
@@ -21,8 +23,8 @@ pub(super) fn chat(body: Object) -> Result<Chat, Error> {
 pub(super) fn typed(body: &Object) -> Chat {
     let none = Object::new();
     let settings = object(body, "generationConfig").unwrap_or(&none);
-    let number = |name| member(settings, name).and_then(Value::as_f64);
-    let whole = |name| member(settings, name).and_then(Value::as_i64);
+    let number = |name| field(settings, name).and_then(Value::as_f64);
+    let whole = |name| field(settings, name).and_then(Value::as_i64);
     Chat {
         model: text(body, "model").map(|model| resource(model).1.to_owned()).unwrap_or_default(),
         messages: messages(body),
@@ -48,11 +50,13 @@ pub(super) fn typed(body: &Object) -> Chat {
 
 /// One message for the system instruction, if present, and one per `contents` entry.
 fn messages(body: &Object) -> Vec<Message> {
-    let instructions = object(body, "systemInstruction")
-        .map(|instructions| Message { role: Role::System, parts: content::read(instructions, |_| String::new()) });
+    let instructions = object(body, "systemInstruction").map(|instructions| Message {
+        role: ChatRole::System,
+        parts: parts::parse_parts(instructions, |_| String::new()),
+    });
     let turns = objects(body, "contents").into_iter().enumerate().map(|(turn, content)| Message {
-        role: if text(content, "role") == Some("model") { Role::Assistant } else { Role::User },
-        parts: content::read(content, |call| format!("call_{turn}_{call}")),
+        role: if text(content, "role") == Some("model") { ChatRole::Assistant } else { ChatRole::User },
+        parts: parts::parse_parts(content, |call| format!("call_{turn}_{call}")),
     });
     let mut messages: Vec<Message> = instructions.into_iter().chain(turns).collect();
     pair_results_with_calls(&mut messages);
@@ -65,8 +69,8 @@ fn pair_results_with_calls(messages: &mut [Message]) {
     for (turn, message) in messages.iter_mut().enumerate() {
         for (place, part) in message.parts.iter_mut().enumerate() {
             match part {
-                Part::ToolCall { id, name, .. } => open.push((id.clone(), name.clone())),
-                Part::ToolResult { id, name, .. } => {
+                ContentPart::ToolCall { id, name, .. } => open.push((id.clone(), name.clone())),
+                ContentPart::ToolResult { id, name, .. } => {
                     let answered = open.iter().position(|(call, function)| match id.is_empty() {
                         true => name.as_deref() == Some(function),
                         false => call == id,
@@ -86,8 +90,8 @@ fn pair_results_with_calls(messages: &mut [Message]) {
 fn tools(body: &Object) -> Vec<Tool> {
     let declarations = objects(body, "tools").into_iter().flat_map(|tool| objects(tool, "functionDeclarations"));
     let tools = declarations.filter_map(|declaration| {
-        let schema = member(declaration, "parametersJsonSchema").cloned();
-        let schema = schema.or_else(|| member(declaration, "parameters").map(schema::json_schema));
+        let schema = field(declaration, "parametersJsonSchema").cloned();
+        let schema = schema.or_else(|| field(declaration, "parameters").map(schema::json_schema));
         Some(Tool {
             name: text(declaration, "name")?.to_owned(),
             description: text(declaration, "description").map(str::to_owned),
@@ -101,7 +105,7 @@ fn tools(body: &Object) -> Vec<Tool> {
 
 fn tool_choice(body: &Object) -> Option<ToolChoice> {
     let calling = object(object(body, "toolConfig")?, "functionCallingConfig")?;
-    let allowed = member(calling, "allowedFunctionNames").and_then(Value::as_array);
+    let allowed = field(calling, "allowedFunctionNames").and_then(Value::as_array);
     match text(calling, "mode")?.to_ascii_uppercase().as_str() {
         "ANY" => match allowed.map(Vec::as_slice) {
             Some([Value::String(only)]) => Some(ToolChoice::Tool(only.clone())),
@@ -113,18 +117,18 @@ fn tool_choice(body: &Object) -> Option<ToolChoice> {
     }
 }
 
-fn format(settings: &Object) -> Option<Format> {
-    let json_schema = member(settings, "responseJsonSchema").cloned();
-    let schema = json_schema.or_else(|| member(settings, "responseSchema").map(schema::json_schema));
+fn format(settings: &Object) -> Option<ResponseFormat> {
+    let json_schema = field(settings, "responseJsonSchema").cloned();
+    let schema = json_schema.or_else(|| field(settings, "responseSchema").map(schema::json_schema));
     if let Some(schema) = schema {
         let title = schema.get("title").and_then(Value::as_str);
-        return Some(Format::Schema { name: title.unwrap_or("answer").to_owned(), schema });
+        return Some(ResponseFormat::Schema { name: title.unwrap_or("answer").to_owned(), schema });
     }
-    (text(settings, "responseMimeType") == Some("application/json")).then_some(Format::Json)
+    (text(settings, "responseMimeType") == Some("application/json")).then_some(ResponseFormat::Json)
 }
 
 fn stop(settings: &Object) -> Vec<String> {
-    let words = member(settings, "stopSequences").and_then(Value::as_array);
+    let words = field(settings, "stopSequences").and_then(Value::as_array);
     words.into_iter().flatten().filter_map(|word| word.as_str().map(str::to_owned)).collect()
 }
 
@@ -140,11 +144,11 @@ fn reasoning(thinking: &Object) -> Option<Reasoning> {
     if let Some(effort) = effort {
         return Some(Reasoning::Effort(effort));
     }
-    match member(thinking, "thinkingBudget").and_then(Value::as_i64) {
+    match field(thinking, "thinkingBudget").and_then(Value::as_i64) {
         Some(0) => Some(Reasoning::Off),
         Some(budget) => Some(u32::try_from(budget).map_or(Reasoning::On, Reasoning::Budget)),
         None => {
-            let shown = member(thinking, "includeThoughts").and_then(Value::as_bool).unwrap_or(false);
+            let shown = field(thinking, "includeThoughts").and_then(Value::as_bool).unwrap_or(false);
             shown.then_some(Reasoning::On)
         }
     }

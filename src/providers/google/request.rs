@@ -5,20 +5,20 @@
 
 use serde_json::{Value, json};
 
-use super::members::{Object, member, object, objects, remove, set};
-use super::turns::{self, Names};
+use super::contents::{self, FunctionNames};
+use super::fields::{Object, field, object, objects, remove, set};
 use super::{parse, resource};
-use crate::providers::Refuses;
-use crate::providers::chat::{Chat, Effort, Format, Message, Protocol, Reasoning, Role, Tool, ToolChoice};
+use crate::providers::UnsupportedParameters;
+use crate::providers::chat::{Chat, ChatRole, Effort, Message, Protocol, Reasoning, ResponseFormat, Tool, ToolChoice};
 
 /// Minimum thinking budget of Gemini 2.5 Pro, which cannot disable reasoning.
-const LEAST_BUDGET: u32 = 128;
+const MIN_BUDGET: u32 = 128;
 
-pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
+pub(super) fn body(chat: &Chat, refuses: UnsupportedParameters) -> Object {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::Google);
     let mut body = raw.map(|raw| raw.body.clone()).unwrap_or_default();
     let before = parse::typed(&body);
-    if member(&body, "model").is_some() {
+    if field(&body, "model").is_some() {
         let (collection, model) = resource(&chat.model);
         set(&mut body, "model", format!("{collection}/{model}"));
     }
@@ -40,12 +40,12 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Object {
 
 /// System messages. Google has one field for them, ahead of the conversation.
 fn instructions(chat: &Chat, before: &Chat, body: &mut Object) {
-    let is_system = |message: &&Message| message.role == Role::System;
+    let is_system = |message: &&Message| message.role == ChatRole::System;
     let now: Vec<&Message> = chat.messages.iter().filter(is_system).collect();
     if now == before.messages.iter().filter(is_system).collect::<Vec<_>>() {
         return;
     }
-    let parts = turns::instructions(&now);
+    let parts = contents::instructions(&now);
     if parts.is_empty() {
         remove(body, "systemInstruction");
         return;
@@ -57,10 +57,10 @@ fn instructions(chat: &Chat, before: &Chat, body: &mut Object) {
 
 /// Conversation messages. Unchanged messages at both ends remain as the client wrote them.
 fn contents(chat: &Chat, before: &Chat, body: &mut Object) {
-    let is_turn = |message: &&Message| message.role != Role::System;
+    let is_turn = |message: &&Message| message.role != ChatRole::System;
     let now: Vec<&Message> = chat.messages.iter().filter(is_turn).collect();
     let was: Vec<&Message> = before.messages.iter().filter(is_turn).collect();
-    if now == was && member(body, "contents").is_some() {
+    if now == was && field(body, "contents").is_some() {
         return;
     }
     let same = |(now, was): &(&&Message, &&Message)| now == was;
@@ -70,7 +70,7 @@ fn contents(chat: &Chat, before: &Chat, body: &mut Object) {
     let raw: Vec<Value> = objects(body, "contents").into_iter().cloned().map(Value::Object).collect();
 
     let mut contents = raw[..head].to_vec();
-    contents.extend(turns::contents(&now[..now.len() - tail], &Names::of(&chat.messages), &chat.model));
+    contents.extend(contents::contents(&now[..now.len() - tail], &FunctionNames::of(&chat.messages), &chat.model));
     contents.extend_from_slice(&raw[raw.len() - tail..]);
     set(body, "contents", contents);
 }
@@ -106,7 +106,7 @@ fn declaration(tool: &Tool) -> Value {
 }
 
 /// The API rejects a tool choice without functions, so it is removed together with them.
-fn tool_choice(chat: &Chat, refuses: Refuses, body: &mut Object) {
+fn tool_choice(chat: &Chat, refuses: UnsupportedParameters, body: &mut Object) {
     let calling = chat.tool_choice.as_ref().filter(|_| !chat.tools.is_empty()).map(|choice| match choice {
         ToolChoice::Auto => json!({"mode": "AUTO"}),
         ToolChoice::None => json!({"mode": "NONE"}),
@@ -126,7 +126,7 @@ fn tool_choice(chat: &Chat, refuses: Refuses, body: &mut Object) {
 }
 
 /// All of `generationConfig`.
-fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
+fn settings(chat: &Chat, before: &Chat, refuses: UnsupportedParameters, body: &mut Object) {
     let was = object(body, "generationConfig").cloned().unwrap_or_default();
     let mut config = was.clone();
     let mut put = |name: &str, now: Option<Value>, was: Option<Value>, refused: bool| match now {
@@ -142,7 +142,7 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     put("temperature", chat.temperature.map(Value::from), before.temperature.map(Value::from), refuses.temperature);
     put("topP", chat.top_p.map(Value::from), before.top_p.map(Value::from), refuses.top_p);
     let penalty = |now: Option<f64>, was: Option<f64>| {
-        now.filter(|value| now == was || *value != 0.0 && takes_penalties(&chat.model)).map(Value::from)
+        now.filter(|value| now == was || *value != 0.0 && accepts_penalties(&chat.model)).map(Value::from)
     };
     let (frequency, presence) = (before.frequency_penalty, before.presence_penalty);
     put("frequencyPenalty", penalty(chat.frequency_penalty, frequency), frequency.map(Value::from), false);
@@ -150,7 +150,7 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
     put("seed", seed(chat), seed(before), refuses.seed);
     put("stopSequences", stop(chat), stop(before), refuses.stop);
     let thinking_now = chat.reasoning.map(|reasoning| thinking(reasoning, refuses));
-    let thinking_before = before.reasoning.map(|reasoning| thinking(reasoning, Refuses::default()));
+    let thinking_before = before.reasoning.map(|reasoning| thinking(reasoning, UnsupportedParameters::default()));
     put("thinkingConfig", thinking_now, thinking_before, refuses.reasoning);
     if chat.format != before.format {
         format(chat.format.as_ref(), &mut config);
@@ -162,7 +162,7 @@ fn settings(chat: &Chat, before: &Chat, refuses: Refuses, body: &mut Object) {
 
 /// Current models take a level. A budget is sent if the request specifies one, and to models that take only budgets. No
 /// level disables reasoning: the lowest level is the closest, and models that reject it get the next one.
-fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
+fn thinking(reasoning: Reasoning, refuses: UnsupportedParameters) -> Value {
     let level = |effort| match effort {
         Effort::Minimal if refuses.reasoning_off => "LOW",
         Effort::Minimal => "MINIMAL",
@@ -172,7 +172,7 @@ fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
     };
     match reasoning {
         Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_effort => {
-            json!({"thinkingBudget": if refuses.reasoning_off { LEAST_BUDGET } else { 0 }})
+            json!({"thinkingBudget": if refuses.reasoning_off { MIN_BUDGET } else { 0 }})
         }
         Reasoning::Budget(0) if !refuses.reasoning_off && !refuses.reasoning_budget => json!({"thinkingBudget": 0}),
         Reasoning::Off | Reasoning::Budget(0) => json!({"thinkingLevel": level(Effort::Minimal)}),
@@ -189,19 +189,19 @@ fn thinking(reasoning: Reasoning, refuses: Refuses) -> Value {
 }
 
 /// Models after Gemini 2.0 reject every penalty except zero, which has no effect.
-fn takes_penalties(model: &str) -> bool {
+fn accepts_penalties(model: &str) -> bool {
     let (_, name) = resource(model);
     !name.starts_with("gemini-") || name.starts_with("gemini-1.") || name.starts_with("gemini-2.0")
 }
 
-fn format(format: Option<&Format>, config: &mut Object) {
+fn format(format: Option<&ResponseFormat>, config: &mut Object) {
     for name in ["responseMimeType", "responseSchema", "responseJsonSchema"] {
         remove(config, name);
     }
     if format.is_some() {
         set(config, "responseMimeType", "application/json");
     }
-    if let Some(Format::Schema { schema, .. }) = format {
+    if let Some(ResponseFormat::Schema { schema, .. }) = format {
         set(config, "responseJsonSchema", schema.clone());
     }
 }

@@ -2,35 +2,36 @@
 
 use serde_json::Value;
 
-use super::content;
-use super::members::{Object, member, object, objects, text};
+use super::fields::{Object, field, object, objects, text};
+use super::parts;
 use crate::providers::Error;
-use crate::providers::chat::{Completion, Part, Protocol, Raw, Stop, Usage};
+use crate::providers::chat::{Completion, ContentPart, Protocol, RawBody, StopReason, Usage};
 
 pub(super) fn completion(body: Object) -> Result<Completion, Error> {
     let id = text(&body, "responseId").unwrap_or_default().to_owned();
     let (parts, stop) = match candidate(&body) {
         Some(candidate) => {
-            let parts = object(candidate, "content").map(|content| content::read(content, |call| call_id(&id, call)));
+            let parts =
+                object(candidate, "content").map(|content| parts::parse_parts(content, |call| call_id(&id, call)));
             let parts = parts.unwrap_or_default();
             let reason = text(candidate, "finishReason");
             if reason.is_none() && parts.is_empty() {
-                return Err(Error::Unreadable("its candidate is empty"));
+                return Err(Error::InvalidResponse("its candidate is empty"));
             }
-            let has_calls = parts.iter().any(|part| matches!(part, Part::ToolCall { .. }));
+            let has_calls = parts.iter().any(|part| matches!(part, ContentPart::ToolCall { .. }));
             (parts, stop(reason.unwrap_or("STOP"), has_calls))
         }
-        None if is_blocked(&body) => (Vec::new(), Stop::Refused),
-        None => return Err(Error::Unreadable("it has no candidate")),
+        None if is_blocked(&body) => (Vec::new(), StopReason::Refused),
+        None => return Err(Error::InvalidResponse("it has no candidate")),
     };
     let model = model(&body);
     let usage = usage(&body).unwrap_or_default();
-    Ok(Completion { id, model, parts, stop, usage, raw: Some(Raw { protocol: Protocol::Google, body }) })
+    Ok(Completion { id, model, parts, stop, usage, raw: Some(RawBody { protocol: Protocol::Google, body }) })
 }
 
 /// The first candidate; corbie never requests more.
 pub(super) fn candidate(body: &Object) -> Option<&Object> {
-    let is_first = |candidate: &&Object| member(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
+    let is_first = |candidate: &&Object| field(candidate, "index").and_then(Value::as_u64).unwrap_or(0) == 0;
     objects(body, "candidates").into_iter().find(is_first)
 }
 
@@ -53,12 +54,12 @@ pub(super) fn call_id(response_id: &str, call: usize) -> String {
 }
 
 /// Google also reports `STOP` after a stop sequence and when the model waits for tools.
-pub(super) fn stop(reason: &str, has_calls: bool) -> Stop {
+pub(super) fn stop(reason: &str, has_calls: bool) -> StopReason {
     match reason {
-        "STOP" if has_calls => Stop::Tools,
-        "STOP" => Stop::Finished,
+        "STOP" if has_calls => StopReason::Tools,
+        "STOP" => StopReason::Finished,
         // `CONTINUATION` is a per-request limit of Google's; `continuationToken` in the raw response resumes it.
-        "MAX_TOKENS" | "CONTINUATION" => Stop::Length,
+        "MAX_TOKENS" | "CONTINUATION" => StopReason::Length,
         "SAFETY"
         | "RECITATION"
         | "LANGUAGE"
@@ -68,16 +69,16 @@ pub(super) fn stop(reason: &str, has_calls: bool) -> Stop {
         | "MODEL_ARMOR"
         | "IMAGE_SAFETY"
         | "IMAGE_PROHIBITED_CONTENT"
-        | "IMAGE_RECITATION" => Stop::Refused,
-        word if is_word(word) => Stop::Other(word.to_owned()),
-        _ => Stop::Other("OTHER".to_owned()),
+        | "IMAGE_RECITATION" => StopReason::Refused,
+        word if is_word(word) => StopReason::Other(word.to_owned()),
+        _ => StopReason::Other("OTHER".to_owned()),
     }
 }
 
 /// Token usage, if reported. Results of Google's built-in tools count as prompt tokens.
 pub(super) fn usage(body: &Object) -> Option<Usage> {
     let counts = object(body, "usageMetadata")?;
-    let count = |name| member(counts, name).and_then(Value::as_u64).unwrap_or(0);
+    let count = |name| field(counts, name).and_then(Value::as_u64).unwrap_or(0);
     let reasoning = count("thoughtsTokenCount");
     Some(Usage {
         prompt: count("promptTokenCount").saturating_add(count("toolUsePromptTokenCount")),

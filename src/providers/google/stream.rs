@@ -6,38 +6,38 @@
 
 use serde_json::Value;
 
-use super::content;
-use super::failure;
-use super::members::{Object, member, object, objects, text};
+use super::error;
+use super::fields::{Object, field, object, objects, text};
+use super::parts;
 use super::response::{call_id, candidate, is_blocked, model, stop, usage};
-use crate::providers::chat::{Delta, Stop, Usage};
-use crate::providers::{Error, Event};
+use crate::providers::chat::{Delta, StopReason, Usage};
+use crate::providers::{Error, SseEvent};
 
 /// Decodes the events of one stream.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct GoogleDecoder {
     has_started: bool,
     id: String,
     calls: usize,
     /// The finish reason of the last event.
-    stopped: Option<Stop>,
-    used: Option<Usage>,
-    is_over: bool,
+    stop: Option<StopReason>,
+    usage: Option<Usage>,
+    has_end_marker: bool,
 }
 
-impl Decoder {
+impl GoogleDecoder {
     /// The deltas of an event.
-    pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
+    pub fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, Error> {
         // Some gateways end every stream with OpenAI's `[DONE]`.
         if matches!(event.data.trim(), "" | "[DONE]") {
-            self.is_over |= !event.data.trim().is_empty();
+            self.has_end_marker |= !event.data.trim().is_empty();
             return Ok(Vec::new());
         }
         let Ok(Value::Object(chunk)) = serde_json::from_str(&event.data) else {
-            return Err(Error::Unreadable("an event of the stream is no JSON object"));
+            return Err(Error::InvalidResponse("an event of the stream is no JSON object"));
         };
-        if member(&chunk, "error").is_some() {
-            return Err(failure::in_stream(&chunk));
+        if field(&chunk, "error").is_some() {
+            return Err(error::in_stream(&chunk));
         }
         let mut deltas = Vec::new();
         self.start(&chunk, &mut deltas);
@@ -45,31 +45,31 @@ impl Decoder {
             for part in object(candidate, "content").map(|content| objects(content, "parts")).unwrap_or_default() {
                 self.part(part, &mut deltas);
             }
-            self.stopped = text(candidate, "finishReason").map(|reason| stop(reason, self.calls > 0));
+            self.stop = text(candidate, "finishReason").map(|reason| stop(reason, self.calls > 0));
         } else if is_blocked(&chunk) {
-            self.stopped = Some(Stop::Refused);
+            self.stop = Some(StopReason::Refused);
         }
         // Every event reports cumulative usage; only the last report counts.
         if self.is_complete() {
-            self.used = usage(&chunk).or(self.used);
+            self.usage = usage(&chunk).or(self.usage);
         }
         Ok(deltas)
     }
 
     /// Whether an explicit end marker was received.
-    pub fn is_over(&self) -> bool {
-        self.is_over && self.is_complete()
+    pub fn is_finished(&self) -> bool {
+        self.has_end_marker && self.is_complete()
     }
 
     /// Whether the last event had a finish reason.
     pub fn is_complete(&self) -> bool {
-        self.stopped.is_some()
+        self.stop.is_some()
     }
 
     /// The final deltas after the end of the stream.
     pub fn end(&mut self) -> Vec<Delta> {
-        let stopped = self.stopped.take().map(|stop| Delta::Stopped { stop });
-        let used = self.used.take().map(|usage| Delta::Used { usage });
+        let stopped = self.stop.take().map(|stop| Delta::Stopped { stop });
+        let used = self.usage.take().map(|usage| Delta::Used { usage });
         stopped.into_iter().chain(used).collect()
     }
 
@@ -90,16 +90,16 @@ impl Decoder {
             let made = || call_id(&self.id, index);
             let Some(name) = text(call, "name").map(str::to_owned) else { return };
             let id = text(call, "id").filter(|id| !id.is_empty()).map_or_else(made, str::to_owned);
-            let json = member(call, "args").map_or_else(|| "{}".to_owned(), Value::to_string);
+            let json = field(call, "args").map_or_else(|| "{}".to_owned(), Value::to_string);
             deltas.extend([Delta::ToolCall { index, id, name }, Delta::Arguments { index, json }]);
             self.calls += 1;
             call_index = Some(index);
         } else if let Some(text) = text(part, "text").filter(|text| !text.is_empty()).map(str::to_owned) {
-            deltas.push(if content::is_thought(part) { Delta::Reasoning { text } } else { Delta::Text { text } });
+            deltas.push(if parts::is_thought(part) { Delta::Reasoning { text } } else { Delta::Text { text } });
         }
-        if let Some(mut proof) = content::proof(part) {
+        if let Some(mut proof) = parts::proof(part) {
             if matches!(deltas[said..], [Delta::Text { .. }]) {
-                proof[content::OF_PART_BEFORE] = true.into();
+                proof[parts::OF_PART_BEFORE] = true.into();
             }
             deltas.push(Delta::Proof { index: call_index, proof });
         }

@@ -3,15 +3,15 @@
 use serde_json::{Map, Value, json};
 
 /// Maximum number of generated values. A recursive schema would otherwise never terminate.
-const MOST_VALUES: usize = 256;
+const MAX_VALUES: usize = 256;
 
 /// A small value that matches a schema. Supports types, required properties, minimum lengths and values, enums and
 /// local references; does not support patterns and formats.
-pub(super) fn fitting(schema: &Value) -> Value {
-    at(schema, schema, &mut { MOST_VALUES })
+pub(super) fn minimal_value(schema: &Value) -> Value {
+    value_for(schema, schema, &mut { MAX_VALUES })
 }
 
-fn at(schema: &Value, root: &Value, left: &mut usize) -> Value {
+fn value_for(schema: &Value, root: &Value, left: &mut usize) -> Value {
     if *left == 0 {
         return Value::Null;
     }
@@ -21,20 +21,20 @@ fn at(schema: &Value, root: &Value, left: &mut usize) -> Value {
         return value.clone();
     }
     if let Some(target) = schema["$ref"].as_str().and_then(|path| root.pointer(path.strip_prefix('#')?)) {
-        return at(target, root, left);
+        return value_for(target, root, left);
     }
     if let Some(choice) = first("anyOf").or_else(|| first("oneOf")).or_else(|| first("allOf")) {
-        return at(choice, root, left);
+        return value_for(choice, root, left);
     }
     match first("type").unwrap_or(&schema["type"]).as_str() {
-        Some("string") => "x".repeat(least(schema, "minLength")).into(),
+        Some("string") => "x".repeat(min_length(schema, "minLength")).into(),
         Some("integer" | "number") => match &schema["minimum"] {
             Value::Number(least) => least.clone().into(),
             _ => json!(0),
         },
         Some("boolean") => json!(false),
-        Some("array") => (0..least(schema, "minItems"))
-            .map_while(|_| (*left > 0).then(|| at(&schema["items"], root, left)))
+        Some("array") => (0..min_length(schema, "minItems"))
+            .map_while(|_| (*left > 0).then(|| value_for(&schema["items"], root, left)))
             .collect(),
         Some("null") => Value::Null,
         // A schema without a type also allows an object.
@@ -46,15 +46,15 @@ fn object(schema: &Value, root: &Value, left: &mut usize) -> Value {
     let required = schema["required"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut member = |name: &Value| {
         let name = name.as_str()?;
-        Some((name.to_owned(), at(&schema["properties"][name], root, left)))
+        Some((name.to_owned(), value_for(&schema["properties"][name], root, left)))
     };
     Value::Object(required.iter().filter_map(&mut member).collect::<Map<_, _>>())
 }
 
 /// The minimum length, capped so that the value fits into a response.
-fn least(schema: &Value, name: &str) -> usize {
-    const MOST: u64 = 1000;
-    schema[name].as_u64().unwrap_or_default().min(MOST) as usize
+fn min_length(schema: &Value, name: &str) -> usize {
+    const MAX_LENGTH: u64 = 1000;
+    schema[name].as_u64().unwrap_or_default().min(MAX_LENGTH) as usize
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     fn check(schema: Value, expected: Value) {
-        assert_eq!(fitting(&schema), expected, "{schema}");
+        assert_eq!(minimal_value(&schema), expected, "{schema}");
     }
 
     #[test]
@@ -94,8 +94,8 @@ mod tests {
     #[test]
     fn a_schema_without_end_has_an_end() {
         let endless = json!({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]});
-        assert!(fitting(&endless).to_string().contains("null"));
+        assert!(minimal_value(&endless).to_string().contains("null"));
         let wide = json!({"type": "array", "items": {"$ref": "#"}, "minItems": u64::MAX});
-        assert!(fitting(&wide).to_string().len() < 10_000);
+        assert!(minimal_value(&wide).to_string().len() < 10_000);
     }
 }

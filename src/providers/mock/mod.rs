@@ -7,18 +7,18 @@ mod minimal_json;
 
 use std::time::Duration;
 
-use super::chat::{Format, Message, Part, Reasoning, Role, Stop, Tool, ToolChoice, Usage};
-use super::{Capabilities, Chat, Completion, Delta, Error, ModelInfo, NetworkFault};
+use super::chat::{ChatRole, ContentPart, Message, Reasoning, ResponseFormat, StopReason, Tool, ToolChoice, Usage};
+use super::{Capabilities, Chat, Completion, Delta, Error, ModelInfo, NetworkError};
 
 /// The model that answers directly.
-const ANSWERS: &str = "mock";
+const MODEL: &str = "mock";
 /// The model that reasons first.
-const THINKS: &str = "mock-reasoner";
+const REASONING_MODEL: &str = "mock-reasoner";
 /// Prefix before an error code, with `-` for `_`: `mock-error-rate-limited`.
-const FAILS: &str = "mock-error-";
+const ERROR_PREFIX: &str = "mock-error-";
 
 /// Maximum number of prompt characters echoed.
-const ECHO: usize = 500;
+const MAX_ECHO_CHARS: usize = 500;
 
 /// The listed models. Failing models are not listed, so that clients do not select one by accident.
 pub fn models() -> Vec<ModelInfo> {
@@ -33,39 +33,40 @@ pub fn models() -> Vec<ModelInfo> {
         },
         ..ModelInfo::default()
     };
-    vec![model(ANSWERS, false), model(THINKS, true)]
+    vec![model(MODEL, false), model(REASONING_MODEL, true)]
 }
 
 /// The response to a chat, or the error that the model name selects.
 pub fn complete(chat: &Chat) -> Result<Completion, Error> {
     let thinks = match chat.model.as_str() {
-        ANSWERS => false,
-        THINKS => chat.reasoning != Some(Reasoning::Off),
+        MODEL => false,
+        REASONING_MODEL => chat.reasoning != Some(Reasoning::Off),
         model => return Err(failure(model)),
     };
     let mut left = chat.max_tokens.map_or(u64::MAX, u64::from);
     let mut parts = Vec::new();
-    let mut usage = Usage { prompt: chat.messages.iter().map(read).sum(), ..Usage::default() };
+    let mut usage = Usage { prompt: chat.messages.iter().map(count_message_tokens).sum(), ..Usage::default() };
 
     if thinks {
-        let text = take(&format!("The last thing said was: {}", said(&chat.messages)), &mut left);
-        usage.reasoning = count(&text);
+        let text =
+            truncate_to_budget(&format!("The last thing said was: {}", last_user_text(&chat.messages)), &mut left);
+        usage.reasoning = count_tokens(&text);
         usage.completion = usage.reasoning;
-        parts.push(Part::Reasoning { text, proof: None });
+        parts.push(ContentPart::Reasoning { text, proof: None });
     }
     let stop = match forced_tool(chat) {
         Some(tool) => {
-            let arguments = minimal_json::fitting(&tool.schema);
-            usage.completion += count(&tool.name) + count(&arguments.to_string());
-            parts.push(Part::ToolCall { id: "call_0".into(), name: tool.name.clone(), arguments, proof: None });
-            Stop::Tools
+            let arguments = minimal_json::minimal_value(&tool.schema);
+            usage.completion += count_tokens(&tool.name) + count_tokens(&arguments.to_string());
+            parts.push(ContentPart::ToolCall { id: "call_0".into(), name: tool.name.clone(), arguments, proof: None });
+            StopReason::Tools
         }
         None => {
             let whole = answer(chat);
-            let text = take(&whole, &mut left);
-            usage.completion += count(&text);
-            let stop = if text == whole { Stop::Finished } else { Stop::Length };
-            parts.push(Part::Text { text });
+            let text = truncate_to_budget(&whole, &mut left);
+            usage.completion += count_tokens(&text);
+            let stop = if text == whole { StopReason::Finished } else { StopReason::Length };
+            parts.push(ContentPart::Text { text });
             stop
         }
     };
@@ -78,21 +79,21 @@ pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
     let mut deltas = vec![Delta::Started { id, model }];
     for part in parts {
         match part {
-            Part::Text { text } => deltas.extend(words(&text).map(|word| Delta::Text { text: word.into() })),
-            Part::Reasoning { text, .. } => {
+            ContentPart::Text { text } => deltas.extend(words(&text).map(|word| Delta::Text { text: word.into() })),
+            ContentPart::Reasoning { text, .. } => {
                 deltas.extend(words(&text).map(|word| Delta::Reasoning { text: word.into() }));
             }
-            Part::ToolCall { id, name, arguments, .. } => {
+            ContentPart::ToolCall { id, name, arguments, .. } => {
                 deltas.push(Delta::ToolCall { index: 0, id, name });
                 deltas.push(Delta::Arguments { index: 0, json: arguments.to_string() });
             }
             // The mock produces no media and runs no tools.
-            Part::Image { .. }
-            | Part::File { .. }
-            | Part::Audio { .. }
-            | Part::ToolResult { .. }
-            | Part::CacheMark { .. }
-            | Part::Unread { .. } => {}
+            ContentPart::Image { .. }
+            | ContentPart::File { .. }
+            | ContentPart::Audio { .. }
+            | ContentPart::ToolResult { .. }
+            | ContentPart::CacheMark { .. }
+            | ContentPart::Unread { .. } => {}
         }
     }
     deltas.extend([Delta::Stopped { stop }, Delta::Used { usage }]);
@@ -100,16 +101,16 @@ pub fn deltas(chat: &Chat) -> Result<Vec<Delta>, Error> {
 }
 
 fn failure(model: &str) -> Error {
-    match model.strip_prefix(FAILS) {
+    match model.strip_prefix(ERROR_PREFIX) {
         Some("authentication") => Error::Authentication,
         Some("rate-limited") => Error::RateLimited { retry_after: Some(Duration::from_secs(1)), quota: false },
         Some("quota-exhausted") => Error::RateLimited { retry_after: None, quota: true },
         Some("unavailable") => Error::Unavailable { status: 503, retry_after: None },
         Some("bad-request") => Error::BadRequest { kind: "mock_error".into() },
-        Some("network") => Error::Network(NetworkFault::Refused),
+        Some("network") => Error::Network(NetworkError::Refused),
         Some("timeout") => Error::Timeout,
-        Some("invalid-response") => Error::Unreadable("it is no JSON"),
-        Some("truncated") => Error::BrokenOff,
+        Some("invalid-response") => Error::InvalidResponse("it is no JSON"),
+        Some("truncated") => Error::Truncated,
         // `mock-error-model-not-found`, and every unknown model.
         _ => Error::ModelNotFound,
     }
@@ -117,9 +118,9 @@ fn failure(model: &str) -> Error {
 
 fn answer(chat: &Chat) -> String {
     match &chat.format {
-        Some(Format::Json) => "{}".into(),
-        Some(Format::Schema { schema, .. }) => minimal_json::fitting(schema).to_string(),
-        None => match said(&chat.messages).as_str() {
+        Some(ResponseFormat::Json) => "{}".into(),
+        Some(ResponseFormat::Schema { schema, .. }) => minimal_json::minimal_value(schema).to_string(),
+        None => match last_user_text(&chat.messages).as_str() {
             "Hello, world!" => "Hi! How can I help you today?".into(),
             "" => "You said nothing.".into(),
             said => format!("You said: {said}"),
@@ -137,29 +138,29 @@ fn forced_tool(chat: &Chat) -> Option<&Tool> {
 }
 
 /// The last user or tool text, limited to the echoed length.
-fn said(messages: &[Message]) -> String {
-    let users = messages.iter().rev().filter(|message| message.role == Role::User);
+fn last_user_text(messages: &[Message]) -> String {
+    let users = messages.iter().rev().filter(|message| message.role == ChatRole::User);
     let last = users.map(|message| texts(&message.parts)).find(|text| !text.is_empty());
-    last.unwrap_or_default().chars().take(ECHO).collect()
+    last.unwrap_or_default().chars().take(MAX_ECHO_CHARS).collect()
 }
 
-fn read(message: &Message) -> u64 {
-    count(&texts(&message.parts))
+fn count_message_tokens(message: &Message) -> u64 {
+    count_tokens(&texts(&message.parts))
 }
 
-fn texts(parts: &[Part]) -> String {
+fn texts(parts: &[ContentPart]) -> String {
     let texts = parts.iter().map(|part| match part {
-        Part::Text { text } => text.clone(),
-        Part::ToolResult { content, .. } => texts(content),
+        ContentPart::Text { text } => text.clone(),
+        ContentPart::ToolResult { content, .. } => texts(content),
         _ => String::new(),
     });
     // Tool results are joined with newlines, as if they were separate messages.
-    let between = if matches!(parts, [Part::ToolResult { .. }, ..]) { "\n" } else { "" };
+    let between = if matches!(parts, [ContentPart::ToolResult { .. }, ..]) { "\n" } else { "" };
     texts.collect::<Vec<_>>().join(between)
 }
 
 /// Counts tokens: one per word, plus one for trailing punctuation. `Hello, world!` has three.
-fn count(text: &str) -> u64 {
+fn count_tokens(text: &str) -> u64 {
     text.split_whitespace().count() as u64 + mark(text)
 }
 
@@ -169,7 +170,7 @@ fn mark(text: &str) -> u64 {
 }
 
 /// Truncates a text to the remaining token budget.
-fn take(text: &str, left: &mut u64) -> String {
+fn truncate_to_budget(text: &str, left: &mut u64) -> String {
     let (mut end, mut tokens) = (0, 0);
     for word in words(text) {
         let (longer, more) = (end + word.len(), tokens + u64::from(!word.trim().is_empty()));
@@ -179,7 +180,7 @@ fn take(text: &str, left: &mut u64) -> String {
         (end, tokens) = (longer, more);
     }
     let taken = &text[..end];
-    *left -= count(taken);
+    *left -= count_tokens(taken);
     taken.to_owned()
 }
 
@@ -194,7 +195,7 @@ mod tests {
     use serde_json::json;
 
     fn chat(model: &str, prompt: &str) -> Chat {
-        Chat { model: model.into(), messages: vec![Message::text(Role::User, prompt)], ..Chat::default() }
+        Chat { model: model.into(), messages: vec![Message::text(ChatRole::User, prompt)], ..Chat::default() }
     }
 
     fn tool(name: &str) -> Tool {
@@ -205,7 +206,10 @@ mod tests {
     #[test]
     fn the_example_of_the_specification_has_its_answer_and_its_counts() {
         let completion = complete(&chat("mock", "Hello, world!")).unwrap();
-        assert_eq!((completion.text().as_str(), &completion.stop), ("Hi! How can I help you today?", &Stop::Finished));
+        assert_eq!(
+            (completion.text().as_str(), &completion.stop),
+            ("Hi! How can I help you today?", &StopReason::Finished)
+        );
         assert_eq!((completion.usage.prompt, completion.usage.completion), (3, 8));
         assert_eq!(complete(&chat("mock", "Hello, world!")).unwrap(), completion);
     }
@@ -220,15 +224,15 @@ mod tests {
 
     #[test]
     fn what_a_tool_gave_is_the_last_thing_said() {
-        let result = |text: &str| Part::ToolResult {
+        let result = |text: &str| ContentPart::ToolResult {
             id: "call_0".into(),
             name: None,
-            content: vec![Part::Text { text: text.into() }],
+            content: vec![ContentPart::Text { text: text.into() }],
             is_error: false,
         };
         let mut chat = chat("mock", "What time is it?");
         let before = complete(&chat).unwrap().usage.prompt;
-        chat.messages.push(Message { role: Role::User, parts: vec![result("It is noon."), result("It rains.")] });
+        chat.messages.push(Message { role: ChatRole::User, parts: vec![result("It is noon."), result("It rains.")] });
         let completion = complete(&chat).unwrap();
         assert_eq!(completion.text(), "You said: It is noon.\nIt rains.");
         assert_eq!(completion.usage.prompt - before, 6);
@@ -241,17 +245,17 @@ mod tests {
             let completion = complete(&chat).unwrap();
             (completion.text(), completion.stop, completion.usage.completion)
         };
-        assert_eq!(limited(8), ("Hi! How can I help you today?".into(), Stop::Finished, 8));
-        assert_eq!(limited(3), ("Hi! How can ".into(), Stop::Length, 3));
-        assert_eq!(limited(0), (String::new(), Stop::Length, 0));
+        assert_eq!(limited(8), ("Hi! How can I help you today?".into(), StopReason::Finished, 8));
+        assert_eq!(limited(3), ("Hi! How can ".into(), StopReason::Length, 3));
+        assert_eq!(limited(0), (String::new(), StopReason::Length, 0));
     }
 
     #[test]
     fn a_forced_tool_is_called_with_arguments_that_fit() {
         let forced = |choice| Chat { tools: vec![tool("one"), tool("two")], tool_choice: choice, ..chat("mock", "Go") };
         let called = |choice| match complete(&forced(choice)).unwrap() {
-            Completion { parts, stop: Stop::Tools, .. } => match &parts[..] {
-                [Part::ToolCall { name, arguments, .. }] => Some((name.clone(), arguments.clone())),
+            Completion { parts, stop: StopReason::Tools, .. } => match &parts[..] {
+                [ContentPart::ToolCall { name, arguments, .. }] => Some((name.clone(), arguments.clone())),
                 _ => None,
             },
             _ => None,
@@ -264,15 +268,15 @@ mod tests {
     #[test]
     fn a_format_is_kept() {
         let text = |format| complete(&Chat { format: Some(format), ..chat("mock", "Go") }).unwrap().text();
-        assert_eq!(text(Format::Json), "{}");
-        assert_eq!(text(Format::Schema { name: "place".into(), schema: tool("").schema }), r#"{"city":""}"#);
+        assert_eq!(text(ResponseFormat::Json), "{}");
+        assert_eq!(text(ResponseFormat::Schema { name: "place".into(), schema: tool("").schema }), r#"{"city":""}"#);
     }
 
     #[test]
     fn the_reasoner_thinks_unless_told_not_to() {
         let thought = |reasoning| {
             let completion = complete(&Chat { reasoning, ..chat("mock-reasoner", "Why?") }).unwrap();
-            let thinks = matches!(completion.parts[0], Part::Reasoning { .. });
+            let thinks = matches!(completion.parts[0], ContentPart::Reasoning { .. });
             assert_eq!(thinks, completion.usage.reasoning > 0);
             assert_eq!(completion.text(), "You said: Why?");
             thinks
@@ -327,12 +331,12 @@ mod tests {
                 }
             }
             let thoughts = completion.parts.iter().filter_map(|part| match part {
-                Part::Reasoning { text, .. } => Some(text.as_str()),
+                ContentPart::Reasoning { text, .. } => Some(text.as_str()),
                 _ => None,
             });
             assert_eq!((text, thought), (completion.text(), thoughts.collect()));
             assert_eq!((stop, usage), (Some(completion.stop.clone()), Some(completion.usage)));
-            assert_eq!(arguments.is_empty(), completion.stop != Stop::Tools);
+            assert_eq!(arguments.is_empty(), completion.stop != StopReason::Tools);
         }
     }
 }

@@ -2,35 +2,41 @@
 
 use serde_json::{Map, Value};
 
-use super::details::{self, Detail};
 use super::part;
-use crate::providers::chat::{Part, Unread};
+use super::reasoning_details::{self, ReasoningDetail};
+use crate::providers::chat::{ContentPart, UnsupportedPart};
 
 /// All parts of an assistant message, in generation order.
-pub(super) fn answer(message: &Value) -> Vec<Part> {
+pub(super) fn answer(message: &Value) -> Vec<ContentPart> {
     let mut found = Vec::new();
-    let (after, before): (Vec<_>, Vec<_>) = details::read(message).into_iter().partition(|detail| detail.after_text);
-    let proven = |Detail { text, proof, .. }: Detail| Part::Reasoning { text, proof: Some(proof) };
+    let (after, before): (Vec<_>, Vec<_>) =
+        reasoning_details::read(message).into_iter().partition(|detail| detail.after_text);
+    let proven =
+        |ReasoningDetail { text, proof, .. }: ReasoningDetail| ContentPart::Reasoning { text, proof: Some(proof) };
     // Signed reasoning details repeat the plain reasoning text.
     let unproven = thinking(message).filter(|_| before.iter().chain(&after).all(|detail| detail.text.is_empty()));
-    found.extend(unproven.map(|text| Part::Reasoning { text: text.into(), proof: None }));
+    found.extend(unproven.map(|text| ContentPart::Reasoning { text: text.into(), proof: None }));
     found.extend(before.into_iter().map(proven));
     found.extend(contents(message));
-    found.extend(refusal(message).map(|text| Part::Text { text: text.into() }));
+    found.extend(refusal(message).map(|text| ContentPart::Text { text: text.into() }));
     found.extend(after.into_iter().map(proven));
     // Audio of an earlier response is referenced by ID only and is stored at the provider.
-    found.extend(text(&message["audio"]["id"]).map(|_| Part::Unread { part: Unread::Type("audio".into()) }));
+    found.extend(
+        text(&message["audio"]["id"]).map(|_| ContentPart::Unread { part: UnsupportedPart::Type("audio".into()) }),
+    );
     found.extend(tool_calls(&message["tool_calls"]));
     found
 }
 
 /// The parts of a message's `content`, with cache breakpoints: after each part that has one, and after the message.
-pub(super) fn contents(message: &Value) -> Vec<Part> {
+pub(super) fn contents(message: &Value) -> Vec<ContentPart> {
     let mut found = match &message["content"] {
-        Value::Array(items) => items.iter().flat_map(|item| part::read(item).into_iter().chain(mark(item))).collect(),
+        Value::Array(items) => {
+            items.iter().flat_map(|item| part::read(item).into_iter().chain(cache_breakpoint(item))).collect()
+        }
         content => parts(content),
     };
-    found.extend(mark(message));
+    found.extend(cache_breakpoint(message));
     found
 }
 
@@ -40,9 +46,9 @@ pub(super) fn cache_control(value: &Value) -> Option<&Value> {
 }
 
 /// The parts of a `content`: a string, a list, or null.
-pub(super) fn parts(content: &Value) -> Vec<Part> {
+pub(super) fn parts(content: &Value) -> Vec<ContentPart> {
     match content {
-        Value::String(text) if !text.is_empty() => vec![Part::Text { text: text.clone() }],
+        Value::String(text) if !text.is_empty() => vec![ContentPart::Text { text: text.clone() }],
         Value::Array(items) => items.iter().filter_map(part::read).collect(),
         Value::Null | Value::String(_) => Vec::new(),
         // A single part without a list, or a value that cannot be parsed.
@@ -99,22 +105,22 @@ pub(super) fn arguments_text(arguments: &Value) -> String {
     }
 }
 
-fn mark(value: &Value) -> Option<Part> {
-    cache_control(value).map(|control| Part::CacheMark { control: control.clone() })
+fn cache_breakpoint(value: &Value) -> Option<ContentPart> {
+    cache_control(value).map(|control| ContentPart::CacheMark { control: control.clone() })
 }
 
-fn tool_calls(calls: &Value) -> Vec<Part> {
+fn tool_calls(calls: &Value) -> Vec<ContentPart> {
     let calls = calls.as_array().map(Vec::as_slice).unwrap_or_default();
     calls.iter().enumerate().filter_map(|(index, call)| tool_call(index, call)).collect()
 }
 
-fn tool_call(index: usize, call: &Value) -> Option<Part> {
+fn tool_call(index: usize, call: &Value) -> Option<ContentPart> {
     let (name, arguments) = match text(&call["custom"]["name"]) {
         // A custom tool takes free text.
         Some(name) => (name, Value::String(call["custom"]["input"].as_str().unwrap_or_default().to_owned())),
         None => (text(&call["function"]["name"])?, arguments(&call["function"]["arguments"])),
     };
-    Some(Part::ToolCall {
+    Some(ContentPart::ToolCall {
         id: text(&call["id"]).map_or_else(|| call_id(index), str::to_owned),
         name: name.to_owned(),
         arguments,

@@ -1,12 +1,12 @@
 //! Reasoning effort: `reasoning_effort` and the sampling parameters it excludes.
 
-use super::members::Members;
-use crate::providers::Refuses;
+use super::json_scan::LazyObject;
+use crate::providers::UnsupportedParameters;
 use crate::providers::chat::{Effort, Reasoning};
 
 /// The effort value. Models differ in the accepted values, so these are the ones most current models accept: `low` for
 /// `minimal`, which ended with GPT-5, and `xhigh` for `max`, which was introduced with GPT-5.6.
-pub(super) fn word(reasoning: Reasoning, refuses: Refuses) -> Option<&'static str> {
+pub(super) fn effort_value(reasoning: Reasoning, refuses: UnsupportedParameters) -> Option<&'static str> {
     let effort = match reasoning {
         // The lowest effort that every model accepts if reasoning cannot be disabled.
         Reasoning::Off | Reasoning::Budget(0) if refuses.reasoning_off => Effort::Low,
@@ -26,8 +26,8 @@ pub(super) fn word(reasoning: Reasoning, refuses: Refuses) -> Option<&'static st
 }
 
 /// Whether a body requests an effort that the model rejects.
-pub(super) fn is_refused(body: &Members, refuses: Refuses) -> bool {
-    match asked(body) {
+pub(super) fn is_unsupported(body: &LazyObject, refuses: UnsupportedParameters) -> bool {
+    match requested_effort(body) {
         Some("none") => refuses.reasoning_off,
         Some("xhigh" | "max") => refuses.reasoning_max,
         _ => false,
@@ -35,8 +35,8 @@ pub(super) fn is_refused(body: &Members, refuses: Refuses) -> bool {
 }
 
 /// Whether the model rejects sampling parameters at the requested effort.
-pub(super) fn refuses_sampling(body: &Members, refuses: Refuses) -> bool {
-    match asked(body) {
+pub(super) fn rejects_sampling(body: &LazyObject, refuses: UnsupportedParameters) -> bool {
+    match requested_effort(body) {
         Some("none") => false,
         Some(_) => refuses.sampling_while_reasoning || refuses.sampling_unless_reasoning_off,
         None => refuses.sampling_unless_reasoning_off,
@@ -44,6 +44,6 @@ pub(super) fn refuses_sampling(body: &Members, refuses: Refuses) -> bool {
 }
 
 /// The effort value of a body.
-pub(super) fn asked(body: &Members) -> Option<&str> {
+pub(super) fn requested_effort(body: &LazyObject) -> Option<&str> {
     body.get("reasoning_effort")?.strip_prefix('"')?.strip_suffix('"')
 }

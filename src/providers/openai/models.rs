@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use super::{content, failure};
+use super::{content, error};
 use crate::providers::{Capabilities, Error, ModelInfo};
 
 pub(super) fn read(body: &[u8]) -> Result<Vec<ModelInfo>, Error> {
-    let unreadable = Error::Unreadable("it is no list of models");
+    let unreadable = Error::InvalidResponse("it is no list of models");
     let body: Value = serde_json::from_slice(body).map_err(|_| unreadable.clone())?;
-    if let Some(error) = body.as_object().and_then(failure::inside) {
+    if let Some(error) = body.as_object().and_then(error::from_body) {
         return Err(error);
     }
     // Together returns the bare list.

@@ -5,13 +5,13 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{content, turns};
-use crate::providers::chat::{Effort, Format, Protocol, Raw, Reasoning, Tool, ToolChoice};
+use super::{content, parse_messages};
+use crate::providers::chat::{Effort, Protocol, RawBody, Reasoning, ResponseFormat, Tool, ToolChoice};
 use crate::providers::{Chat, Error};
 
 pub(super) fn parse(body: Map<String, Value>) -> Result<Chat, Error> {
     let chat = read(&body)?;
-    Ok(Chat { raw: Some(Raw { protocol: Protocol::OpenAi, body }), ..chat })
+    Ok(Chat { raw: Some(RawBody { protocol: Protocol::OpenAi, body }), ..chat })
 }
 
 /// The typed part of a request.
@@ -23,7 +23,7 @@ pub(super) fn read(body: &Map<String, Value>) -> Result<Chat, Error> {
     };
     Ok(Chat {
         model: member(body, "model", |value| value.as_str().map(str::to_owned))?.unwrap_or_default(),
-        messages: turns::read(messages.ok_or_else(|| invalid("messages"))?)?,
+        messages: parse_messages::read(messages.ok_or_else(|| invalid("messages"))?)?,
         tools: member(body, "tools", tools)?.unwrap_or_default(),
         tool_choice: member(body, "tool_choice", tool_choice)?.flatten(),
         parallel_tool_calls: member(body, "parallel_tool_calls", Value::as_bool)?,
@@ -55,7 +55,7 @@ fn member<T>(
 }
 
 fn invalid(name: &str) -> Error {
-    Error::unread(name)
+    Error::invalid_parameter(name)
 }
 
 /// Clients of local servers send -1 for "no limit".
@@ -106,12 +106,12 @@ fn tool_choice(value: &Value) -> Option<Option<ToolChoice>> {
     }
 }
 
-fn format(value: &Value) -> Option<Option<Format>> {
+fn format(value: &Value) -> Option<Option<ResponseFormat>> {
     let format = match value["type"].as_str()? {
-        "json_object" => Format::Json,
+        "json_object" => ResponseFormat::Json,
         "json_schema" => {
             let name = value["json_schema"]["name"].as_str().unwrap_or_default().to_owned();
-            Format::Schema { name, schema: value["json_schema"]["schema"].clone() }
+            ResponseFormat::Schema { name, schema: value["json_schema"]["schema"].clone() }
         }
         _ => return Some(None),
     };

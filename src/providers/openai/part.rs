@@ -3,56 +3,61 @@
 use serde_json::Value;
 
 use super::content;
-use crate::providers::chat::{File, Image, Part, Unread};
+use crate::providers::chat::{ContentPart, FileContent, Image, UnsupportedPart};
 
 /// Maximum length of an unknown type name in an error message.
-const LONGEST_TYPE: usize = 64;
+const MAX_TYPE_CHARS: usize = 64;
 
 /// Parses a part; `None` if it is empty. An unsupported part is recorded by type: no other protocol can express it, and
 /// the client must be informed.
-pub(super) fn read(item: &Value) -> Option<Part> {
+pub(super) fn read(item: &Value) -> Option<ContentPart> {
     let kind = item["type"].as_str().unwrap_or_default();
     let read = match kind {
         "text" | "refusal" if item[kind] == "" => return None,
         // Reasoning that a server put here is specific to that server, so it is dropped for all other providers.
         "thinking" | "redacted_thinking" | "reasoning" => return None,
-        "text" | "refusal" => content::text(&item[kind]).map(|text| Part::Text { text: text.to_owned() }),
+        "text" | "refusal" => content::text(&item[kind]).map(|text| ContentPart::Text { text: text.to_owned() }),
         "image_url" => {
             // Some clients send the URL instead of the object.
             let url = item["image_url"]["url"].as_str().or_else(|| item["image_url"].as_str());
-            url.map(|url| Part::Image { image: image(url) })
+            url.map(|url| ContentPart::Image { image: image(url) })
         }
         "file" => file(&item["file"]),
         "input_audio" => audio(&item["input_audio"]),
-        _ => return Some(Part::Unread { part: Unread::Type(kind.chars().take(LONGEST_TYPE).collect()) }),
+        _ => {
+            return Some(ContentPart::Unread {
+                part: UnsupportedPart::Type(kind.chars().take(MAX_TYPE_CHARS).collect()),
+            });
+        }
     };
-    Some(read.unwrap_or_else(|| Part::Unread { part: Unread::Content(kind.to_owned()) }))
+    Some(read.unwrap_or_else(|| ContentPart::Unread { part: UnsupportedPart::Content(kind.to_owned()) }))
 }
 
 fn image(url: &str) -> Image {
-    match inline(url) {
+    match parse_data_url(url) {
         Some((media_type, base64)) => Image::Inline { media_type: media_type.into(), base64: base64.into() },
         None => Image::Link { url: url.into() },
     }
 }
 
-fn file(file: &Value) -> Option<Part> {
+fn file(file: &Value) -> Option<ContentPart> {
     let Some(data) = content::text(&file["file_data"]) else {
-        return content::text(&file["file_id"]).map(|_| Part::Unread { part: Unread::FileId });
+        return content::text(&file["file_id"]).map(|_| ContentPart::Unread { part: UnsupportedPart::FileId });
     };
-    let (media_type, base64) = inline(data)?;
+    let (media_type, base64) = parse_data_url(data)?;
     // Parameters such as `charset` are not part of the type.
     let media_type = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let name = content::text(&file["filename"]).map(str::to_owned);
-    (!media_type.is_empty()).then(|| Part::File { file: File { name, media_type, base64: base64.to_owned() } })
+    (!media_type.is_empty())
+        .then(|| ContentPart::File { file: FileContent { name, media_type, base64: base64.to_owned() } })
 }
 
-fn audio(audio: &Value) -> Option<Part> {
+fn audio(audio: &Value) -> Option<ContentPart> {
     let (format, base64) = (content::text(&audio["format"])?, content::text(&audio["data"])?);
-    Some(Part::Audio { format: format.to_owned(), base64: base64.to_owned() })
+    Some(ContentPart::Audio { format: format.to_owned(), base64: base64.to_owned() })
 }
 
 /// Media type and base64 content of a data URL.
-fn inline(url: &str) -> Option<(&str, &str)> {
+fn parse_data_url(url: &str) -> Option<(&str, &str)> {
     url.strip_prefix("data:")?.split_once(";base64,")
 }

@@ -5,18 +5,18 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE};
 use http::{HeaderValue, Method, Uri};
 use serde_json::{Value, json};
 
-use super::members::Members;
-use super::{effort, messages, parse, strict, turns};
-use crate::providers::chat::{Format, Message, Protocol, Reasoning, Tool, ToolChoice};
-use crate::providers::{Chat, Endpoint, Refuses, Request};
+use super::json_scan::LazyObject;
+use super::{effort, messages, parse, parse_messages, strict_schema};
+use crate::providers::chat::{Message, Protocol, Reasoning, ResponseFormat, Tool, ToolChoice};
+use crate::providers::{Chat, Endpoint, HttpRequest, UnsupportedParameters};
 
 /// The body. A client's original body of this protocol is passed on, with only the changed fields replaced.
-pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
+pub(super) fn body(chat: &Chat, refuses: UnsupportedParameters) -> LazyObject {
     let raw = chat.raw.as_ref().filter(|raw| raw.protocol == Protocol::OpenAi);
     let read = raw.and_then(|raw| Some((&raw.body, parse::read(&raw.body).ok()?)));
     // Without a raw body, every field counts as changed.
     let (came, was) = read.map_or_else(Default::default, |(body, was)| (Some(body), was));
-    let mut body = came.map(Members::of).unwrap_or_default();
+    let mut body = came.map(LazyObject::of).unwrap_or_default();
 
     body.set("model", &json!(chat.model));
     let came = came.and_then(|came| came.get("messages")?.as_array()).map(Vec::as_slice).unwrap_or_default();
@@ -68,27 +68,27 @@ pub(super) fn body(chat: &Chat, refuses: Refuses) -> Members {
         put_reasoning(&mut body, chat.reasoning, refuses);
     }
     put_stream(&mut body, chat.stream);
-    suit(&mut body, refuses);
+    remove_unsupported(&mut body, refuses);
     body
 }
 
 /// The body of a passthrough request, with the provider's model name.
-pub(super) fn passed_on(came: &Members, model: &str, refuses: Refuses) -> Members {
+pub(super) fn passthrough_body(came: &LazyObject, model: &str, refuses: UnsupportedParameters) -> LazyObject {
     let mut body = came.clone();
     body.set("model", &json!(model));
     let stream = body.get("stream") == Some("true");
     put_stream(&mut body, stream);
-    suit(&mut body, refuses);
+    remove_unsupported(&mut body, refuses);
     body
 }
 
 /// The HTTP request to a path under the base URL.
-pub(super) fn address(method: Method, endpoint: &Endpoint, path: &str, body: Bytes) -> Request {
+pub(super) fn build_http_request(method: Method, endpoint: &Endpoint, path: &str, body: Bytes) -> HttpRequest {
     let mut url = endpoint.base.clone();
     let path = format!("{}/{path}", url.path().trim_end_matches('/'));
     url.set_path(&path);
 
-    let mut request = Request::new(body);
+    let mut request = HttpRequest::new(body);
     *request.method_mut() = method;
     // No URL built here is invalid; if one were, sending to the empty URI would fail.
     *request.uri_mut() = Uri::try_from(url.as_str()).unwrap_or_default();
@@ -118,7 +118,7 @@ fn changed_messages(turns: &[Message], were: &[Message], came: &[Value]) -> Opti
     let (turns, were_left) = (&turns[front..], &were[front..]);
     let back = turns.iter().rev().zip(were_left.iter().rev()).take_while(|(turn, was)| turn == was).count();
 
-    let length = |turns: &[Message]| turns.iter().map(turns::length).sum::<usize>();
+    let length = |turns: &[Message]| turns.iter().map(parse_messages::source_message_count).sum::<usize>();
     let came_front = &came[..length(&were[..front])];
     let came_back = &came[came.len() - length(&were[were.len() - back..])..];
     // Some models reject both roles in one request.
@@ -127,14 +127,14 @@ fn changed_messages(turns: &[Message], were: &[Message], came: &[Value]) -> Opti
     Some(came_front.iter().cloned().chain(anew).chain(came_back.iter().cloned()).collect())
 }
 
-fn put(body: &mut Members, name: &str, value: Option<Value>) {
+fn put(body: &mut LazyObject, name: &str, value: Option<Value>) {
     match value {
         Some(value) => body.set(name, &value),
         None => drop(body.remove(name)),
     }
 }
 
-fn put_max_tokens(body: &mut Members, limit: Option<u32>, refuses: Refuses) {
+fn put_max_tokens(body: &mut LazyObject, limit: Option<u32>, refuses: UnsupportedParameters) {
     let is_new = refuses.old_max_tokens || body.get("max_completion_tokens").is_some();
     body.remove("max_tokens");
     body.remove("max_completion_tokens");
@@ -142,12 +142,12 @@ fn put_max_tokens(body: &mut Members, limit: Option<u32>, refuses: Refuses) {
     put(body, name, limit.map(Value::from));
 }
 
-fn put_reasoning(body: &mut Members, reasoning: Option<Reasoning>, refuses: Refuses) {
-    let word = reasoning.and_then(|reasoning| effort::word(reasoning, refuses));
+fn put_reasoning(body: &mut LazyObject, reasoning: Option<Reasoning>, refuses: UnsupportedParameters) {
+    let word = reasoning.and_then(|reasoning| effort::effort_value(reasoning, refuses));
     put(body, "reasoning_effort", word.map(Value::from));
 }
 
-fn put_stream(body: &mut Members, stream: bool) {
+fn put_stream(body: &mut LazyObject, stream: bool) {
     if !stream {
         if body.get("stream") != Some("false") {
             body.remove("stream");
@@ -169,8 +169,8 @@ fn put_stream(body: &mut Members, stream: bool) {
 }
 
 /// Drops or rewrites parameters that the model rejects.
-fn suit(body: &mut Members, refuses: Refuses) {
-    if refuses == Refuses::default() {
+fn remove_unsupported(body: &mut LazyObject, refuses: UnsupportedParameters) {
+    if refuses == UnsupportedParameters::default() {
         return;
     }
     if refuses.old_max_tokens
@@ -179,14 +179,14 @@ fn suit(body: &mut Members, refuses: Refuses) {
     {
         body.set_text("max_completion_tokens", limit);
     }
-    if effort::is_refused(body, refuses) {
-        put_reasoning(body, effort::asked(body).and_then(parse::reasoning), refuses);
+    if effort::is_unsupported(body, refuses) {
+        put_reasoning(body, effort::requested_effort(body).and_then(parse::reasoning), refuses);
     }
     if refuses.reasoning_with_tools && body.get("tools").is_some() {
         // Some models reason by default and then reject the tools.
         body.set_text("reasoning_effort", "\"none\"".into());
     }
-    let sampling = effort::refuses_sampling(body, refuses);
+    let sampling = effort::rejects_sampling(body, refuses);
     let forced = body.get("tool_choice").is_some_and(|choice| choice == "\"required\"" || choice.starts_with('{'));
     let names = [
         (refuses.temperature || sampling, "temperature"),
@@ -222,13 +222,13 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-fn format(format: &Format) -> Value {
+fn format(format: &ResponseFormat) -> Value {
     match format {
-        Format::Json => json!({"type": "json_object"}),
-        Format::Schema { name, schema } => {
+        ResponseFormat::Json => json!({"type": "json_object"}),
+        ResponseFormat::Schema { name, schema } => {
             let name = if name.is_empty() { "answer" } else { name };
             let mut wanted = json!({"name": name, "schema": schema});
-            if strict::takes(schema) {
+            if strict_schema::is_supported(schema) {
                 wanted["strict"] = Value::Bool(true);
             }
             json!({"type": "json_schema", "json_schema": wanted})

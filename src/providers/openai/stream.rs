@@ -4,30 +4,30 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 
-use super::{content, failure, response};
-use crate::providers::chat::{Part, Usage};
-use crate::providers::{Delta, Error, Event};
+use super::{content, error, response};
+use crate::providers::chat::{ContentPart, Usage};
+use crate::providers::{Delta, Error, SseEvent};
 
 /// Decodes the chunks of one response.
 #[derive(Debug, Default)]
-pub struct Decoder {
+pub struct OpenAiDecoder {
     started: bool,
     refused: bool,
     /// A finish reason has been received.
     stopped: bool,
     /// `[DONE]` has been received.
-    ended: bool,
+    has_end_marker: bool,
     /// Last reported usage: some servers repeat it with every chunk.
     usage: Option<Usage>,
     /// The last chunk carried usage.
-    tells_tokens: bool,
+    carries_usage: bool,
     /// Unfinished choices other than the first.
-    others: BTreeSet<u64>,
-    calls: Vec<Call>,
+    unfinished_choices: BTreeSet<u64>,
+    calls: Vec<ToolCallState>,
 }
 
 /// Whether a chunk carries content without a delta type: audio, server-specific fields, or further choices.
-pub(super) fn says_something_else(data: &str) -> bool {
+pub(super) fn has_unmodelled_content(data: &str) -> bool {
     const KNOWN: [&str; 5] = ["role", "content", "refusal", "tool_calls", "reasoning_content"];
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -48,22 +48,22 @@ pub(super) fn says_something_else(data: &str) -> bool {
 
 /// A tool call in progress.
 #[derive(Debug)]
-struct Call {
+struct ToolCallState {
     /// The server's index for it. Some servers send none, and some send the same index for all calls.
     number: Option<u64>,
     id: String,
     /// Its name has been received and its start has been emitted.
-    announced: bool,
+    is_started: bool,
     /// Arguments received before the name.
-    early: String,
+    pending_arguments: String,
 }
 
-impl Decoder {
+impl OpenAiDecoder {
     /// The deltas of an event.
-    pub fn event(&mut self, event: &Event) -> Result<Vec<Delta>, Error> {
-        self.tells_tokens = false;
+    pub fn event(&mut self, event: &SseEvent) -> Result<Vec<Delta>, Error> {
+        self.carries_usage = false;
         let data = event.data.trim();
-        if self.ended || data.is_empty() {
+        if self.has_end_marker || data.is_empty() {
             return Ok(Vec::new());
         }
         if data.starts_with("[DONE]") {
@@ -71,38 +71,38 @@ impl Decoder {
         }
         let chunk = match serde_json::from_str(data) {
             Ok(Value::Object(chunk)) => chunk,
-            _ if event.name == "error" => return Err(failure::reported(&Value::Null)),
-            _ => return Err(Error::Unreadable("an event of its stream is no JSON object")),
+            _ if event.name == "error" => return Err(error::from_reported(&Value::Null)),
+            _ => return Err(Error::InvalidResponse("an event of its stream is no JSON object")),
         };
-        if let Some(error) = failure::inside(&chunk) {
+        if let Some(error) = error::from_body(&chunk) {
             return Err(error);
         }
         if event.name == "error" {
-            return Err(failure::reported(&Value::Object(chunk)));
+            return Err(error::from_reported(&Value::Object(chunk)));
         }
         self.chunk(&chunk)
     }
 
     /// Whether the response is complete: the model has stopped, or the end marker was received.
     pub fn is_complete(&self) -> bool {
-        self.ended || (self.stopped && self.others.is_empty())
+        self.has_end_marker || (self.stopped && self.unfinished_choices.is_empty())
     }
 
     /// Whether the last event carried token usage.
-    pub fn tells_tokens(&self) -> bool {
-        self.tells_tokens
+    pub fn carries_usage(&self) -> bool {
+        self.carries_usage
     }
 
     /// Whether the end marker was received; later events are not part of the response.
-    pub fn is_over(&self) -> bool {
-        self.ended
+    pub fn is_finished(&self) -> bool {
+        self.has_end_marker
     }
 
     fn end(&mut self) -> Result<Vec<Delta>, Error> {
         if !self.started {
-            return Err(Error::Unreadable("its stream has no answer"));
+            return Err(Error::InvalidResponse("its stream has no answer"));
         }
-        self.ended = true;
+        self.has_end_marker = true;
         // Some servers never send a finish reason.
         Ok(self.stop(&Value::Null).into_iter().collect())
     }
@@ -110,7 +110,7 @@ impl Decoder {
     fn chunk(&mut self, chunk: &Map<String, Value>) -> Result<Vec<Delta>, Error> {
         let mut deltas = Vec::new();
         let choice = response::first_choice(chunk);
-        if let Some(error) = choice.and_then(Value::as_object).and_then(failure::inside) {
+        if let Some(error) = choice.and_then(Value::as_object).and_then(error::from_body) {
             return Err(error);
         }
         // Azure's first chunk reports its content filters and has neither a choice nor an ID.
@@ -128,12 +128,12 @@ impl Decoder {
         for other in chunk.get("choices").and_then(Value::as_array).into_iter().flatten() {
             let Some(index) = other["index"].as_u64().filter(|index| *index > 0) else { continue };
             match content::text(&other["finish_reason"]) {
-                Some(_) => drop(self.others.remove(&index)),
-                None => drop(self.others.insert(index)),
+                Some(_) => drop(self.unfinished_choices.remove(&index)),
+                None => drop(self.unfinished_choices.insert(index)),
             }
         }
         let usage = chunk.get("usage").and_then(response::usage);
-        self.tells_tokens = usage.is_some();
+        self.carries_usage = usage.is_some();
         if let Some(usage) = usage.filter(|usage| self.usage != Some(*usage)) {
             self.usage = Some(usage);
             deltas.push(Delta::Used { usage });
@@ -144,7 +144,7 @@ impl Decoder {
     fn delta(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
         deltas.extend(content::thinking(delta).map(|text| Delta::Reasoning { text: text.into() }));
         deltas.extend(content::parts(&delta["content"]).into_iter().filter_map(|part| match part {
-            Part::Text { text } => Some(Delta::Text { text }),
+            ContentPart::Text { text } => Some(Delta::Text { text }),
             _ => None,
         }));
         if let Some(text) = content::refusal(delta) {
@@ -158,27 +158,27 @@ impl Decoder {
 
     fn call(&mut self, delta: &Value, deltas: &mut Vec<Delta>) {
         let name = content::text(&delta["function"]["name"]);
-        let index = self.find(delta["index"].as_u64(), content::text(&delta["id"]), name.is_some());
+        let index = self.find_or_add_call(delta["index"].as_u64(), content::text(&delta["id"]), name.is_some());
         let call = &mut self.calls[index];
         match &delta["function"]["arguments"] {
             Value::Null => {}
-            arguments => call.early.push_str(&content::arguments_text(arguments)),
+            arguments => call.pending_arguments.push_str(&content::arguments_text(arguments)),
         }
-        if let Some(name) = name.filter(|_| !call.announced) {
-            call.announced = true;
+        if let Some(name) = name.filter(|_| !call.is_started) {
+            call.is_started = true;
             deltas.push(Delta::ToolCall { index, id: call.id.clone(), name: name.to_owned() });
         }
-        if call.announced && !call.early.is_empty() {
-            deltas.push(Delta::Arguments { index, json: std::mem::take(&mut call.early) });
+        if call.is_started && !call.pending_arguments.is_empty() {
+            deltas.push(Delta::Arguments { index, json: std::mem::take(&mut call.pending_arguments) });
         }
-        if call.announced {
+        if call.is_started {
             deltas.extend(content::proof(delta).map(|proof| Delta::Proof { index: Some(index), proof }));
         }
     }
 
     /// The index of the call that a chunk belongs to; adds a new call if there is none.
-    fn find(&mut self, number: Option<u64>, id: Option<&str>, has_name: bool) -> usize {
-        let same = |call: &Call| match (number, id) {
+    fn find_or_add_call(&mut self, number: Option<u64>, id: Option<&str>, has_name: bool) -> usize {
+        let same = |call: &ToolCallState| match (number, id) {
             // Calls that share one index are distinguished by ID; each starts with its name.
             (Some(_), Some(id)) if has_name => call.number == number && call.id == id,
             (Some(_), _) => call.number == number,
@@ -189,12 +189,12 @@ impl Decoder {
             return index;
         }
         let id = id.map_or_else(|| content::call_id(self.calls.len()), str::to_owned);
-        self.calls.push(Call { number, id, announced: false, early: String::new() });
+        self.calls.push(ToolCallState { number, id, is_started: false, pending_arguments: String::new() });
         self.calls.len() - 1
     }
 
     fn stop(&mut self, choice: &Value) -> Option<Delta> {
-        let has_calls = self.calls.iter().any(|call| call.announced);
+        let has_calls = self.calls.iter().any(|call| call.is_started);
         let first = !std::mem::replace(&mut self.stopped, true);
         first.then(|| Delta::Stopped { stop: response::stop(choice, self.refused, has_calls) })
     }

@@ -6,21 +6,21 @@ use corbie_mcp::{Context, Error};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::{META, Usage};
+use super::{META, UsageOutput};
 use crate::providers::Chat;
-use crate::providers::chat::{Message, Role};
-use crate::route::router::{Ask, Routed, Router};
+use crate::providers::chat::{ChatRole, Message};
+use crate::route::router::{RouteRequest, RoutedCompletion, Router};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Completion {
+struct CompletionParams {
     prompt: String,
     model: Option<String>,
     max_tokens: Option<Value>,
 }
 
 pub(super) async fn complete(router: Router, context: Context, params: Params) -> Result<Value, Error> {
-    let Completion { prompt, model, max_tokens } = params.parse()?;
+    let CompletionParams { prompt, model, max_tokens } = params.parse()?;
     if prompt.trim().is_empty() {
         return Err(Error::invalid_params("`prompt` is empty; give the text to be answered"));
     }
@@ -28,12 +28,13 @@ pub(super) async fn complete(router: Router, context: Context, params: Params) -
         return Err(Error::invalid_params("`model` is empty; leave it out to have one chosen"));
     }
     let max_tokens = max_tokens.filter(|number| !number.is_null()).map(positive).transpose()?;
-    let chat = Chat { messages: vec![Message::text(Role::User, prompt)], max_tokens, ..Chat::default() };
-    let (caller, documents) = (Some(context.caller().identity.clone()), router.documents_for(context.caller()));
-    let Routed { completion, record } = router.ask(Ask { question: chat.into(), model, caller, documents }).await?;
+    let chat = Chat { messages: vec![Message::text(ChatRole::User, prompt)], max_tokens, ..Chat::default() };
+    let (caller, documents) = (Some(context.caller().identity.clone()), router.document_access(context.caller()));
+    let RoutedCompletion { completion, record } =
+        router.complete(RouteRequest { request: chat.into(), model, caller, documents }).await?;
     Ok(json!({
         "message": { "role": "assistant", "content": completion.text() },
-        "usage": Usage::from(completion.usage),
+        "usage": UsageOutput::from(completion.usage),
         "model": record.model,
         "provider": record.provider,
         "stop": completion.stop.as_str(),

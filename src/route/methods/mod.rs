@@ -34,16 +34,16 @@ pub(super) fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder
 /// Tokens, as spec 002 names them.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct UsageOutput {
     prompt_tokens: u64,
     completion_tokens: u64,
     /// The sum of both
     total_tokens: u64,
 }
 
-impl From<chat::Usage> for Usage {
-    fn from(usage: chat::Usage) -> Usage {
+impl From<chat::Usage> for UsageOutput {
+    fn from(usage: chat::Usage) -> UsageOutput {
         let total_tokens = usage.total();
-        Usage { prompt_tokens: usage.prompt, completion_tokens: usage.completion, total_tokens }
+        UsageOutput { prompt_tokens: usage.prompt, completion_tokens: usage.completion, total_tokens }
     }
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 
 use crate::config::providers::Price;
 use crate::providers::Capabilities;
-use crate::providers::pool::{FRESH, Listing, Offered, Pool};
+use crate::providers::registry::{Listing, MODEL_LIST_TTL, ProviderModel, ProviderRegistry};
 use crate::route::router::Router;
 
 /// A model in the response.
 #[derive(Debug, Serialize)]
-struct Listed<'a> {
+struct ListedModel<'a> {
     id: &'a str,
     provider: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,7 +32,7 @@ struct Listed<'a> {
 
 /// A provider whose models could not be listed.
 #[derive(Debug, Serialize, JsonSchema)]
-struct Failed {
+struct FailedProvider {
     provider: String,
     error: String,
     kind: &'static str,
@@ -40,33 +40,34 @@ struct Failed {
 
 /// Refreshes expired model lists. The failure of one provider does not fail the list.
 pub(in crate::route) async fn list(router: &Router) -> Value {
-    let pool = router.pool();
-    pool.list(FRESH).await;
+    let pool = router.providers();
+    pool.refresh_models(MODEL_LIST_TTL).await;
     listing(pool)
 }
 
 /// The models from the lists fetched so far.
-pub(crate) fn listing(pool: &Pool) -> Value {
-    let Listing { models, failed } = pool.known();
-    let listed: Vec<_> = models.iter().map(listed).collect();
+pub(crate) fn listing(pool: &ProviderRegistry) -> Value {
+    let Listing { models, failed } = pool.known_models();
+    let listed: Vec<_> = models.iter().map(listed_model).collect();
     let mut listing = json!({ "models": listed });
     if !failed.is_empty() {
         let failed = failed.into_iter();
-        let told = failed.map(|(provider, error)| Failed { provider, error: error.to_string(), kind: error.kind() });
+        let told =
+            failed.map(|(provider, error)| FailedProvider { provider, error: error.to_string(), kind: error.kind() });
         listing["failed"] = json!(told.collect::<Vec<_>>());
     }
     listing
 }
 
-fn listed(offered: &Offered) -> Listed<'_> {
-    let Offered { provider, model } = offered;
-    let known = provider.known(&model.id);
-    Listed {
+fn listed_model(offered: &ProviderModel) -> ListedModel<'_> {
+    let ProviderModel { provider, model } = offered;
+    let known = provider.model_properties(&model.id);
+    ListedModel {
         id: &model.id,
         provider: &provider.name,
         name: model.name.as_deref(),
         full_id: format!("{}/{}", provider.name, model.id),
-        status: provider.state().word(provider.is_resting()),
+        status: provider.health().as_str(provider.is_circuit_open()),
         context: known.context,
         output: known.output,
         capabilities: known.capabilities,

@@ -4,39 +4,39 @@ use std::time::Instant as Clock;
 
 use tokio::time::Instant;
 
-use super::walk::Walk;
-use super::{Ask, Contender, Router};
+use super::failover::FailoverIter;
+use super::{ResolvedCandidate, RouteRequest, Router};
 use crate::config::providers::Price;
-use crate::providers::call::Call;
+use crate::providers::call::ProviderCall;
 use crate::providers::provider::Provider;
-use crate::providers::{self, Question};
-use crate::route::bring::Bring;
+use crate::providers::{self, ChatRequest};
 use crate::route::error::Error;
-use crate::route::ground::Grounds;
-use crate::route::journey::Journey;
+use crate::route::grounding::GroundingResult;
 use crate::route::prompt;
+use crate::route::response_mode::ResponseMode;
+use crate::route::routed_request::RoutedRequest;
 
 impl Router {
     /// Calls candidates in order until one responds.
-    pub(super) async fn answer<B: Bring>(
+    pub(super) async fn answer<B: ResponseMode>(
         &self,
-        ask: Ask,
-        journey: &mut Journey,
+        ask: RouteRequest,
+        journey: &mut RoutedRequest,
     ) -> Result<(B::Answer, Option<Price>), Error> {
         let deadline = Instant::now() + self.0.settings.timeout.get();
-        let Ask { mut question, model, caller, documents } = ask;
+        let RouteRequest { request: mut question, model, caller, documents } = ask;
         if let Some(caller) = caller {
             self.check_budget(&caller)?;
         }
-        let wish = self.wish(model.as_deref())?;
+        let wish = self.model_selector(model.as_deref())?;
         // A request that names its model needs no parsing.
         let prompt = match (wish.model, &question) {
-            (Some(_), Question::AsItCame { .. }) => String::new(),
+            (Some(_), ChatRequest::Passthrough { .. }) => String::new(),
             _ => {
-                let chat = question.read().map_err(Error::Unread)?;
-                let prompt = prompt::question(&chat);
+                let chat = question.into_chat().map_err(Error::InvalidRequest)?;
+                let prompt = prompt::last_user_text(&chat);
                 // A passthrough request may have content that only its provider understands.
-                if prompt.is_empty() && chat.raw.is_none() && !prompt::shows_something(&chat) {
+                if prompt.is_empty() && chat.raw.is_none() && !prompt::has_non_text_content(&chat) {
                     return Err(Error::NoPrompt);
                 }
                 question = chat.into();
@@ -44,42 +44,42 @@ impl Router {
             }
         };
         let plan = self.resolve(&prompt, wish, documents, deadline).await?;
-        journey.planned(&plan);
+        journey.record_plan(&plan);
         let mut asked_reasoning = None;
-        if let Question::Read(chat) = &mut question {
+        if let ChatRequest::Parsed(chat) = &mut question {
             prompt::with_system_prompt(chat, &plan.decision, wish.settings.system_prompt);
-            if let Some(passages) = plan.grounds.as_ref().and_then(Grounds::prompt) {
+            if let Some(passages) = plan.grounding.as_ref().and_then(GroundingResult::prompt) {
                 prompt::with_passages(chat, &passages);
             }
             asked_reasoning = chat.reasoning;
         }
-        let mut walk = Walk::along(&plan.candidates, wish.settings.failover, deadline);
-        while let Some((contender, hope)) = walk.step() {
-            let Contender { provider, candidate, price } = contender;
-            question.ask_for(&candidate.model);
-            if !provider.takes_as_it_came() && !question.is_read() {
-                question = question.read().map_err(Error::Unread)?.into();
+        let mut walk = FailoverIter::new(&plan.candidates, wish.settings.failover, deadline);
+        while let Some((contender, hope)) = walk.next_attempt() {
+            let ResolvedCandidate { provider, candidate, price } = contender;
+            question.set_model(&candidate.model);
+            if !provider.accepts_passthrough() && !question.is_parsed() {
+                question = question.into_chat().map_err(Error::InvalidRequest)?.into();
             }
-            if let (Question::Read(chat), Some(_)) = (&mut question, &plan.decision.category) {
+            if let (ChatRequest::Parsed(chat), Some(_)) = (&mut question, &plan.decision.category) {
                 let (wanted, effort) = (plan.decision.use_reasoning, wish.settings.reasoning_effort);
                 chat.reasoning =
-                    prompt::reasoning(asked_reasoning, wanted, can_think(provider, &candidate.model), effort);
+                    prompt::reasoning(asked_reasoning, wanted, supports_reasoning(provider, &candidate.model), effort);
             }
             let started = Clock::now();
-            let call = Call { provider, key: candidate.key, question: &question, deadline, hope };
-            let outcome = B::bring(call).await;
-            if let Some(answer) = walk.attempted(contender, outcome, started, journey) {
+            let call = ProviderCall { provider, key: candidate.key, request: &question, deadline, failover: hope };
+            let outcome = B::request(call).await;
+            if let Some(answer) = walk.record_outcome(contender, outcome, started, journey) {
                 return Ok((answer, *price));
             }
         }
-        let error = walk.failed();
+        let error = walk.into_error();
         // The model was only recommended. The error reports a missing model, which the operator can configure.
         match &error {
             Error::Provider { provider, model: missing, error: providers::Error::ModelNotFound, .. }
                 if wish.model.is_none() =>
             {
                 let advised = vec![format!("{provider}/{missing}")];
-                Err(Error::NoModel { advised, stays: plan.decision.stays() })
+                Err(Error::NoModel { advised, stays: plan.decision.is_pinned_local() })
             }
             _ => Err(error),
         }
@@ -87,6 +87,6 @@ impl Router {
 }
 
 /// Whether reasoning is among the known capabilities of a model. Its adapter knows which parameters it accepts.
-fn can_think(provider: &Provider, model: &str) -> bool {
-    provider.known(model).capabilities.reasoning == Some(true)
+fn supports_reasoning(provider: &Provider, model: &str) -> bool {
+    provider.model_properties(model).capabilities.reasoning == Some(true)
 }

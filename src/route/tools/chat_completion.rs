@@ -8,9 +8,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::providers;
-use crate::providers::chat::Part;
-use crate::route::methods::{META, Usage};
-use crate::route::router::{Ask, Routed, Router};
+use crate::providers::chat::ContentPart;
+use crate::route::methods::{META, UsageOutput};
+use crate::route::router::{RouteRequest, RoutedCompletion, Router};
 
 const DESCRIPTION: &str = "Asks a language model. Give a prompt, or messages as in OpenAI's chat completions. Without \
 a model, the prompt is looked at and goes to the model that suits it; `_meta` and the decision tell which and why.";
@@ -19,7 +19,7 @@ a model, the prompt is looked at and goes to the model that suits it; `_meta` an
 #[derive(Debug, JsonSchema)]
 #[schemars(deny_unknown_fields)]
 #[expect(dead_code, reason = "the schema is made from it, and the arguments are read as the body they are")]
-struct Input {
+struct ChatCompletionInput {
     /// Question, as an alternative to messages
     #[schemars(length(min = 1))]
     prompt: Option<String>,
@@ -44,15 +44,15 @@ struct Input {
     /// Tools that the model may call, as in OpenAI's chat completions
     tools: Option<Vec<Map<String, Value>>>,
     /// Tool choice: none, auto, required, or a tool by name
-    tool_choice: Option<WordOrObject>,
+    tool_choice: Option<StringOrObject>,
     /// Format of the answer, as in OpenAI's chat completions
     response_format: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Output {
-    message: Answer,
-    usage: Usage,
+struct ChatCompletionOutput {
+    message: AssistantMessage,
+    usage: UsageOutput,
     /// The model that answered
     model: String,
     /// Provider of the model
@@ -64,7 +64,7 @@ struct Output {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Answer {
+struct AssistantMessage {
     role: &'static str,
     content: String,
     /// Tool calls of the model
@@ -82,9 +82,9 @@ struct ToolCall {
 
 /// A string or an object, as in OpenAI's API.
 #[derive(Debug)]
-struct WordOrObject;
+struct StringOrObject;
 
-impl JsonSchema for WordOrObject {
+impl JsonSchema for StringOrObject {
     fn schema_name() -> Cow<'static, str> {
         "WordOrObject".into()
     }
@@ -108,21 +108,21 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         // Calls cost money.
         .effect(Effect::Changes)
         .timeout(limit)
-        .input::<Input>()
-        .output::<corbie_mcp::Json<Output>>()
+        .input::<ChatCompletionInput>()
+        .output::<corbie_mcp::Json<ChatCompletionOutput>>()
         .run(move |context: Context, arguments: Arguments| {
             let router = router.clone();
             async move {
-                let documents = router.documents_for(context.caller());
+                let documents = router.document_access(context.caller());
                 let caller = Some(context.caller().identity.clone());
-                let routed = router.ask(Ask { caller, documents, ..read(arguments)? }).await?;
+                let routed = router.complete(RouteRequest { caller, documents, ..parse_arguments(arguments)? }).await?;
                 Ok::<_, ToolError>(result(&routed))
             }
         })
 }
 
 /// Parses the arguments as the body of a chat completion.
-fn read(arguments: Arguments) -> Result<Ask, ToolError> {
+fn parse_arguments(arguments: Arguments) -> Result<RouteRequest, ToolError> {
     let mut body: Map<String, Value> = arguments.parse()?;
     body.retain(|_, value| !value.is_null());
     let wrong = |message: &str| ToolError::from(corbie_mcp::Error::invalid_params(message));
@@ -143,7 +143,7 @@ fn read(arguments: Arguments) -> Result<Ask, ToolError> {
     // The model is selected later.
     body.insert("model".into(), model.clone().unwrap_or_default().into());
     let chat = providers::openai::parse(body).map_err(|error| wrong(&unreadable(&error)))?;
-    Ok(Ask { question: chat.into(), model, ..Ask::default() })
+    Ok(RouteRequest { request: chat.into(), model, ..RouteRequest::default() })
 }
 
 fn unreadable(error: &providers::Error) -> String {
@@ -157,17 +157,17 @@ fn unreadable(error: &providers::Error) -> String {
     }
 }
 
-fn result(routed: &Routed) -> CallResult {
-    let Routed { completion, record } = routed;
-    let call = |part: &Part| match part {
-        Part::ToolCall { id, name, arguments, .. } => {
+fn result(routed: &RoutedCompletion) -> CallResult {
+    let RoutedCompletion { completion, record } = routed;
+    let call = |part: &ContentPart| match part {
+        ContentPart::ToolCall { id, name, arguments, .. } => {
             let arguments = arguments.as_str().map_or_else(|| arguments.to_string(), str::to_owned);
             Some(ToolCall { id: id.clone(), name: name.clone(), arguments })
         }
         _ => None,
     };
-    let output = Output {
-        message: Answer {
+    let output = ChatCompletionOutput {
+        message: AssistantMessage {
             role: "assistant",
             content: completion.text(),
             tool_calls: completion.parts.iter().filter_map(call).collect(),

@@ -4,18 +4,18 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::classify::tools::short;
+use crate::classify::tools::shortest_f64;
 use crate::config::providers::Price;
 use crate::knowledge::grounding;
-use crate::route::ground::{Grounds, Say};
-use crate::route::router::{Contender, Plan, Router};
-use crate::route::{Decision, Why};
+use crate::route::grounding::{GroundingEffect, GroundingResult};
+use crate::route::router::{Plan, ResolvedCandidate, Router};
+use crate::route::{ChoiceReason, Decision};
 
 const DESCRIPTION: &str = "Tells where a prompt would go, without asking any model: its category and how sure that is, the \
 rule, whether the model would reason, who would be asked in which order, and what they cost.";
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Input {
+struct ExplainRouteInput {
     /// The prompt
     #[schemars(length(min = 1))]
     prompt: String,
@@ -27,7 +27,7 @@ struct Input {
 
 /// Routing decision for a prompt.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Explained {
+pub struct RouteExplanation {
     /// Category that would be applied
     #[serde(skip_serializing_if = "Option::is_none")]
     pub category: Option<String>,
@@ -53,15 +53,15 @@ pub struct Explained {
     pub system_prompt: Option<String>,
     /// Documents that match the prompt, if they affect routing
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub documents: Option<Documents>,
+    pub documents: Option<DocumentsOutput>,
     /// Providers and models that would be tried, in order
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<CandidateOutput>,
     /// Requested models that no provider lists
     pub unavailable_models: Vec<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Documents {
+pub struct DocumentsOutput {
     /// Relevance of the best passage, from 0 to 1
     pub relevance: f64,
     /// Number of passages that would be passed to the model
@@ -82,7 +82,7 @@ pub struct Probability {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Candidate {
+pub struct CandidateOutput {
     pub provider: String,
     pub model: String,
     /// Reason: requested, documents, rule, category, fallback or default
@@ -102,29 +102,30 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .description(DESCRIPTION)
         .module("corbie::route")
         .idempotent(true)
-        .input::<Input>()
-        .output::<Json<Explained>>()
+        .input::<ExplainRouteInput>()
+        .output::<Json<RouteExplanation>>()
         .run(move |context: Context, arguments: Arguments| {
             let router = router.clone();
             async move {
-                let Input { prompt, model } = arguments.parse()?;
-                let documents = router.documents_for(context.caller());
-                Ok::<_, ToolError>(Json(Explained::of(router.plan(&prompt, model.as_deref(), documents).await)))
+                let ExplainRouteInput { prompt, model } = arguments.parse()?;
+                let documents = router.document_access(context.caller());
+                Ok::<_, ToolError>(Json(RouteExplanation::of(router.plan(&prompt, model.as_deref(), documents).await)))
             }
         })
 }
 
-impl Explained {
-    pub fn of(plan: Plan) -> Explained {
-        let Plan { looked, grounds, say, decision, candidates, unserved } = plan;
+impl RouteExplanation {
+    pub fn of(plan: Plan) -> RouteExplanation {
+        let Plan { classification: looked, grounding: grounds, grounding_effect: say, decision, candidates, unserved } =
+            plan;
         let documents = grounds.zip(say).map(|(grounds, say)| documents(&grounds, say, &decision));
         let looked = looked.as_ref();
         let probability =
             |(category, score): &(String, f32)| Probability { category: category.clone(), score: f64::from(*score) };
-        Explained {
+        RouteExplanation {
             category: decision.category,
             class: looked.map(|looked| looked.class),
-            confidence: looked.map(|looked| short(looked.seen.confidence)),
+            confidence: looked.map(|looked| shortest_f64(looked.output.confidence)),
             entropy: looked.and_then(|looked| looked.entropy),
             method: looked.map(|looked| looked.method.to_owned()),
             probabilities: looked.iter().flat_map(|looked| looked.top.iter().map(probability)).collect(),
@@ -138,30 +139,30 @@ impl Explained {
     }
 }
 
-fn documents(grounds: &Grounds, say: Say, decision: &Decision) -> Documents {
-    let mut sources: Vec<String> = grounds.passages.iter().map(grounding::place).collect();
+fn documents(grounds: &GroundingResult, say: GroundingEffect, decision: &Decision) -> DocumentsOutput {
+    let mut sources: Vec<String> = grounds.passages.iter().map(grounding::citation_label).collect();
     sources.dedup();
     let first = decision.models.first().map(|choice| &choice.model);
-    Documents {
-        relevance: short(grounds.relevance),
+    DocumentsOutput {
+        relevance: shortest_f64(grounds.relevance),
         passages: grounds.passages.len(),
         verdict: say.verdict.as_str(),
         sources,
-        model_without_documents: say.otherwise.filter(|otherwise| first != Some(otherwise)),
+        model_without_documents: say.model_without_documents.filter(|otherwise| first != Some(otherwise)),
     }
 }
 
-fn candidate(contender: Contender) -> Candidate {
-    let Contender { provider, candidate, price } = contender;
-    Candidate {
+fn candidate(contender: ResolvedCandidate) -> CandidateOutput {
+    let ResolvedCandidate { provider, candidate, price } = contender;
+    CandidateOutput {
         provider: provider.name.clone(),
         model: candidate.model,
-        reason: candidate.why.as_str(),
-        rule: match candidate.why {
-            Why::Rule(rule) => Some(rule),
+        reason: candidate.reason.as_str(),
+        rule: match candidate.reason {
+            ChoiceReason::Rule(rule) => Some(rule),
             _ => None,
         },
-        circuit_open: provider.is_resting(),
+        circuit_open: provider.is_circuit_open(),
         price,
     }
 }

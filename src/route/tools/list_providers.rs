@@ -11,9 +11,9 @@ const DESCRIPTION: &str = "Lists the providers of models that are configured or 
 each is doing: whether it answers, how fast, how many models it has.";
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Output {
+struct ListProvidersOutput {
     /// In failover order
-    providers: Vec<Listed>,
+    providers: Vec<ProviderOutput>,
     /// Provider of models that no provider lists
     #[serde(skip_serializing_if = "Option::is_none")]
     default_provider: Option<String>,
@@ -24,7 +24,7 @@ struct Output {
 
 /// A provider without its secrets.
 #[derive(Debug, Serialize, JsonSchema)]
-pub struct Listed {
+pub struct ProviderOutput {
     pub name: String,
     /// openai, anthropic, google, openai-compatible or mock
     #[serde(rename = "type")]
@@ -57,12 +57,12 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         .description(DESCRIPTION)
         .module("corbie::route")
         .no_input()
-        .output::<Json<Output>>()
+        .output::<Json<ListProvidersOutput>>()
         .run(move |_, _| {
-            let pool = router.pool();
+            let pool = router.providers();
             let providers = pool.providers();
-            let output = Output {
-                providers: providers.iter().map(|provider| Listed::of(provider)).collect(),
+            let output = ListProvidersOutput {
+                providers: providers.iter().map(|provider| ProviderOutput::of(provider)).collect(),
                 default_provider: pool.default_provider(),
                 default_model: pool.default_model(),
             };
@@ -70,18 +70,18 @@ pub(super) fn tool(router: Router) -> Result<Tool, RegistrationError> {
         })
 }
 
-impl Listed {
-    pub fn of(provider: &Provider) -> Listed {
-        let state = provider.state();
-        Listed {
+impl ProviderOutput {
+    pub fn of(provider: &Provider) -> ProviderOutput {
+        let state = provider.health();
+        ProviderOutput {
             name: provider.name.clone(),
             kind: provider.kind.as_str(),
             url: provider.address(),
             detected: provider.detected,
-            status: state.word(provider.is_resting()),
-            error: state.failing.as_ref().or(state.not_listed.as_ref()).map(ToString::to_string),
+            status: state.as_str(provider.is_circuit_open()),
+            error: state.last_error.as_ref().or(state.listing_error.as_ref()).map(ToString::to_string),
             keys: provider.keys(),
-            models: state.listed.as_ref().map(|models| models.len()),
+            models: state.models.as_ref().map(|models| models.len()),
             latency_ms: state.latency.map(|latency| latency.as_secs_f64() * 1e3),
             default_model: provider.default_model(),
         }

@@ -7,11 +7,11 @@ mod list_providers;
 
 use corbie_mcp::ServerBuilder;
 
-pub use explain_route::{Candidate, Documents, Explained, Probability};
-pub use list_providers::Listed;
+pub use explain_route::{CandidateOutput, DocumentsOutput, Probability, RouteExplanation};
+pub use list_providers::ProviderOutput;
 
 use super::router::Router;
-use super::{decisions, methods};
+use super::{decision_resources, methods};
 
 /// Registers the router's methods, tools and resources.
 pub fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder {
@@ -20,6 +20,6 @@ pub fn register(builder: ServerBuilder, router: &Router) -> ServerBuilder {
         .tool(list_models::tool(router.clone()))
         .tool(list_providers::tool(router.clone()))
         .tool(explain_route::tool(router.clone()))
-        .resource(decisions::newest(router.clone()))
-        .resource_template(decisions::one(router.clone()))
+        .resource(decision_resources::newest(router.clone()))
+        .resource_template(decision_resources::one(router.clone()))
 }

@@ -3,13 +3,13 @@
 use crate::pdf_builder::{Builder, text};
 
 /// A paragraph, or the heading of the following ones.
-enum Part {
+enum HandbookPart {
     Heading(&'static str),
     Paragraph(&'static str),
 }
-use Part::{Heading, Paragraph};
+use HandbookPart::{Heading, Paragraph};
 
-const PAGES: [&[Part]; 3] = [
+const PAGES: [&[HandbookPart]; 3] = [
     &[
         Heading("Welcome to Gull Rock"),
         Paragraph(
@@ -90,7 +90,7 @@ pub(super) fn pdf() -> Vec<u8> {
                     y -= 32;
                 }
                 Paragraph(paragraph) => {
-                    for line in wrapped(paragraph) {
+                    for line in wrap(paragraph) {
                         content += &text("F1", 11, LEFT, y, &line);
                         y -= 15;
                     }
@@ -103,7 +103,7 @@ pub(super) fn pdf() -> Vec<u8> {
     builder.build()
 }
 
-fn wrapped(paragraph: &str) -> Vec<String> {
+fn wrap(paragraph: &str) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in paragraph.split_whitespace() {
         let last = lines.last_mut().expect("there is one from the beginning");

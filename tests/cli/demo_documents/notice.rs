@@ -4,10 +4,10 @@ use std::io::Cursor;
 
 use image::{ExtendedColorType, ImageEncoder, codecs::png};
 
-use crate::page::{BOLD, Page, SANS};
+use crate::page::{BOLD, SANS, TestPage};
 
 pub(super) fn png() -> Vec<u8> {
-    let mut page = Page::blank(900, 560);
+    let mut page = TestPage::blank(900, 560);
     for (corner, opposite) in [
         ((30.0, 30.0), (870.0, 36.0)),
         ((30.0, 524.0), (870.0, 530.0)),

@@ -1,12 +1,12 @@
 //! commands in the documentation work, and its links resolve.
 //!
-//! `reader.rs` runs the pages and defines the comments that control it. `tests/witnesses/client_snippets.py` runs the
+//! `reader.rs` runs the pages and defines the comments that control it. `tests/interop/client_snippets.py` runs the
 //! snippets of other programs, `spec_examples.rs` the examples of the specifications.
 
-mod console;
+mod command_syntax;
+mod console_block;
 mod page;
-mod reader;
-mod typed;
+mod page_runner;
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,13 +14,13 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 
 /// Documents outside of the book.
-const OUTSIDE: [&str; 4] = ["README.md", "AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
+const NON_BOOK_PAGES: [&str; 4] = ["README.md", "AGENTS.md", "ARCHITECTURE.md", "CONTRIBUTING.md"];
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// Number of threads that run pages.
-const READERS: usize = 3;
+const RUNNER_THREADS: usize = 3;
 /// Maximum blocks that a test cannot run: they need a company's key, another machine or a third-party program. If there
 /// are more, rewrite a page so that it can be tested.
-const MOST_NOT_RUN: usize = 16;
+const MAX_NOT_RUN: usize = 16;
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -45,7 +45,7 @@ fn pages() -> Vec<String> {
 }
 
 fn documents() -> Vec<String> {
-    pages().into_iter().chain(OUTSIDE.map(String::from)).collect()
+    pages().into_iter().chain(NON_BOOK_PAGES.map(String::from)).collect()
 }
 
 fn read(name: &str) -> String {
@@ -53,7 +53,7 @@ fn read(name: &str) -> String {
 }
 
 /// Target of a link: path in the repository, and heading.
-fn destination(document: &str, target: &str) -> (String, Option<String>) {
+fn link_target(document: &str, target: &str) -> (String, Option<String>) {
     let (file, heading) = match target.split_once('#') {
         Some((file, heading)) => (file, Some(heading.to_owned())),
         None => (target, None),
@@ -79,32 +79,34 @@ fn a18_every_example_of_the_documents_works() {
     let queue = Mutex::new(documents());
     let reports = Mutex::new(Vec::new());
     std::thread::scope(|readers| {
-        for _ in 0..READERS {
+        for _ in 0..RUNNER_THREADS {
             readers.spawn(|| {
                 loop {
                     let Some(name) = queue.lock().unwrap().pop() else { return };
-                    let report = reader::follow(root(), &name);
+                    let report = page_runner::run_page(root(), &name);
                     reports.lock().unwrap().push(report);
                 }
             });
         }
     });
     let reports = reports.into_inner().unwrap();
-    let sum = |count: fn(&reader::Report) -> usize| reports.iter().map(count).sum::<usize>();
+    let sum = |count: fn(&page_runner::PageReport) -> usize| reports.iter().map(count).sum::<usize>();
     let (commands, not_run, settings) =
         (sum(|page| page.commands), sum(|page| page.not_run), sum(|page| page.settings));
     let problems: Vec<&str> = reports.iter().flat_map(|page| &page.problems).map(String::as_str).collect();
     assert!(problems.is_empty(), "{}", problems.join("\n\n"));
     let told = format!("{commands} commands run, {settings} settings checked, {not_run} blocks not run");
-    assert!(commands > 0 && settings > 0 && not_run <= MOST_NOT_RUN, "{told}");
+    assert!(commands > 0 && settings > 0 && not_run <= MAX_NOT_RUN, "{told}");
 }
 
 #[test]
 fn a18_every_command_that_is_mentioned_can_be_typed() {
     let mut problems = Vec::new();
     for document in documents() {
-        let commands = typed::commands(&read(&document));
-        let wrong = commands.into_iter().filter_map(|(line, command)| Some((line, typed::mistake(&command)?, command)));
+        let commands = command_syntax::commands(&read(&document));
+        let wrong = commands
+            .into_iter()
+            .filter_map(|(line, command)| Some((line, command_syntax::syntax_error(&command)?, command)));
         problems.extend(wrong.map(|(line, mistake, command)| format!("{document}:{line}: `{command}`: {mistake}")));
     }
     assert!(problems.is_empty(), "{}", problems.join("\n"));
@@ -118,7 +120,7 @@ fn a18_every_link_leads_somewhere() {
             if link.target.contains("://") || link.target.starts_with("mailto:") {
                 continue;
             }
-            let (path, heading) = destination(&document, &link.target);
+            let (path, heading) = link_target(&document, &link.target);
             let there = root().join(&path).exists();
             let has_heading = match heading {
                 Some(heading) if there && path.ends_with(".md") => page::anchors(&read(&path)).contains(&heading),
@@ -135,7 +137,7 @@ fn a18_every_link_leads_somewhere() {
 #[test]
 fn a18_the_book_has_every_page_once() {
     let links = page::links(&read(SUMMARY));
-    let listed: Vec<String> = links.iter().map(|link| destination(SUMMARY, &link.target).0).collect();
+    let listed: Vec<String> = links.iter().map(|link| link_target(SUMMARY, &link.target).0).collect();
     let once: BTreeSet<&String> = listed.iter().collect();
     assert_eq!(once.len(), listed.len(), "a page is listed twice: {listed:?}");
     let pages = pages();
@@ -155,6 +157,6 @@ fn no_page_says_that_something_is_simple_to_do() {
 
 #[test]
 fn links_are_followed_from_where_they_stand() {
-    assert_eq!(destination("docs/a/b.md", "../c.md#d"), ("docs/c.md".into(), Some("d".into())));
-    assert_eq!(destination("docs/a.md", "#d"), ("docs/a.md".into(), Some("d".into())));
+    assert_eq!(link_target("docs/a/b.md", "../c.md#d"), ("docs/c.md".into(), Some("d".into())));
+    assert_eq!(link_target("docs/a.md", "#d"), ("docs/a.md".into(), Some("d".into())));
 }

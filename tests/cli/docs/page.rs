@@ -9,7 +9,7 @@ pub(super) struct Block {
     /// Without the indent of the fence.
     pub(super) text: String,
     /// The comments between the text before and the fence, such as `not run: needs a key`.
-    pub(super) marks: Vec<String>,
+    pub(super) annotations: Vec<String>,
 }
 
 /// A link or an image.
@@ -21,8 +21,8 @@ pub(super) struct Link {
 
 impl Block {
     /// Value of a mark: `why` for `not run: why`, empty for `fails`.
-    pub(super) fn mark(&self, name: &str) -> Option<&str> {
-        self.marks.iter().find_map(|mark| match mark.strip_prefix(name)? {
+    pub(super) fn annotation(&self, name: &str) -> Option<&str> {
+        self.annotations.iter().find_map(|mark| match mark.strip_prefix(name)? {
             "" => Some(""),
             rest => rest.strip_prefix(':').map(str::trim),
         })
@@ -47,7 +47,7 @@ pub(super) fn blocks(page: &str) -> Vec<Block> {
                 line,
                 language: language.trim().into(),
                 text: String::new(),
-                marks: std::mem::take(&mut marks),
+                annotations: std::mem::take(&mut marks),
             };
             open = Some((text.len() - content.len(), block));
         } else if let Some(mark) = content.strip_prefix("<!--").and_then(|rest| rest.trim_end().strip_suffix("-->")) {
@@ -112,11 +112,11 @@ fn a_block_has_its_language_its_text_and_the_marks_before_it() {
     let blocks = blocks(page);
     assert_eq!((blocks[0].line, blocks[0].text.as_str()), (6, "$ a\n"));
     assert_eq!(
-        (blocks[0].mark("not run"), blocks[0].mark("fails"), blocks[0].mark("not")),
+        (blocks[0].annotation("not run"), blocks[0].annotation("fails"), blocks[0].annotation("not")),
         (Some("needs a key"), Some(""), None)
     );
     assert_eq!((blocks[1].language.as_str(), blocks[1].text.as_str()), ("yaml", "a:\n  b: 1\n"));
-    assert_eq!(blocks[1].marks, [""; 0]);
+    assert_eq!(blocks[1].annotations, [""; 0]);
 }
 
 #[test]

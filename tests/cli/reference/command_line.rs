@@ -74,10 +74,10 @@ fn arguments(command: &Command, wanted: impl Fn(&Arg) -> bool) -> String {
         |argument: &Arg| argument.is_hide_set() || ["help", "version"].contains(&argument.get_id().as_str());
     let shown = command.get_arguments().filter(|argument| !by_itself(argument) && wanted(argument));
     let (positional, options): (Vec<_>, Vec<_>) = shown.partition(|argument| argument.is_positional());
-    positional.into_iter().chain(options).map(|argument| format!("- {}\n", described(argument))).collect()
+    positional.into_iter().chain(options).map(|argument| format!("- {}\n", describe_argument(argument))).collect()
 }
 
-fn described(argument: &Arg) -> String {
+fn describe_argument(argument: &Arg) -> String {
     let short = argument.get_short().filter(|_| argument.get_long().is_some());
     let short = short.map(|letter| format!("-{letter}, ")).unwrap_or_default();
     let help = argument.get_long_help().or(argument.get_help()).map(ToString::to_string).unwrap_or_default();

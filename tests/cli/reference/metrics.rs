@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{cell, check};
 use crate::process::{call, request, wait_for};
-use crate::upstream::Upstream;
+use crate::upstream::FakeUpstream;
 
 /// Memory limit for bodies in bytes, so that a body can exceed it.
 const MEMORY: usize = 1 << 20;
@@ -14,7 +14,7 @@ const TAXONOMY: &str = "categories:\n  - {name: greeting, examples: [hello, hi t
 
 /// Metadata of a metric family.
 #[derive(Default)]
-struct Family {
+struct MetricFamily {
     kind: String,
     unit: String,
     help: String,
@@ -22,12 +22,12 @@ struct Family {
 
 #[test]
 fn the_reference_has_every_metric() {
-    check("metrics.md", &page(&used()));
+    check("metrics.md", &page(&metrics_after_use()));
 }
 
 /// The metrics of a server after using every feature with a metric: unused metrics are not exported.
-fn used() -> String {
-    let upstream = Upstream::start();
+fn metrics_after_use() -> String {
+    let upstream = FakeUpstream::start();
     upstream.configure(
         "acme: {base_url: 'BASE/v1', api_key: KEY, default_model: echo-large, \
          models: {echo-large: {price: {input: 1, output: 2}}}}",
@@ -63,7 +63,7 @@ fn page(told: &str) -> String {
     page += "What `GET /metrics` tells, in OpenMetrics; counters end in `_total` there, histograms in `_bucket`, `_sum` and `_count`.\n";
     page += "Labels, a dashboard and alerts are told in [Operations](../operations.md#metrics).\n\n";
     page += "| metric | kind | what it is |\n|---|---|---|\n";
-    for (name, Family { kind, unit, help }) in families(told) {
+    for (name, MetricFamily { kind, unit, help }) in families(told) {
         let name = match kind.as_str() {
             "counter" => format!("{name}_total"),
             "info" => format!("{name}_info"),
@@ -76,8 +76,8 @@ fn page(told: &str) -> String {
 }
 
 /// The metadata comments of the text format, by metric name.
-fn families(told: &str) -> BTreeMap<String, Family> {
-    let mut found: BTreeMap<String, Family> = BTreeMap::new();
+fn families(told: &str) -> BTreeMap<String, MetricFamily> {
+    let mut found: BTreeMap<String, MetricFamily> = BTreeMap::new();
     for line in told.lines().filter_map(|line| line.strip_prefix("# ")) {
         let mut words = line.splitn(3, ' ');
         let (Some(what), Some(name), Some(text)) = (words.next(), words.next(), words.next()) else { continue };

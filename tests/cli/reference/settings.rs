@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{check, prose};
 
 /// One key of the reference.
-struct Key<'a> {
+struct SettingKey<'a> {
     path: Vec<String>,
     schema: &'a Value,
     required: bool,
@@ -36,8 +36,8 @@ fn page(schema: &Value) -> String {
 }
 
 /// The keys below a section in declaration order, each object before its members.
-fn collect<'a>(path: &[String], schema: &'a Value, required: bool, found: &mut Vec<Key<'a>>) {
-    found.push(Key { path: path.to_vec(), schema, required });
+fn collect<'a>(path: &[String], schema: &'a Value, required: bool, found: &mut Vec<SettingKey<'a>>) {
+    found.push(SettingKey { path: path.to_vec(), schema, required });
     let below = |name: &str| [path, &[name.to_owned()]].concat();
     for (name, member) in members(schema) {
         collect(&below(name), member, is_required(schema, name), found);
@@ -67,8 +67,8 @@ pub(super) fn is_required(schema: &Value, name: &str) -> bool {
     schema["required"].as_array().is_some_and(|names| names.iter().any(|other| other == name))
 }
 
-fn entry(key: &Key) -> String {
-    let Key { path, schema, required } = key;
+fn entry(key: &SettingKey) -> String {
+    let SettingKey { path, schema, required } = key;
     let mut text = String::new();
     if path.len() > 1 {
         text += &format!("\n### `{}`\n", path.join("."));
@@ -77,7 +77,7 @@ fn entry(key: &Key) -> String {
             facts.push("must be given".into());
         }
         match schema.get("default") {
-            Some(default) => facts.push(format!("default `{}`", written(default))),
+            Some(default) => facts.push(format!("default `{}`", yaml_value(default))),
             None if !has_members(schema) && !*required => facts.push("left out by default".into()),
             None => {}
         }
@@ -108,7 +108,7 @@ fn variable(path: &[String]) -> Option<String> {
 }
 
 /// A value in single-line YAML, which JSON is.
-pub(super) fn written(value: &Value) -> String {
+pub(super) fn yaml_value(value: &Value) -> String {
     match value {
         Value::String(text) if !text.is_empty() => text.clone(),
         other => other.to_string(),

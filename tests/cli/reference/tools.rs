@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::settings::{has_members, is_required, kind, members, written};
+use super::settings::{has_members, is_required, kind, members, yaml_value};
 use super::{anchor, cell, check, prose};
 use crate::process::{corbie, request};
 
 #[test]
 fn the_reference_has_every_tool() {
     let mut server = corbie("").start();
-    let listed = server.ask(&request(1, "tools/list", json!({})))["result"].clone();
+    let listed = server.send_and_receive(&request(1, "tools/list", json!({})))["result"].clone();
     assert!(listed.get("nextCursor").is_none(), "the list has more than one page");
     let tools = listed["tools"].as_array().expect("a list of tools");
     check("tools.md", &page(tools));
@@ -66,7 +66,7 @@ fn collect(before: &str, schema: &Value, rows: &mut Vec<String>) {
         }
         if let Some(default) = argument.get("default").filter(|default| !default.is_null()) {
             let stop = if about.is_empty() || about.ends_with('.') { "" } else { "." };
-            about += &format!("{stop} Default: `{}`.", written(default));
+            about += &format!("{stop} Default: `{}`.", yaml_value(default));
         }
         rows.push(format!("| `{before}{name}` | {} | {} |\n", cell(&kind(argument)), about.trim()));
         collect(&format!("{before}{name}."), argument, rows);

@@ -1,7 +1,7 @@
 //! OCR.
 
-mod made;
-mod pictures;
+mod images;
+mod sample_images;
 mod scans;
 mod tesseract;
 mod vision;

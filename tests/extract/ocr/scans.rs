@@ -2,25 +2,25 @@
 
 use serde_json::{Value, json};
 
-use super::made::{On, SAYS, TYPED, drawn, jpeg, pdf};
-use crate::command::{Files, texts};
-use crate::page::{Page, SERIF, word_f1};
+use super::sample_images::{IMAGE_TEXT, PageContent, TEXT_LAYER, jpeg, pdf, render_text};
+use crate::command::{ExtractFolder, page_texts};
+use crate::page::{SERIF, TestPage, word_f1};
 
-fn read(pages: &[On<'_>], flags: &str) -> Value {
-    Files::of([("scan.pdf", &pdf(pages) as &[u8])]).json(&format!("{flags} scan.pdf"))
+fn extract_scan(pages: &[PageContent<'_>], flags: &str) -> Value {
+    ExtractFolder::with_files([("scan.pdf", &pdf(pages) as &[u8])]).json(&format!("{flags} scan.pdf"))
 }
 
 #[track_caller]
-fn says(read: &Value, page: usize, words: &str) {
-    let texts = texts(read);
+fn assert_page_text(read: &Value, page: usize, words: &str) {
+    let texts = page_texts(read);
     let close = word_f1(words, texts[page]);
     assert!(close > 0.9, "{close}: {words:?} and {:?} in {read}", texts[page]);
 }
 
 #[test]
 fn k33_k32_a_scan_is_read_as_a_picture_by_itself() {
-    let read = read(&[On::Scan(SAYS)], "");
-    says(&read, 0, SAYS);
+    let read = extract_scan(&[PageContent::Scan(IMAGE_TEXT)], "");
+    assert_page_text(&read, 0, IMAGE_TEXT);
     assert_eq!((&read["processing_method"], &read["error"]), (&json!("ocr"), &Value::Null));
     let page = &read["pages"][0];
     assert_eq!((&page["number"], &page["scanned"]), (&json!(1), &json!(true)));
@@ -30,13 +30,21 @@ fn k33_k32_a_scan_is_read_as_a_picture_by_itself() {
 
 #[test]
 fn k32_k33_pages_with_text_keep_it_beside_scans() {
-    let typed = TYPED.join(" ");
-    let read = read(&[On::Text(&TYPED), On::Scan(SAYS), On::Blank, On::Text(&TYPED)], "");
+    let typed = TEXT_LAYER.join(" ");
+    let read = extract_scan(
+        &[
+            PageContent::Text(&TEXT_LAYER),
+            PageContent::Scan(IMAGE_TEXT),
+            PageContent::Blank,
+            PageContent::Text(&TEXT_LAYER),
+        ],
+        "",
+    );
     assert_eq!(read["processing_method"], "hybrid", "{read}");
-    assert_eq!(texts(&read)[0].replace('\n', " "), typed);
-    says(&read, 1, SAYS);
-    assert_eq!(texts(&read)[2], "");
-    assert_eq!(texts(&read)[3].replace('\n', " "), typed);
+    assert_eq!(page_texts(&read)[0].replace('\n', " "), typed);
+    assert_page_text(&read, 1, IMAGE_TEXT);
+    assert_eq!(page_texts(&read)[2], "");
+    assert_eq!(page_texts(&read)[3].replace('\n', " "), typed);
     let numbers: Vec<&Value> = read["pages"].as_array().unwrap().iter().map(|page| &page["number"]).collect();
     assert_eq!(numbers, [1, 2, 3, 4]);
     assert_eq!(read["pages"][0]["confidence"], Value::Null);
@@ -44,46 +52,50 @@ fn k32_k33_pages_with_text_keep_it_beside_scans() {
 
 #[test]
 fn k33_a_stamp_on_a_scan_is_no_reason_not_to_look() {
-    let read = read(&[On::Both(&["Page 1 of 1"], SAYS)], "");
-    says(&read, 0, &format!("Page 1 of 1 {SAYS}"));
-    assert!(texts(&read)[0].starts_with("Page 1 of 1"), "{read}");
+    let read = extract_scan(&[PageContent::Both(&["Page 1 of 1"], IMAGE_TEXT)], "");
+    assert_page_text(&read, 0, &format!("Page 1 of 1 {IMAGE_TEXT}"));
+    assert!(page_texts(&read)[0].starts_with("Page 1 of 1"), "{read}");
     assert_eq!(read["processing_method"], "hybrid");
 }
 
 #[test]
 fn k33_a_scan_with_a_layer_of_text_is_not_read_again() {
-    let read = read(&[On::Layer(&TYPED, SAYS)], "");
+    let read = extract_scan(&[PageContent::Layer(&TEXT_LAYER, IMAGE_TEXT)], "");
     assert_eq!(read["processing_method"], "text_extraction", "{read}");
-    assert_eq!(texts(&read)[0].replace('\n', " "), TYPED.join(" "));
+    assert_eq!(page_texts(&read)[0].replace('\n', " "), TEXT_LAYER.join(" "));
 }
 
 #[test]
 fn k33_a_short_page_without_pictures_is_not_looked_at() {
-    let read = read(&[On::Text(&["The end"])], "");
-    assert_eq!((&read["processing_method"], texts(&read)[0]), (&json!("text_extraction"), "The end"));
+    let read = extract_scan(&[PageContent::Text(&["The end"])], "");
+    assert_eq!((&read["processing_method"], page_texts(&read)[0]), (&json!("text_extraction"), "The end"));
 }
 
 #[test]
 fn k22_all_pages_are_looked_at_where_that_is_forced() {
     for flag in ["--ocr=force", "--ocr"] {
-        let read = read(&[On::Text(&TYPED), On::Layer(&TYPED, SAYS)], flag);
+        let read = extract_scan(&[PageContent::Text(&TEXT_LAYER), PageContent::Layer(&TEXT_LAYER, IMAGE_TEXT)], flag);
         assert_eq!(read["processing_method"], "ocr", "{read}");
-        says(&read, 0, &TYPED.join(" "));
+        assert_page_text(&read, 0, &TEXT_LAYER.join(" "));
         // Invisible text is ignored.
-        says(&read, 1, SAYS);
+        assert_page_text(&read, 1, IMAGE_TEXT);
         assert!(read["pages"][0]["confidence"].is_number());
     }
 }
 
 #[test]
 fn k31_nothing_is_looked_at_where_that_is_off() {
-    let read = read(&[On::Scan(SAYS)], "--ocr=off");
+    let read = extract_scan(&[PageContent::Scan(IMAGE_TEXT)], "--ocr=off");
     assert_eq!(read["error"], "no_text_extracted", "{read}");
     assert_eq!(read["pages"][0]["scanned"], true);
-    let files = Files::of([("scan.pdf", &pdf(&[On::Text(&TYPED), On::Scan(SAYS)]) as &[u8])]).with_ocr("engine", "off");
+    let files = ExtractFolder::with_files([(
+        "scan.pdf",
+        &pdf(&[PageContent::Text(&TEXT_LAYER), PageContent::Scan(IMAGE_TEXT)]) as &[u8],
+    )])
+    .ocr_setting("engine", "off");
     let ended = files.run("scan.pdf");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.err.contains("pages that show more than was read: 2"), "{ended:?}");
+    assert!(ended.stderr.contains("pages that show more than was read: 2"), "{ended:?}");
     let read = files.json("--ocr=force scan.pdf");
     assert_eq!(read["error"], "ocr_failed", "{read}");
     assert_eq!(read["message"], "OCR processing failed: `ocr.engine` is `off`; set it to `builtin`");
@@ -95,37 +107,39 @@ fn many_scans_come_in_order() {
         .iter()
         .map(|place| format!("This page is the {place} of the letters that were found in the drawer"))
         .collect();
-    let pages: Vec<On<'_>> = says.iter().flat_map(|says| [On::Scan(says), On::Blank]).collect();
-    let read = read(&pages, "");
+    let pages: Vec<PageContent<'_>> =
+        says.iter().flat_map(|says| [PageContent::Scan(says), PageContent::Blank]).collect();
+    let read = extract_scan(&pages, "");
     for (index, words) in says.iter().enumerate() {
-        self::says(&read, index * 2, words);
+        self::assert_page_text(&read, index * 2, words);
     }
 }
 
 #[test]
 fn n11_a_scanned_page_takes_ten_seconds_of_a_processor_at_most() {
-    let mut page = Page::blank(1654, 2339);
-    let text = TYPED.join(" ").repeat(10);
+    let mut page = TestPage::blank(1654, 2339);
+    let text = TEXT_LAYER.join(" ").repeat(10);
     let end = page.text(SERIF, 33.0, 150.0, 1500.0, 150.0, &text);
     assert!(end < 2300.0, "{end}");
-    let files =
-        Files::of([("page.jpg", &jpeg(&page) as &[u8])]).with("max_cpu_time", "1s").with_ocr("page_timeout", "8s");
+    let files = ExtractFolder::with_files([("page.jpg", &jpeg(&page) as &[u8])])
+        .setting("max_cpu_time", "1s")
+        .ocr_setting("page_timeout", "8s");
     let read = files.json("page.jpg");
-    assert!(word_f1(&text, texts(&read)[0]) > 0.985, "{read}");
+    assert!(word_f1(&text, page_texts(&read)[0]) > 0.985, "{read}");
 }
 
 #[test]
 fn words_on_a_page_that_lies_on_its_side_are_read() {
-    let read = Files::of([("a.jpg", &jpeg(&drawn(SAYS).turned()) as &[u8])]).json("a.jpg");
-    says(&read, 0, SAYS);
+    let read = ExtractFolder::with_files([("a.jpg", &jpeg(&render_text(IMAGE_TEXT).turned()) as &[u8])]).json("a.jpg");
+    assert_page_text(&read, 0, IMAGE_TEXT);
 }
 
 #[test]
 fn a_scan_below_stamps_is_looked_at_and_a_background_is_not_told_twice() {
-    let stamps = &TYPED[..2];
+    let stamps = &TEXT_LAYER[..2];
     let sheet = |text: &[&str], says: &str| {
         let mut builder = crate::pdf_builder::Builder::new();
-        let mut page = Page::blank(1240, 1654);
+        let mut page = TestPage::blank(1240, 1654);
         page.text(SERIF, 30.0, 100.0, 1140.0, 300.0, says);
         let entries = "/Type /XObject /Subtype /Image /Width 1240 /Height 1654 /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /DCTDecode";
         let picture = builder.stream(entries, &jpeg(&page));
@@ -134,51 +148,53 @@ fn a_scan_below_stamps_is_looked_at_and_a_background_is_not_told_twice() {
         builder.page_with(content.as_bytes(), &resources);
         builder.build()
     };
-    let scan = Files::of([("a.pdf", &sheet(stamps, &SAYS.repeat(3)) as &[u8])]).json("a.pdf");
-    assert!(texts(&scan)[0].matches("frozen fence").count() == 3, "{scan}");
-    assert!(texts(&scan)[0].contains("bridge would be painted"), "{scan}");
-    let slide = Files::of([("a.pdf", &sheet(stamps, "") as &[u8])]).json("a.pdf");
-    assert_eq!(texts(&slide)[0].replace('\n', " "), stamps.join(" "));
+    let scan = ExtractFolder::with_files([("a.pdf", &sheet(stamps, &IMAGE_TEXT.repeat(3)) as &[u8])]).json("a.pdf");
+    assert!(page_texts(&scan)[0].matches("frozen fence").count() == 3, "{scan}");
+    assert!(page_texts(&scan)[0].contains("bridge would be painted"), "{scan}");
+    let slide = ExtractFolder::with_files([("a.pdf", &sheet(stamps, "") as &[u8])]).json("a.pdf");
+    assert_eq!(page_texts(&slide)[0].replace('\n', " "), stamps.join(" "));
     assert_eq!(slide["processing_method"], "text_extraction");
 }
 
 #[test]
 fn a_dense_picture_on_a_small_page_is_read() {
     let mut builder = crate::pdf_builder::Builder::new();
-    let page = drawn(SAYS);
+    let page = render_text(IMAGE_TEXT);
     let entries = "/Type /XObject /Subtype /Image /Width 1000 /Height 300 /ColorSpace /DeviceGray /BitsPerComponent 8 /Filter /DCTDecode";
     let picture = builder.stream(entries, &jpeg(&page));
     let resources = format!("/MediaBox [0 0 100 30] /Resources << /XObject << /Im {picture} 0 R >> >>");
     builder.page_with(b"q 100 0 0 30 0 0 cm /Im Do Q", &resources);
     let bytes = crate::pdf_builder::Builder::build(builder);
-    let read = Files::of([("a.pdf", &bytes as &[u8])]).json("a.pdf");
-    says(&read, 0, SAYS);
+    let read = ExtractFolder::with_files([("a.pdf", &bytes as &[u8])]).json("a.pdf");
+    assert_page_text(&read, 0, IMAGE_TEXT);
 }
 
 #[test]
 fn k33_true_words_are_not_replaced_by_what_is_seen_of_them() {
     let title = ["DE89O370I4400532 l1I0O"];
-    let read = read(&[On::Both(&title, SAYS)], "");
-    assert!(texts(&read)[0].starts_with(title[0]), "{read}");
-    assert!(word_f1(&format!("{} {SAYS}", title[0]), texts(&read)[0]) > 0.9, "{read}");
+    let read = extract_scan(&[PageContent::Both(&title, IMAGE_TEXT)], "");
+    assert!(page_texts(&read)[0].starts_with(title[0]), "{read}");
+    assert!(word_f1(&format!("{} {IMAGE_TEXT}", title[0]), page_texts(&read)[0]) > 0.9, "{read}");
 }
 
 /// Comments lie over a page and are independent of its contents.
 #[test]
 fn k33_a_long_comment_is_no_reason_not_to_look() {
-    let bytes = pdf(&[On::Scan(SAYS)]);
-    let note =
-        format!("/Annots [<< /Type /Annot /Subtype /Text /Rect [10 10 30 30] /Contents ({}) >>] ", TYPED.join(" "));
+    let bytes = pdf(&[PageContent::Scan(IMAGE_TEXT)]);
+    let note = format!(
+        "/Annots [<< /Type /Annot /Subtype /Text /Rect [10 10 30 30] /Contents ({}) >>] ",
+        TEXT_LAYER.join(" ")
+    );
     let place = bytes.windows(12).position(|part| part == b"/Type /Page ").unwrap();
     let commented = [&bytes[..place], note.as_bytes(), &bytes[place..]].concat();
-    let read = Files::of([("a.pdf", &commented as &[u8])]).json("a.pdf");
-    assert!(texts(&read)[0].contains("frozen fence") && texts(&read)[0].contains("bridge"), "{read}");
+    let read = ExtractFolder::with_files([("a.pdf", &commented as &[u8])]).json("a.pdf");
+    assert!(page_texts(&read)[0].contains("frozen fence") && page_texts(&read)[0].contains("bridge"), "{read}");
 }
 
 #[test]
 fn a_value_without_its_sign_is_not_taken_for_a_file() {
-    let files = Files::of([("scan.pdf", &pdf(&[On::Scan(SAYS)]) as &[u8])]);
+    let files = ExtractFolder::with_files([("scan.pdf", &pdf(&[PageContent::Scan(IMAGE_TEXT)]) as &[u8])]);
     let ended = files.run("--ocr off scan.pdf");
     assert_ne!(ended.code, Some(0));
-    assert!(ended.err.contains("did you mean `--ocr=off`?") && ended.out.is_empty(), "{ended:?}");
+    assert!(ended.stderr.contains("did you mean `--ocr=off`?") && ended.stdout.is_empty(), "{ended:?}");
 }

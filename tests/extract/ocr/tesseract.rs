@@ -6,15 +6,15 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::made::{On, SAYS, TYPED, pdf};
-use crate::command::{Files, texts};
+use super::sample_images::{IMAGE_TEXT, PageContent, TEXT_LAYER, pdf};
+use crate::command::{ExtractFolder, page_texts};
 
-fn files(pages: &[On<'_>]) -> Files {
-    Files::of([("scan.pdf", &pdf(pages) as &[u8])]).with_ocr("engine", "tesseract")
+fn scan_with_tesseract(pages: &[PageContent<'_>]) -> ExtractFolder {
+    ExtractFolder::with_files([("scan.pdf", &pdf(pages) as &[u8])]).ocr_setting("engine", "tesseract")
 }
 
 /// A script with the command line of Tesseract.
-fn stand_in(folder: &Path, script: &str) -> String {
+fn fake_tesseract(folder: &Path, script: &str) -> String {
     let program = folder.join("tesseract");
     fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
@@ -23,38 +23,41 @@ fn stand_in(folder: &Path, script: &str) -> String {
 
 #[test]
 fn k31_ocr_failed_says_that_tesseract_is_missing() {
-    let read = files(&[On::Scan(SAYS)]).variable("PATH", "/nowhere").json("scan.pdf");
+    let read = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)]).variable("PATH", "/nowhere").json("scan.pdf");
     assert_eq!(
         (&read["error"], &read["message"]),
         (&json!("ocr_failed"), &json!("OCR processing failed: Tesseract not found"))
     );
-    let ended = files(&[On::Scan(SAYS)]).variable("PATH", "/nowhere").run("scan.pdf");
+    let ended = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)]).variable("PATH", "/nowhere").run("scan.pdf");
     assert_eq!(ended.code, Some(1));
-    assert!(ended.err.contains("OCR processing failed: Tesseract not found"), "{ended:?}");
-    assert!(ended.err.contains("ocr.engine"), "no next step in {ended:?}");
+    assert!(ended.stderr.contains("OCR processing failed: Tesseract not found"), "{ended:?}");
+    assert!(ended.stderr.contains("ocr.engine"), "no next step in {ended:?}");
 }
 
 #[test]
 fn k31_pages_with_text_are_kept_where_others_cannot_be_read() {
-    let read = files(&[On::Text(&TYPED), On::Scan(SAYS)]).variable("PATH", "/nowhere").json("scan.pdf");
+    let read = scan_with_tesseract(&[PageContent::Text(&TEXT_LAYER), PageContent::Scan(IMAGE_TEXT)])
+        .variable("PATH", "/nowhere")
+        .json("scan.pdf");
     assert_eq!((&read["error"], &read["partial"]), (&json!("ocr_failed"), &json!(true)), "{read}");
-    assert!(texts(&read)[0].starts_with(TYPED[0]));
+    assert!(page_texts(&read)[0].starts_with(TEXT_LAYER[0]));
     assert_eq!(read["warnings"][0]["page"], 2);
 }
 
 #[test]
 fn it_is_told_the_languages_and_its_words_become_the_text() {
-    let files = files(&[On::Scan(SAYS), On::Text(&TYPED)]).with_ocr("language", "deu+eng");
+    let files = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT), PageContent::Text(&TEXT_LAYER)])
+        .ocr_setting("language", "deu+eng");
     let folder = files.folder().to_owned();
     // Records its arguments, the header of the picture and its size.
     let script = r#"echo "$@" > "$(dirname "$0")/told"
 head -c 18 > "$(dirname "$0")/head"; wc -c > "$(dirname "$0")/rest"
 env | cut -d= -f1 > "$(dirname "$0")/environment"
 printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\tdivi-\n5\t1\t1\t1\t2\t1\t0\t0\t9\t9\t90\tded\n5\t1\t2\t1\t1\t1\t0\t0\t9\t9\t90\tAgain\n'"#;
-    let program = stand_in(&folder, script);
-    let files = files.with_ocr("tesseract", &program).variable("PATH", "/usr/bin:/bin").variable("SECRET", "1");
+    let program = fake_tesseract(&folder, script);
+    let files = files.ocr_setting("tesseract", &program).variable("PATH", "/usr/bin:/bin").variable("SECRET", "1");
     let read = files.json("scan.pdf");
-    assert_eq!(texts(&read)[0], "divided\n\nAgain", "{read}");
+    assert_eq!(page_texts(&read)[0], "divided\n\nAgain", "{read}");
     assert_eq!(read["processing_method"], "hybrid");
     let text = |name: &str| String::from_utf8_lossy(&fs::read(folder.join(name)).unwrap()).into_owned();
     assert_eq!(text("told").trim(), "stdin stdout -l deu+eng --psm 1 --dpi 200 -c tessedit_create_tsv=1");
@@ -73,9 +76,11 @@ fn k31_ocr_failed_has_the_words_of_a_program_that_fails_or_takes_too_long() {
         ("kill -9 $$", "Tesseract failed: it did not say why"),
         ("sleep 60", "Tesseract took longer than 1s; raise `ocr.page_timeout`"),
     ] {
-        let files = files(&[On::Scan(SAYS)]).with_ocr("page_timeout", "1s").variable("PATH", "/usr/bin:/bin");
-        let program = stand_in(files.folder(), script);
-        let read = files.with_ocr("tesseract", &program).json("scan.pdf");
+        let files = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)])
+            .ocr_setting("page_timeout", "1s")
+            .variable("PATH", "/usr/bin:/bin");
+        let program = fake_tesseract(files.folder(), script);
+        let read = files.ocr_setting("tesseract", &program).json("scan.pdf");
         assert_eq!(read["message"], format!("OCR processing failed: {words}"), "{read}");
         assert_eq!(read["error"], "ocr_failed");
     }
@@ -84,13 +89,16 @@ fn k31_ocr_failed_has_the_words_of_a_program_that_fails_or_takes_too_long() {
 #[test]
 fn a_language_cannot_be_a_flag() {
     for language in ["--help", "eng --psm", "", "eng+", "../x"] {
-        let ended = files(&[On::Scan(SAYS)]).with_ocr("language", language).run("scan.pdf");
+        let ended =
+            scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)]).ocr_setting("language", language).run("scan.pdf");
         assert_ne!(ended.code, Some(0), "{language}");
-        assert!(ended.err.contains("ocr.language"), "{language}: {ended:?}");
+        assert!(ended.stderr.contains("ocr.language"), "{language}: {ended:?}");
     }
     assert_eq!(
         Value::Null,
-        files(&[On::Text(&TYPED)]).with_ocr("language", "script/Latin+eng").json("scan.pdf")["error"]
+        scan_with_tesseract(&[PageContent::Text(&TEXT_LAYER)])
+            .ocr_setting("language", "script/Latin+eng")
+            .json("scan.pdf")["error"]
     );
 }
 
@@ -98,19 +106,24 @@ fn a_language_cannot_be_a_flag() {
 fn looking_at_pages_gives_a_file_more_time_and_no_more_than_they_take() {
     // Each page takes a second, and all of them exceed the timeout of a file.
     let says = r"sleep 1; printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'";
-    let pages: Vec<On<'_>> = (0..6).map(|_| On::Scan(SAYS)).collect();
-    let files = files(&pages).variable("PATH", "/usr/bin:/bin").with("timeout", "5s").with_ocr("page_timeout", "20s");
-    let program = stand_in(files.folder(), says);
-    let read = files.with_ocr("tesseract", &program).json("scan.pdf");
-    assert_eq!((&read["error"], texts(&read)), (&Value::Null, vec!["words"; 6]), "{read}");
+    let pages: Vec<PageContent<'_>> = (0..6).map(|_| PageContent::Scan(IMAGE_TEXT)).collect();
+    let files = scan_with_tesseract(&pages)
+        .variable("PATH", "/usr/bin:/bin")
+        .setting("timeout", "5s")
+        .ocr_setting("page_timeout", "20s");
+    let program = fake_tesseract(files.folder(), says);
+    let read = files.ocr_setting("tesseract", &program).json("scan.pdf");
+    assert_eq!((&read["error"], page_texts(&read)), (&Value::Null, vec!["words"; 6]), "{read}");
 }
 
 #[test]
 fn what_it_starts_ends_with_it() {
-    let files = files(&[On::Scan(SAYS)]).with_ocr("page_timeout", "1s").variable("PATH", "/usr/bin:/bin");
+    let files = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)])
+        .ocr_setting("page_timeout", "1s")
+        .variable("PATH", "/usr/bin:/bin");
     let folder = files.folder().to_owned();
-    let program = stand_in(&folder, "sleep 97 & echo $! > \"$(dirname \"$0\")/id\"; wait");
-    let files = files.with_ocr("tesseract", &program);
+    let program = fake_tesseract(&folder, "sleep 97 & echo $! > \"$(dirname \"$0\")/id\"; wait");
+    let files = files.ocr_setting("tesseract", &program);
     assert_eq!(files.json("scan.pdf")["error"], "ocr_failed");
     let id = fs::read_to_string(folder.join("id")).unwrap();
     let state = fs::read_to_string(format!("/proc/{}/stat", id.trim())).unwrap_or_default();
@@ -119,16 +132,16 @@ fn what_it_starts_ends_with_it() {
 
 #[test]
 fn a_relative_path_starts_from_the_folder_of_the_settings_and_not_from_the_working_folder() {
-    let files = files(&[On::Scan(SAYS)]).variable("PATH", "/usr/bin:/bin");
+    let files = scan_with_tesseract(&[PageContent::Scan(IMAGE_TEXT)]).variable("PATH", "/usr/bin:/bin");
     let script = r"printf '5\t1\t1\t1\t1\t1\t0\t0\t9\t9\t80\twords\n'";
-    stand_in(files.folder(), script);
+    fake_tesseract(files.folder(), script);
     let settings = files.folder().join("settings");
     fs::create_dir(&settings).unwrap();
     fs::write(settings.join("corbie.yaml"), "ocr: {tesseract: ./tesseract}\n").unwrap();
     let named = settings.join("corbie.yaml");
     let files = files.variable("CORBIE_CONFIG", named.to_str().unwrap());
     assert_eq!(files.json("scan.pdf")["error"], "ocr_failed", "the one in the working folder is not run");
-    stand_in(&settings, script);
+    fake_tesseract(&settings, script);
     let read = files.json("scan.pdf");
-    assert_eq!(texts(&read), ["words"], "{read}");
+    assert_eq!(page_texts(&read), ["words"], "{read}");
 }

@@ -6,11 +6,11 @@ use std::sync::mpsc::{Receiver, channel};
 
 use serde_json::{Value, json};
 
-use crate::command::{Files, texts};
-use crate::made;
+use crate::command::{ExtractFolder, page_texts};
+use crate::sample_files;
 
 /// A provider that describes everything as a lighthouse, and a channel with its requests.
-fn provider() -> (String, Receiver<Value>) {
+fn vision_provider() -> (String, Receiver<Value>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let base = format!("http://{}/v1", listener.local_addr().unwrap());
     let (sender, requests) = channel();
@@ -51,29 +51,29 @@ fn provider() -> (String, Receiver<Value>) {
     (base, requests)
 }
 
-fn files(base: &str, vision: bool) -> Files {
+fn folder_with_settings(base: &str, vision: bool) -> ExtractFolder {
     let model = if vision { "ocr:\n  vision_model: here/seer\n" } else { "" };
     let settings = format!(
         "providers:\n  detect_ports: []\n  here:\n    type: openai\n    base_url: {base}\n    api_key: key\n{model}"
     );
-    Files::of([("harbour.png", &made::png() as &[u8]), ("corbie.yaml", settings.as_bytes())])
+    ExtractFolder::with_files([("harbour.png", &sample_files::png() as &[u8]), ("corbie.yaml", settings.as_bytes())])
 }
 
 #[test]
 fn k10_no_picture_leaves_the_machine_unless_a_model_is_named() {
-    let (base, requests) = provider();
-    let read = files(&base, false).json("--config corbie.yaml harbour.png");
+    let (base, requests) = vision_provider();
+    let read = folder_with_settings(&base, false).json("--config corbie.yaml harbour.png");
     assert_eq!(read["error"], Value::Null, "{read}");
-    assert!(!texts(&read)[0].contains("lighthouse"));
+    assert!(!page_texts(&read)[0].contains("lighthouse"));
     assert!(requests.try_recv().is_err());
 }
 
 #[test]
 fn k10_a_named_model_describes_pictures_without_words() {
-    let (base, requests) = provider();
-    let read = files(&base, true).json("--config corbie.yaml harbour.png");
-    assert!(texts(&read)[0].starts_with("A red lighthouse on a rock."), "{read}");
-    assert!(texts(&read)[0].contains("harbour"), "{read}");
+    let (base, requests) = vision_provider();
+    let read = folder_with_settings(&base, true).json("--config corbie.yaml harbour.png");
+    assert!(page_texts(&read)[0].starts_with("A red lighthouse on a rock."), "{read}");
+    assert!(page_texts(&read)[0].contains("harbour"), "{read}");
     let request = requests.try_recv().unwrap();
     let parts = request["messages"][0]["content"].as_array().unwrap();
     let url = parts.iter().find_map(|part| part["image_url"]["url"].as_str()).unwrap();
@@ -83,21 +83,21 @@ fn k10_a_named_model_describes_pictures_without_words() {
 
 #[test]
 fn a_model_that_cannot_be_asked_is_a_warning() {
-    let read = files("http://127.0.0.1:9/v1", true)
+    let read = folder_with_settings("http://127.0.0.1:9/v1", true)
         .variable("CORBIE_ROUTER__TIMEOUT", "1s")
         .json("--config corbie.yaml harbour.png");
     assert_eq!(read["error"], Value::Null, "{read}");
     assert!(read["warnings"][0]["message"].as_str().unwrap().contains("not described"), "{read}");
-    assert!(texts(&read)[0].contains("harbour"), "{read}");
+    assert!(page_texts(&read)[0].contains("harbour"), "{read}");
 }
 
 #[test]
 fn k10_a_picture_that_was_not_looked_at_stays_where_it_is() {
-    let (base, requests) = provider();
+    let (base, requests) = vision_provider();
     for (flags, engine) in [("--ocr=off", "builtin"), ("", "off"), ("", "tesseract")] {
-        let files = files(&base, true).with_ocr("engine", engine).variable("PATH", "/nowhere");
+        let files = folder_with_settings(&base, true).ocr_setting("engine", engine).variable("PATH", "/nowhere");
         let read = files.json(&format!("{flags} --config corbie.yaml harbour.png"));
-        assert!(texts(&read)[0].contains("harbour") && !texts(&read)[0].contains("lighthouse"), "{read}");
+        assert!(page_texts(&read)[0].contains("harbour") && !page_texts(&read)[0].contains("lighthouse"), "{read}");
     }
     assert!(requests.try_recv().is_err());
 }

@@ -1,10 +1,10 @@
 //! Complete and streamed responses, and the parts sent back in later turns.
 
-use corbie::providers::chat::{Chat, Message, Role};
-use corbie::providers::{Error, Refuses};
+use corbie::providers::chat::{Chat, ChatRole, Message};
+use corbie::providers::{Error, UnsupportedParameters};
 use serde_json::{Value, json};
 
-use crate::player::ANTHROPIC;
+use crate::protocol_fixture::ANTHROPIC;
 
 #[test]
 fn a_stream_that_breaks_off_is_not_complete() {
@@ -12,7 +12,7 @@ fn a_stream_that_breaks_off_is_not_complete() {
         // The last event ends with an empty line. Without it, the event is incomplete.
         let end = bytes.len() - if bytes.ends_with(b"\r\n") { 2 } else { 1 };
         for cut in 0..end {
-            assert!(!ANTHROPIC.played([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
+            assert!(!ANTHROPIC.decode_stream([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
         }
     }
 }
@@ -20,9 +20,9 @@ fn a_stream_that_breaks_off_is_not_complete() {
 #[test]
 fn what_a_model_thought_goes_back_as_it_came() {
     for (case, body) in ANTHROPIC.cases(".response.json") {
-        let completion = ANTHROPIC.answered(200, &[], &body).unwrap();
-        let messages = vec![Message { role: Role::Assistant, parts: completion.parts }];
-        let again = ANTHROPIC.sent(&Chat { messages, ..Chat::default() }, Refuses::default());
+        let completion = ANTHROPIC.parse_response(200, &[], &body).unwrap();
+        let messages = vec![Message { role: ChatRole::Assistant, parts: completion.parts }];
+        let again = ANTHROPIC.request_body(&Chat { messages, ..Chat::default() }, UnsupportedParameters::default());
         let blocks = |value: &Value| value.as_array().cloned().unwrap_or_default();
         let ours = ["thinking", "redacted_thinking", "tool_use"];
         let of_ours = |block: &Value| ours.contains(&block["type"].as_str().unwrap());
@@ -47,12 +47,15 @@ fn answers_that_are_none_are_unreadable() {
         "{\"content\":[]",
         "\u{0}",
     ] {
-        assert!(matches!(ANTHROPIC.answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
+        assert!(
+            matches!(ANTHROPIC.parse_response(200, &[], body.as_bytes()), Err(Error::InvalidResponse(_))),
+            "{body}"
+        );
     }
     // Malformed blocks are ignored, and invalid counts count as zero.
     let odd = json!({"content": [1, null, {}, {"type": "text"}, {"type": "tool_use", "id": 1}, {"type": "image", "source": 1}],
         "stop_reason": "end_turn", "usage": {"input_tokens": -1, "output_tokens": "many", "cache_read_input_tokens": u64::MAX}});
-    assert_eq!(ANTHROPIC.answered(200, &[], odd.to_string().as_bytes()).unwrap().text(), "");
+    assert_eq!(ANTHROPIC.parse_response(200, &[], odd.to_string().as_bytes()).unwrap().text(), "");
 }
 
 #[test]
@@ -74,11 +77,11 @@ fn events_that_make_no_sense_are_unreadable() {
     ] {
         let events: Vec<Value> = events;
         let text: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
-        assert!(matches!(ANTHROPIC.played([text.as_bytes()]), Err(Error::Unreadable(_))), "{text}");
+        assert!(matches!(ANTHROPIC.decode_stream([text.as_bytes()]), Err(Error::InvalidResponse(_))), "{text}");
     }
-    assert!(matches!(ANTHROPIC.played([b"data: {\n\n".as_slice()]), Err(Error::Unreadable(_))));
+    assert!(matches!(ANTHROPIC.decode_stream([b"data: {\n\n".as_slice()]), Err(Error::InvalidResponse(_))));
     assert_eq!(
-        ANTHROPIC.played([b"event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {\"type\":\"new\"}\n\n".as_slice()]),
+        ANTHROPIC.decode_stream([b"event: ping\ndata: {\"type\":\"ping\"}\n\ndata: {\"type\":\"new\"}\n\n".as_slice()]),
         Ok((vec![], false))
     );
 }

@@ -1,6 +1,6 @@
 //! Anthropic's protocol.
 
 mod answers;
-mod failures;
+mod errors;
 mod models;
 mod requests;

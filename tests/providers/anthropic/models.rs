@@ -3,12 +3,12 @@
 use corbie::providers::Error;
 use serde_json::json;
 
-use crate::player::ANTHROPIC;
+use crate::protocol_fixture::ANTHROPIC;
 
 #[test]
 fn p05_models_come_in_pages_with_what_they_can_do_and_without_retired_ones() {
     let (_, body) = ANTHROPIC.cases(".models.json").remove(0);
-    let (models, next) = ANTHROPIC.listed(200, &body).unwrap();
+    let (models, next) = ANTHROPIC.parse_models(200, &body).unwrap();
     assert_eq!(next.as_deref(), Some("claude-haiku-4-5-20251001"));
     assert_eq!(
         serde_json::to_value(models).unwrap(),
@@ -27,9 +27,9 @@ fn p05_models_come_in_pages_with_what_they_can_do_and_without_retired_ones() {
         ])
     );
     let last = br#"{"data":[{"id":"a"}],"has_more":false,"last_id":"a"}"#;
-    assert_eq!(ANTHROPIC.listed(200, last).unwrap().1, None);
+    assert_eq!(ANTHROPIC.parse_models(200, last).unwrap().1, None);
     let endless = format!(r#"{{"data":[],"has_more":true,"last_id":"{}"}}"#, "a".repeat(100_000));
     for broken in ["", "{}", r#"{"data":[],"has_more":true}"#, &endless] {
-        assert!(matches!(ANTHROPIC.listed(200, broken.as_bytes()), Err(Error::Unreadable(_))));
+        assert!(matches!(ANTHROPIC.parse_models(200, broken.as_bytes()), Err(Error::InvalidResponse(_))));
     }
 }

@@ -1,10 +1,10 @@
 //! Complete and streamed responses, and the parts sent back in later turns.
 
-use corbie::providers::chat::{Chat, Message, Part, Role};
-use corbie::providers::{Delta, Refuses};
+use corbie::providers::chat::{Chat, ChatRole, ContentPart, Message};
+use corbie::providers::{Delta, UnsupportedParameters};
 use serde_json::Value;
 
-use crate::player::GOOGLE;
+use crate::protocol_fixture::GOOGLE;
 
 #[test]
 fn a_stream_without_a_reason_for_its_end_is_not_complete() {
@@ -13,13 +13,13 @@ fn a_stream_without_a_reason_for_its_end_is_not_complete() {
         let text = std::str::from_utf8(&bytes).unwrap();
         let end = reason.iter().find_map(|reason| text.find(*reason)).unwrap();
         for cut in 0..end {
-            assert!(!GOOGLE.played([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
+            assert!(!GOOGLE.decode_stream([&bytes[..cut]]).unwrap().1, "{case} cut at {cut}");
         }
     }
     // A finish reason followed by more text does not count.
     let event = |reason: &str| format!("data: {{\"candidates\":[{{\"content\":{{}}{reason}}}]}}\n\n");
     let stream = event(",\"finishReason\":\"STOP\"") + &event("");
-    assert!(!GOOGLE.played([stream.as_bytes()]).unwrap().1);
+    assert!(!GOOGLE.decode_stream([stream.as_bytes()]).unwrap().1);
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn a_model_that_gives_a_reason_with_every_piece_stops_once_and_at_the_end() {
         )
     };
     let stream = event("Li", 1) + &event("ma", 2);
-    let (deltas, is_complete) = GOOGLE.played([stream.as_bytes()]).unwrap();
+    let (deltas, is_complete) = GOOGLE.decode_stream([stream.as_bytes()]).unwrap();
     assert!(is_complete);
     let [Delta::Started { .. }, Delta::Text { .. }, Delta::Text { .. }, Delta::Stopped { .. }, Delta::Used { usage }] =
         &deltas[..]
@@ -44,13 +44,15 @@ fn a_model_that_gives_a_reason_with_every_piece_stops_once_and_at_the_end() {
 #[test]
 fn an_answer_goes_back_to_the_model_part_by_part_as_it_came() {
     for (case, body) in GOOGLE.cases(".response.json") {
-        let completion = GOOGLE.answered(200, &[], &body).unwrap();
+        let completion = GOOGLE.parse_response(200, &[], &body).unwrap();
         let mut body: Value = serde_json::from_slice(&body).unwrap();
         let Some(came) = body.pointer_mut("/candidates/0/content/parts").map(Value::take) else { continue };
-        let messages =
-            vec![Message::text(Role::User, "Go."), Message { role: Role::Assistant, parts: completion.parts.clone() }];
+        let messages = vec![
+            Message::text(ChatRole::User, "Go."),
+            Message { role: ChatRole::Assistant, parts: completion.parts.clone() },
+        ];
         let chat = Chat { model: "gemini-2.5-flash".into(), messages, ..Chat::default() };
-        let mut went = GOOGLE.sent(&chat, Refuses::default())["contents"][1]["parts"].take();
+        let mut went = GOOGLE.request_body(&chat, UnsupportedParameters::default())["contents"][1]["parts"].take();
         // If the response had no ids or arguments, corbie generated them.
         for (went, came) in went.as_array_mut().unwrap().iter_mut().zip(came.as_array().unwrap()) {
             if let Some(call) = went.get_mut("functionCall").and_then(Value::as_object_mut) {
@@ -64,13 +66,14 @@ fn an_answer_goes_back_to_the_model_part_by_part_as_it_came() {
 #[test]
 fn calls_without_ids_get_the_same_ids_from_an_answer_and_from_its_stream() {
     let body = GOOGLE.text("calls_without_ids.response.json");
-    let ids = |part: &Part| match part {
-        Part::ToolCall { id, .. } => Some(id.clone()),
+    let ids = |part: &ContentPart| match part {
+        ContentPart::ToolCall { id, .. } => Some(id.clone()),
         _ => None,
     };
-    let whole: Vec<_> = GOOGLE.answered(200, &[], body.as_bytes()).unwrap().parts.iter().filter_map(ids).collect();
+    let whole: Vec<_> =
+        GOOGLE.parse_response(200, &[], body.as_bytes()).unwrap().parts.iter().filter_map(ids).collect();
     let stream = GOOGLE.text("calls_without_ids.stream.txt");
-    let pieces = GOOGLE.played([stream.as_bytes()]).unwrap().0.into_iter().filter_map(|delta| match delta {
+    let pieces = GOOGLE.decode_stream([stream.as_bytes()]).unwrap().0.into_iter().filter_map(|delta| match delta {
         Delta::ToolCall { id, .. } => Some(id),
         _ => None,
     });

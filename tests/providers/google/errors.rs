@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use corbie::providers::{Error, Refuses};
+use corbie::providers::{Error, UnsupportedParameters};
 use serde_json::{Value, json};
 
-use crate::player::GOOGLE;
+use crate::protocol_fixture::GOOGLE;
 
 const SECRET: &str = "prompt of a person, key AIza-secret";
 
@@ -18,11 +18,11 @@ fn detail(kind: &str, mut members: Value) -> Value {
     members
 }
 
-fn bad(kind: &str) -> Error {
+fn bad_request(kind: &str) -> Error {
     Error::BadRequest { kind: kind.into() }
 }
 
-fn limited(seconds: Option<f64>, quota: bool) -> Error {
+fn rate_limited(seconds: Option<f64>, quota: bool) -> Error {
     Error::RateLimited { retry_after: seconds.map(Duration::from_secs_f64), quota }
 }
 
@@ -40,26 +40,31 @@ fn p16_every_status_is_a_situation() {
     let field = |field: &str| json!([detail("BadRequest", json!({"fieldViolations": [{"field": field}]}))]);
     let none = || json!([]);
     let table = [
-        (400, "INVALID_ARGUMENT", none(), bad("invalid_argument")),
+        (400, "INVALID_ARGUMENT", none(), bad_request("invalid_argument")),
         (400, "INVALID_ARGUMENT", info("API_KEY_INVALID"), Error::Authentication),
-        (400, "INVALID_ARGUMENT", field("generation_config.temperature"), bad("invalid_argument")),
+        (400, "INVALID_ARGUMENT", field("generation_config.temperature"), bad_request("invalid_argument")),
         (400, "INVALID_ARGUMENT", field("model"), Error::ModelNotFound),
-        (400, "FAILED_PRECONDITION", none(), bad("failed_precondition")),
+        (400, "FAILED_PRECONDITION", none(), bad_request("failed_precondition")),
         (401, "UNAUTHENTICATED", none(), Error::Authentication),
         (403, "PERMISSION_DENIED", info("API_KEY_SERVICE_BLOCKED"), Error::Authentication),
         (404, "NOT_FOUND", none(), Error::ModelNotFound),
         (408, "CANCELLED", none(), Error::Timeout),
-        (413, "INVALID_ARGUMENT", none(), bad("invalid_argument")),
-        (429, "RESOURCE_EXHAUSTED", none(), limited(None, false)),
-        (429, "RESOURCE_EXHAUSTED", quota("GenerateRequestsPerMinutePerProjectPerModel"), limited(Some(20.5), false)),
+        (413, "INVALID_ARGUMENT", none(), bad_request("invalid_argument")),
+        (429, "RESOURCE_EXHAUSTED", none(), rate_limited(None, false)),
+        (
+            429,
+            "RESOURCE_EXHAUSTED",
+            quota("GenerateRequestsPerMinutePerProjectPerModel"),
+            rate_limited(Some(20.5), false),
+        ),
         (
             429,
             "RESOURCE_EXHAUSTED",
             quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"),
-            limited(Some(20.5), true),
+            rate_limited(Some(20.5), true),
         ),
-        (429, "RESOURCE_EXHAUSTED", info("QUOTA_EXHAUSTED"), limited(None, true)),
-        (429, "RESOURCE_EXHAUSTED", info("MODEL_CAPACITY_EXHAUSTED"), limited(None, false)),
+        (429, "RESOURCE_EXHAUSTED", info("QUOTA_EXHAUSTED"), rate_limited(None, true)),
+        (429, "RESOURCE_EXHAUSTED", info("MODEL_CAPACITY_EXHAUSTED"), rate_limited(None, false)),
         (500, "INTERNAL", none(), unavailable(500)),
         (502, "UNKNOWN", none(), unavailable(502)),
         (503, "UNAVAILABLE", none(), unavailable(503)),
@@ -67,14 +72,18 @@ fn p16_every_status_is_a_situation() {
     ];
     for (status, word, details, expected) in table {
         let body = error(status, word, details);
-        let at_once = GOOGLE.answered(status, &[], body.to_string().as_bytes()).unwrap_err();
+        let at_once = GOOGLE.parse_response(status, &[], body.to_string().as_bytes()).unwrap_err();
         assert_eq!(at_once, expected, "{body}");
         assert!(!format!("{at_once} {at_once:?}").contains("secret"));
         // A failed stream request returns a list, and a stream may fail in the middle.
-        assert_eq!(GOOGLE.answered(status, &[], json!([body]).to_string().as_bytes()), Err(expected.clone()), "{body}");
-        assert_eq!(GOOGLE.played([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
+        assert_eq!(
+            GOOGLE.parse_response(status, &[], json!([body]).to_string().as_bytes()),
+            Err(expected.clone()),
+            "{body}"
+        );
+        assert_eq!(GOOGLE.decode_stream([format!("data: {body}\n\n").as_bytes()]), Err(expected.clone()), "{body}");
         // Some gateways report errors as successes.
-        assert_eq!(GOOGLE.answered(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
+        assert_eq!(GOOGLE.parse_response(200, &[], body.to_string().as_bytes()), Err(expected), "{body}");
     }
 }
 
@@ -82,24 +91,24 @@ fn p16_every_status_is_a_situation() {
 fn an_account_without_money_is_no_matter_of_waiting() {
     let message = "Your prepayment credits are depleted. Please go to AI Studio to manage your project and billing.";
     let body = json!({"error": {"code": 429, "message": message, "status": "RESOURCE_EXHAUSTED"}});
-    assert_eq!(GOOGLE.answered(429, &[], body.to_string().as_bytes()), Err(limited(None, true)));
+    assert_eq!(GOOGLE.parse_response(429, &[], body.to_string().as_bytes()), Err(rate_limited(None, true)));
 }
 
 #[test]
 fn a_wait_may_stand_in_the_headers() {
-    assert_eq!(GOOGLE.answered(429, &[("retry-after", "7")], b""), Err(limited(Some(7.0), false)));
+    assert_eq!(GOOGLE.parse_response(429, &[("retry-after", "7")], b""), Err(rate_limited(Some(7.0), false)));
     assert_eq!(
-        GOOGLE.answered(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], b""),
-        Err(limited(Some(7.0), false)),
+        GOOGLE.parse_response(429, &[("retry-after", "Wed, 21 Oct 2015 07:28:07 GMT")], b""),
+        Err(rate_limited(Some(7.0), false)),
         "counted from the moment the answer came"
     );
     let both = error(429, "RESOURCE_EXHAUSTED", json!([detail("RetryInfo", json!({"retryDelay": "3s"}))]));
     assert_eq!(
-        GOOGLE.answered(429, &[("retry-after", "7")], both.to_string().as_bytes()),
-        Err(limited(Some(3.0), false))
+        GOOGLE.parse_response(429, &[("retry-after", "7")], both.to_string().as_bytes()),
+        Err(rate_limited(Some(3.0), false))
     );
     let odd = error(503, "UNAVAILABLE", json!([detail("RetryInfo", json!({"retryDelay": "soon"}))]));
-    assert_eq!(GOOGLE.answered(503, &[], odd.to_string().as_bytes()), Err(unavailable(503)));
+    assert_eq!(GOOGLE.parse_response(503, &[], odd.to_string().as_bytes()), Err(unavailable(503)));
 }
 
 #[test]
@@ -114,19 +123,19 @@ fn a_status_is_enough_where_the_body_says_nothing() {
         "{\"error\": \"x\"}",
         "{\"error\": {\"details\": 1}}",
     ] {
-        assert_eq!(GOOGLE.answered(502, &[], body.as_bytes()), Err(unavailable(502)), "{body}");
-        assert_eq!(GOOGLE.answered(403, &[], body.as_bytes()), Err(Error::Authentication), "{body}");
-        assert_eq!(GOOGLE.answered(400, &[], body.as_bytes()), Err(bad("bad request")), "{body}");
+        assert_eq!(GOOGLE.parse_response(502, &[], body.as_bytes()), Err(unavailable(502)), "{body}");
+        assert_eq!(GOOGLE.parse_response(403, &[], body.as_bytes()), Err(Error::Authentication), "{body}");
+        assert_eq!(GOOGLE.parse_response(400, &[], body.as_bytes()), Err(bad_request("bad request")), "{body}");
     }
 }
 
 #[test]
 fn an_error_in_a_stream_has_a_status_by_its_word_too() {
-    let fail = |body: &str| GOOGLE.played([format!("data: {body}\n\n").as_bytes()]).unwrap_err();
+    let fail = |body: &str| GOOGLE.decode_stream([format!("data: {body}\n\n").as_bytes()]).unwrap_err();
     assert_eq!(fail("{\"error\": {\"status\": \"UNAVAILABLE\"}}"), unavailable(503));
-    assert_eq!(fail("{\"error\": {\"code\": 14, \"status\": \"RESOURCE_EXHAUSTED\"}}"), limited(None, false));
+    assert_eq!(fail("{\"error\": {\"code\": 14, \"status\": \"RESOURCE_EXHAUSTED\"}}"), rate_limited(None, false));
     assert_eq!(fail("{\"error\": {}}"), unavailable(500));
-    assert!(matches!(fail("{\"error\": 1}"), Error::Unreadable(_)));
+    assert!(matches!(fail("{\"error\": 1}"), Error::InvalidResponse(_)));
 }
 
 #[test]
@@ -152,11 +161,14 @@ fn answers_that_are_none_are_unreadable() {
         "\u{0}",
     ];
     for body in bodies {
-        assert!(matches!(GOOGLE.answered(200, &[], body.as_bytes()), Err(Error::Unreadable(_))), "{body}");
+        assert!(matches!(GOOGLE.parse_response(200, &[], body.as_bytes()), Err(Error::InvalidResponse(_))), "{body}");
     }
-    assert!(matches!(GOOGLE.answered(200, &[], &[0xff, 0xfe]), Err(Error::Unreadable(_))));
+    assert!(matches!(GOOGLE.parse_response(200, &[], &[0xff, 0xfe]), Err(Error::InvalidResponse(_))));
     for data in ["{", "1", "[]", "<html>"] {
-        assert!(matches!(GOOGLE.played([format!("data: {data}\n\n").as_bytes()]), Err(Error::Unreadable(_))), "{data}");
+        assert!(
+            matches!(GOOGLE.decode_stream([format!("data: {data}\n\n").as_bytes()]), Err(Error::InvalidResponse(_))),
+            "{data}"
+        );
     }
 }
 
@@ -171,25 +183,25 @@ fn odd_members_do_no_harm() {
         "usageMetadata": {"promptTokenCount": -1, "candidatesTokenCount": "2", "thoughtsTokenCount": u64::MAX},
         "responseId": 7,
     });
-    let completion = GOOGLE.answered(200, &[], body.to_string().as_bytes()).unwrap();
+    let completion = GOOGLE.parse_response(200, &[], body.to_string().as_bytes()).unwrap();
     assert_eq!(completion.text(), "ab");
-    assert_eq!(completion.stop, corbie::providers::chat::Stop::Other("OTHER".into()));
+    assert_eq!(completion.stop, corbie::providers::chat::StopReason::Other("OTHER".into()));
     assert_eq!(completion.usage.completion, u64::MAX);
 }
 
 #[test]
 fn an_end_as_openai_has_it_is_passed_over() {
-    let (deltas, complete) = GOOGLE.played([b"data: [DONE]\n\n".as_slice()]).unwrap();
+    let (deltas, complete) = GOOGLE.decode_stream([b"data: [DONE]\n\n".as_slice()]).unwrap();
     assert_eq!((deltas, complete), (vec![], false));
 }
 
 /// All variants of a value with one member replaced by null or another type.
-fn spoiled(value: &Value) -> Vec<Value> {
+fn corrupted_variants(value: &Value) -> Vec<Value> {
     let mut all = vec![Value::Null, json!(-1), json!("x"), json!(true), json!([]), json!([{}]), json!({})];
     match value {
         Value::Object(members) => {
             for (name, member) in members {
-                for other in spoiled(member) {
+                for other in corrupted_variants(member) {
                     let mut members = members.clone();
                     members[name] = other;
                     all.push(members.into());
@@ -198,7 +210,7 @@ fn spoiled(value: &Value) -> Vec<Value> {
         }
         Value::Array(values) => {
             for (place, member) in values.iter().enumerate() {
-                for other in spoiled(member) {
+                for other in corrupted_variants(member) {
                     let mut values = values.clone();
                     values[place] = other;
                     all.push(values.into());
@@ -213,19 +225,19 @@ fn spoiled(value: &Value) -> Vec<Value> {
 #[test]
 fn no_member_of_another_type_is_fatal() {
     for (_, body) in GOOGLE.cases(".response.json") {
-        for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
+        for body in corrupted_variants(&serde_json::from_slice(&body).unwrap()) {
             let body = body.to_string();
-            let _ = GOOGLE.answered(200, &[], body.as_bytes());
-            let _ = GOOGLE.answered(429, &[], body.as_bytes());
-            let _ = GOOGLE.played([format!("data: {body}\n\n").as_bytes()]);
+            let _ = GOOGLE.parse_response(200, &[], body.as_bytes());
+            let _ = GOOGLE.parse_response(429, &[], body.as_bytes());
+            let _ = GOOGLE.decode_stream([format!("data: {body}\n\n").as_bytes()]);
         }
     }
     for (_, body) in GOOGLE.cases(".caller.json") {
-        for body in spoiled(&serde_json::from_slice(&body).unwrap()) {
+        for body in corrupted_variants(&serde_json::from_slice(&body).unwrap()) {
             let Value::Object(body) = body else { continue };
             // Unmodified requests are sent unchanged, however unusual.
-            if let Ok(chat) = GOOGLE.parsed(body.clone()) {
-                assert_eq!(GOOGLE.sent(&chat, Refuses::default()), Value::Object(body));
+            if let Ok(chat) = GOOGLE.parse_request(body.clone()) {
+                assert_eq!(GOOGLE.request_body(&chat, UnsupportedParameters::default()), Value::Object(body));
             }
         }
     }

@@ -2,5 +2,5 @@
 
 mod answers;
 mod errors;
-mod same_protocol;
-mod wire;
+mod passthrough;
+mod requests;

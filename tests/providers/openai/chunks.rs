@@ -3,21 +3,21 @@
 use corbie::providers::Delta;
 use corbie::providers::openai::Encoder;
 
-use crate::player::{ALL, OPENAI};
+use crate::protocol_fixture::{ALL, OPENAI};
 
 /// Every golden stream of every protocol, written in OpenAI's format and read again.
 #[test]
 fn what_is_written_for_a_caller_reads_as_what_came() {
     for player in ALL {
         for (case, bytes) in player.cases(".stream.txt") {
-            let Ok((deltas, true)) = player.played([&*bytes]) else { continue };
+            let Ok((deltas, true)) = player.decode_stream([&*bytes]) else { continue };
             let mut encoder = Encoder::new("auto", 5, true);
             let mut out = Vec::new();
             deltas.iter().for_each(|delta| encoder.delta(delta, &mut out));
             encoder.end(&mut out);
-            let (again, complete) = OPENAI.played([&*out]).unwrap();
+            let (again, complete) = OPENAI.decode_stream([&*out]).unwrap();
             assert!(complete, "{case}");
-            assert_eq!(said(&again), said(&deltas), "{case}");
+            assert_eq!(visible_content(&again), visible_content(&deltas), "{case}");
         }
     }
 }
@@ -28,13 +28,13 @@ fn an_answer_that_broke_off_has_no_end() {
     let mut out = Vec::new();
     encoder.delta(&Delta::Started { id: "x".into(), model: "m".into() }, &mut out);
     encoder.delta(&Delta::Text { text: "half".into() }, &mut out);
-    let (_, complete) = OPENAI.played([&*out]).unwrap();
+    let (_, complete) = OPENAI.decode_stream([&*out]).unwrap();
     assert!(!complete && !String::from_utf8(out).unwrap().contains("[DONE]"));
 }
 
 /// The parts visible to a caller: all but the provider's model name, thought signatures, and finish reasons unknown to
 /// OpenAI. Chunk boundaries may differ.
-fn said(deltas: &[Delta]) -> Vec<String> {
+fn visible_content(deltas: &[Delta]) -> Vec<String> {
     let mut said: Vec<String> = Vec::new();
     let mut usage = None;
     for delta in deltas {

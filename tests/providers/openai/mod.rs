@@ -2,7 +2,7 @@
 
 mod answers;
 mod chunks;
-mod failures;
+mod errors;
 mod models;
 mod requests;
 mod streams;

@@ -3,7 +3,7 @@
 use corbie::providers::{Error, ModelInfo};
 use serde_json::{Value, json};
 
-use crate::player::OPENAI;
+use crate::protocol_fixture::OPENAI;
 
 #[test]
 fn p05_models_are_listed_with_what_servers_tell_of_them() {
@@ -32,12 +32,12 @@ fn p05_models_are_listed_with_what_servers_tell_of_them() {
         model("llama", None, Some(131_072), None),
         model("studio", None, Some(4096), None),
     ];
-    let read = |body: Value| OPENAI.listed(200, body.to_string().as_bytes());
+    let read = |body: Value| OPENAI.parse_models(200, body.to_string().as_bytes());
     assert_eq!(read(list.clone()), Ok((expected.clone(), None)));
     assert_eq!(read(list["data"].clone()), Ok((expected, None)));
     assert_eq!(read(json!({"object": "list", "data": null})), Ok((vec![], None)));
     for broken in ["", "null", "{}", "{\"data\":{}}", "\"models\"", "{\"data\":["] {
-        assert!(matches!(OPENAI.listed(200, broken.as_bytes()), Err(Error::Unreadable(_))), "{broken}");
+        assert!(matches!(OPENAI.parse_models(200, broken.as_bytes()), Err(Error::InvalidResponse(_))), "{broken}");
     }
 }
 
@@ -46,7 +46,7 @@ fn what_compatible_servers_tell_of_a_model_is_kept() {
     let check = |told: Value, expected: Value| {
         let mut model = told;
         model["id"] = json!("m");
-        let (models, _) = OPENAI.listed(200, json!({"data": [model]}).to_string().as_bytes()).unwrap();
+        let (models, _) = OPENAI.parse_models(200, json!({"data": [model]}).to_string().as_bytes()).unwrap();
         let found = json!(models[0]).get("capabilities").cloned().unwrap_or_default();
         assert_eq!(found, expected, "{model}");
     };

@@ -1,12 +1,12 @@
 //! Requests made from chats and from callers' own requests.
 
-use corbie::providers::chat::{Message, Part, Protocol, Raw, Role};
-use corbie::providers::{Chat, Endpoint, Error, Refuses, openai};
+use corbie::providers::chat::{ChatRole, ContentPart, Message, Protocol, RawBody};
+use corbie::providers::{Chat, Endpoint, Error, UnsupportedParameters, openai};
 use http::HeaderValue;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-use crate::player::OPENAI;
+use crate::protocol_fixture::OPENAI;
 
 fn caller() -> Map<String, Value> {
     OPENAI.json("caller.caller.json")
@@ -24,10 +24,15 @@ fn only_what_was_changed_differs_from_a_callers_request() {
     let caller = caller();
     let mut chat = openai::parse(caller.clone()).unwrap();
     chat.model = "gpt-5.6-sol".into();
-    chat.messages.insert(0, Message::text(Role::System, "You are an expert of the weather."));
+    chat.messages.insert(0, Message::text(ChatRole::System, "You are an expert of the weather."));
     chat.stream = false;
-    let refuses = Refuses { temperature: true, stop: true, old_max_tokens: true, ..Refuses::default() };
-    let sent = OPENAI.sent(&chat, refuses);
+    let refuses = UnsupportedParameters {
+        temperature: true,
+        stop: true,
+        old_max_tokens: true,
+        ..UnsupportedParameters::default()
+    };
+    let sent = OPENAI.request_body(&chat, refuses);
 
     let mut expected = Value::Object(caller);
     expected["model"] = json!("gpt-5.6-sol");
@@ -48,9 +53,9 @@ fn every_typed_member_can_be_changed_in_a_callers_request() {
     let raw = openai::parse(caller).unwrap().raw;
     let changed: Chat = OPENAI.json("turns.chat.json");
     let chat = Chat { raw, ..changed.clone() };
-    let sent = OPENAI.sent(&chat, Refuses::default());
+    let sent = OPENAI.request_body(&chat, UnsupportedParameters::default());
 
-    let plain = OPENAI.sent(&changed, Refuses::default());
+    let plain = OPENAI.request_body(&changed, UnsupportedParameters::default());
     for (name, value) in plain.as_object().unwrap() {
         assert_eq!(&sent[name], value, "{name}");
     }
@@ -64,8 +69,8 @@ fn every_typed_member_can_be_changed_in_a_callers_request() {
 fn a_turn_in_the_middle_is_changed_alone() {
     let caller = caller();
     let mut chat = openai::parse(caller.clone()).unwrap();
-    chat.messages[1] = Message::text(Role::User, "Look.");
-    let sent = OPENAI.sent(&chat, Refuses::default());
+    chat.messages[1] = Message::text(ChatRole::User, "Look.");
+    let sent = OPENAI.request_body(&chat, UnsupportedParameters::default());
     let mut expected = caller["messages"].clone();
     expected[1] = json!({"role": "user", "content": "Look."});
     assert_eq!(sent["messages"], expected);
@@ -80,14 +85,14 @@ proptest! {
         let mut chat = openai::parse(body).unwrap();
         let at = at % chat.messages.len();
         if !takes_out || chat.messages.len() == 1 {
-            chat.messages.insert(at, Message::text(Role::System, "new"));
+            chat.messages.insert(at, Message::text(ChatRole::System, "new"));
         } else {
             chat.messages.remove(at);
         }
-        let sent = OPENAI.sent(&chat, Refuses::default());
+        let sent = OPENAI.request_body(&chat, UnsupportedParameters::default());
         let read = openai::parse(sent.as_object().unwrap().clone()).unwrap();
         // Separate results may have been merged, so the parts are compared, not the turns.
-        let parts = |chat: &Chat| chat.messages.iter().flat_map(|turn| turn.parts.clone()).map(unnamed).collect::<Vec<_>>();
+        let parts = |chat: &Chat| chat.messages.iter().flat_map(|turn| turn.parts.clone()).map(without_name).collect::<Vec<_>>();
         prop_assert_eq!(parts(&read), parts(&chat));
         // Unknown members survive in every original message.
         let came = sent["messages"].as_array().unwrap().iter().filter(|message| message["content"] != "new");
@@ -108,9 +113,11 @@ fn any_message() -> impl Strategy<Value = Value> {
 }
 
 /// The name of a result is derived from the preceding call, which may have been removed.
-fn unnamed(part: Part) -> Part {
+fn without_name(part: ContentPart) -> ContentPart {
     match part {
-        Part::ToolResult { id, content, is_error, .. } => Part::ToolResult { id, name: None, content, is_error },
+        ContentPart::ToolResult { id, content, is_error, .. } => {
+            ContentPart::ToolResult { id, name: None, content, is_error }
+        }
         part => part,
     }
 }
@@ -118,21 +125,23 @@ fn unnamed(part: Part) -> Part {
 #[test]
 fn a_body_of_another_protocol_is_not_sent() {
     let body_of_another = json!({"messages": [{"role": "user", "content": "Hi"}], "system": "x"});
-    let raw = Raw { protocol: Protocol::Anthropic, body: body_of_another.as_object().unwrap().clone() };
+    let raw = RawBody { protocol: Protocol::Anthropic, body: body_of_another.as_object().unwrap().clone() };
     let chat = Chat {
         model: "gpt-4o".into(),
-        messages: vec![Message::text(Role::User, "Hi")],
+        messages: vec![Message::text(ChatRole::User, "Hi")],
         raw: Some(raw),
         ..Chat::default()
     };
-    let sent = OPENAI.sent(&chat, Refuses::default());
+    let sent = OPENAI.request_body(&chat, UnsupportedParameters::default());
     assert_eq!(sent, json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "Hi"}]}));
 }
 
 #[test]
 fn s01_the_key_is_in_a_header_that_does_not_print() {
     let chat = Chat::default();
-    for request in [openai::request(&chat, &endpoint(), Refuses::default()), openai::models_request(&endpoint())] {
+    for request in
+        [openai::request(&chat, &endpoint(), UnsupportedParameters::default()), openai::models_request(&endpoint())]
+    {
         assert_eq!(request.headers()["authorization"], "Bearer sk-secret");
         assert_eq!(request.headers()["x-team"], "red");
         assert!(!format!("{request:?}").contains("sk-secret"));
@@ -143,7 +152,7 @@ fn s01_the_key_is_in_a_header_that_does_not_print() {
 fn addresses_are_below_the_base_and_keep_its_query() {
     let address = |base: &str| {
         let endpoint = Endpoint { base: base.parse().unwrap(), ..endpoint() };
-        let chat = openai::request(&Chat::default(), &endpoint, Refuses::default());
+        let chat = openai::request(&Chat::default(), &endpoint, UnsupportedParameters::default());
         (chat.method().to_string(), chat.uri().to_string(), openai::models_request(&endpoint).uri().to_string())
     };
     let (method, chat, models) = address("https://api.openai.com/v1");
@@ -198,7 +207,7 @@ fn a_request_may_say_no_limit_and_words_of_tomorrow() {
     body.insert("response_format".into(), json!({"type": "haiku"}));
     let chat = openai::parse(body.clone()).unwrap();
     assert_eq!((chat.max_tokens, chat.reasoning, &chat.format), (None, None, &None));
-    let sent = OPENAI.sent(&chat, Refuses::default());
+    let sent = OPENAI.request_body(&chat, UnsupportedParameters::default());
     for name in ["max_tokens", "reasoning_effort", "response_format"] {
         assert_eq!(sent[name], body[name]);
     }

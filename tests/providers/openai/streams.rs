@@ -1,17 +1,17 @@
 //! Streamed responses.
 
-use corbie::providers::openai::Decoder;
-use corbie::providers::{Delta, Error, Event};
+use corbie::providers::openai::OpenAiDecoder;
+use corbie::providers::{Delta, Error, SseEvent};
 use serde_json::{Value, json};
 
-use crate::player::OPENAI;
+use crate::protocol_fixture::OPENAI;
 
 #[test]
 fn a_stream_that_breaks_off_gives_what_came_and_is_not_complete() {
     for (case, text) in OPENAI.cases(".stream.txt") {
-        let (all, _) = OPENAI.played([text.as_slice()]).unwrap();
+        let (all, _) = OPENAI.decode_stream([text.as_slice()]).unwrap();
         for end in 0..text.len() {
-            let (deltas, complete) = OPENAI.played([&text[..end]]).unwrap();
+            let (deltas, complete) = OPENAI.decode_stream([&text[..end]]).unwrap();
             assert!(all.starts_with(&deltas), "{case} ended at {end}");
             let has_stopped = deltas.iter().any(|delta| matches!(delta, Delta::Stopped { .. }));
             assert_eq!(complete, has_stopped, "{case} ended at {end}");
@@ -37,13 +37,13 @@ fn an_error_in_a_stream_ends_it() {
         ("error", r#"{"error":{"type":"invalid_request_error"}}"#, bad("invalid_request_error")),
         ("error", r#"{"message":"sk-leak","code":"model_not_found"}"#, Error::ModelNotFound),
         ("error", "sk-leak", away(500)),
-        ("", "sk-leak", Error::Unreadable("an event of its stream is no JSON object")),
-        ("", "[1]", Error::Unreadable("an event of its stream is no JSON object")),
-        ("", "[DONE]", Error::Unreadable("its stream has no answer")),
+        ("", "sk-leak", Error::InvalidResponse("an event of its stream is no JSON object")),
+        ("", "[1]", Error::InvalidResponse("an event of its stream is no JSON object")),
+        ("", "[DONE]", Error::InvalidResponse("its stream has no answer")),
     ];
     for (name, data, expected) in cases {
-        let event = Event { name: name.into(), data: data.into() };
-        let mut decoder = Decoder::default();
+        let event = SseEvent { name: name.into(), data: data.into() };
+        let mut decoder = OpenAiDecoder::default();
         assert_eq!(decoder.event(&event), Err(expected), "{data}");
         assert!(!decoder.is_complete());
     }
@@ -51,8 +51,8 @@ fn an_error_in_a_stream_ends_it() {
 
 #[test]
 fn chunks_of_other_choices_and_of_wrong_types_add_nothing() {
-    let mut decoder = Decoder::default();
-    let mut deltas = |data: Value| decoder.event(&Event { data: data.to_string(), ..Event::default() }).unwrap();
+    let mut decoder = OpenAiDecoder::default();
+    let mut deltas = |data: Value| decoder.event(&SseEvent { data: data.to_string(), ..SseEvent::default() }).unwrap();
     assert_eq!(deltas(json!({"id": "x", "model": "m", "choices": []})).len(), 1);
     let nothing = [
         json!({"choices": [{"index": 1, "delta": {"content": "other"}, "finish_reason": "stop"}]}),

@@ -1,44 +1,44 @@
-// The categories: what they are for, what a model is told, and how much they were taught.
+// The categories: descriptions, system prompts, recommended models and numbers of examples.
 
 import { h } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { badge, empty } from "../../components/parts.js";
+import { badge, empty } from "../../components/widgets.js";
 import { plural } from "../../format.js";
-import { allowed } from "../../allowed.js";
-import { fileName } from "./asking.js";
-import { modelsOf } from "./models.js";
+import { loadPermissions } from "../../permissions.js";
+import { fileName } from "./requests.js";
+import { parseRecommendedModels } from "./recommended-models.js";
 
-export async function show(place) {
+export async function show(container) {
   const listing = await call("list_categories");
   const { categories: names = [], category_descriptions: descriptions = {}, category_system_prompts: prompts = {} } = listing;
   if (!names.length) {
-    place.append(empty("No categories yet", "A taxonomy names them, with examples of each. Write one on the tab Edit."));
+    container.append(empty("No categories yet", "A taxonomy names them, with examples of each. Write one on the tab Edit."));
     return;
   }
-  const more = await details().catch(() => ({}));
+  const details = await loadDetails().catch(() => ({}));
   const own = (record, name) => (Object.hasOwn(record, name) ? record[name] : undefined);
-  place.append(
-    h("div.row", h("p.quiet.flat", `${plural(names.length, "category", "categories")}${more.path ? " from " : more.inside ? ", which came with corbie" : ""}`, more.path ? h("code.break", { title: more.path }, fileName(more.path)) : null), h("a.push", { href: "#/classify/edit" }, "Edit them")),
-    h("ol.categories", names.map((name, at) => {
+  container.append(
+    h("div.row", h("p.quiet.flat", `${plural(names.length, "category", "categories")}${details.path ? " from " : details.isBuiltIn ? ", which came with corbie" : ""}`, details.path ? h("code.break", { title: details.path }, fileName(details.path)) : null), h("a.push", { href: "#/classify/edit" }, "Edit them")),
+    h("ol.categories", names.map((name, index) => {
       const prompt = own(prompts, name);
-      const counted = more.counts?.get(name);
-      const model = own(listing.category_models ?? {}, name) ?? more.models?.get(name);
+      const counts = details.counts?.get(name);
+      const model = own(listing.category_models ?? {}, name) ?? details.models?.get(name);
       return h("li.card",
-        h("header", h("span.quiet.small", { title: "Its number, as routers know it" }, at), h("h2.break", name), more.counts && !counted ? badge("retired", "warn") : null, model ? h("code.small.break.push", { title: "Recommended model" }, model) : null),
+        h("header", h("span.quiet.small", { title: "Its number, as routers know it" }, index), h("h2.break", name), details.counts && !counts ? badge("retired", "warn") : null, model ? h("code.small.break.push", { title: "Recommended model" }, model) : null),
         h("p.break", own(descriptions, name) ?? ""),
-        counted ? h("p.quiet.small", [plural(counted.examples, "example"), counted.patterns ? plural(counted.patterns, "pattern") : null, counted.words ? plural(counted.words, "word") : null].filter(Boolean).join(" · ")) : null,
+        counts ? h("p.quiet.small", [plural(counts.examples, "example"), counts.patterns ? plural(counts.patterns, "pattern") : null, counts.words ? plural(counts.words, "word") : null].filter(Boolean).join(" · ")) : null,
         prompt ? h("details", h("summary", "System prompt"), h("pre", { tabindex: "0" }, prompt)) : null);
     })));
 }
 
-/** What only the text of the taxonomy tells. Not everyone may read it, so all of this may be left out. */
-async function details() {
-  const { has, lacks } = await allowed();
+/** Details that only the source of the taxonomy has. Missing if this client may not read it. */
+async function loadDetails() {
+  const { has, denialReason } = await loadPermissions();
   if (!has("get_taxonomy")) return {};
   const { text, path } = await call("get_taxonomy");
   if (!text) return { path };
-  const inside = path === null;
-  const models = modelsOf(text);
-  const checked = lacks("check_taxonomy", "") ? undefined : await call("check_taxonomy", { text }).catch(() => undefined);
-  return { path, inside, models, counts: checked?.valid ? new Map(checked.categories.map((one) => [one.name, one])) : undefined };
+  const isBuiltIn = path === null;
+  const models = parseRecommendedModels(text);
+  const checked = denialReason("check_taxonomy", "") ? undefined : await call("check_taxonomy", { text }).catch(() => undefined);
+  return { path, isBuiltIn, models, counts: checked?.valid ? new Map(checked.categories.map((one) => [one.name, one])) : undefined };
 }

@@ -1,25 +1,25 @@
-// A field for text in lines, with their numbers beside it. Tab goes on to the next field, as everywhere.
+// A text editor with line numbers. Tab moves the focus to the next field.
 
 import { h, fill } from "../../dom.js";
 
-/** { element, field, mark(lines), go(line, column) } */
+/** { element, field, markErrors(lines), setText(text), goTo(line, column) } */
 export function editor(text, { label, oninput }) {
   const gutter = h("div.gutter", { "aria-hidden": "true" });
-  const field = h("textarea.code", { "aria-label": label, spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", value: text, oninput: () => (number(), oninput(field.value)) });
-  let count = 0;
-  let wrong = new Set();
+  const field = h("textarea.code", { "aria-label": label, spellcheck: "false", autocomplete: "off", autocapitalize: "off", wrap: "off", value: text, oninput: () => (drawGutterIfChanged(), oninput(field.value)) });
+  let lineCount = 0;
+  let errorLines = new Set();
 
-  function number() {
+  function drawGutterIfChanged() {
     const lines = field.value.split("\n").length;
-    if (lines !== count) draw(lines);
+    if (lines !== lineCount) drawGutter(lines);
   }
-  function draw(lines) {
-    count = lines;
-    // Runs of good lines are one node: a long file has few mistakes.
+  function drawGutter(lines) {
+    lineCount = lines;
+    // Consecutive lines without errors share one text node.
     const nodes = [];
     let run = "";
     for (let line = 1; line <= lines; line++) {
-      if (wrong.has(line)) {
+      if (errorLines.has(line)) {
         nodes.push(run, h("b", `${line}\n`));
         run = "";
       } else run += `${line}\n`;
@@ -28,26 +28,26 @@ export function editor(text, { label, oninput }) {
     gutter.scrollTop = field.scrollTop;
   }
   field.addEventListener("scroll", () => (gutter.scrollTop = field.scrollTop), { passive: true });
-  number();
+  drawGutterIfChanged();
 
   return {
     element: h("div.editor", gutter, field),
     field,
-    /** Shows which lines have mistakes. */
-    mark(lines) {
-      wrong = new Set(lines);
-      field.setAttribute("aria-invalid", String(wrong.size > 0));
-      draw(count);
+    /** Marks the lines with errors in the gutter. */
+    markErrors(lines) {
+      errorLines = new Set(lines);
+      field.setAttribute("aria-invalid", String(errorLines.size > 0));
+      drawGutter(lineCount);
     },
-    set(value) {
+    setText(value) {
       field.value = value;
-      wrong = new Set();
-      draw(value.split("\n").length);
+      errorLines = new Set();
+      drawGutter(value.split("\n").length);
     },
-    /** Puts the keyboard there and selects the line. */
-    go(line, column = 1) {
+    /** Sets the focus and selects the line from the column on. */
+    goTo(line, column = 1) {
       const lines = field.value.split("\n");
-      const start = lines.slice(0, line - 1).reduce((sum, each) => sum + each.length + 1, 0);
+      const start = lines.slice(0, line - 1).reduce((sum, text) => sum + text.length + 1, 0);
       // Columns count characters; fields count UTF-16 units.
       const at = start + [...(lines[line - 1] ?? "")].slice(0, column - 1).join("").length;
       field.focus();

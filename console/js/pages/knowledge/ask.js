@@ -2,23 +2,23 @@
 
 import { h, fill } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { copyable, empty, problem } from "../../components/parts.js";
+import { copyable, empty, problem } from "../../components/widgets.js";
 import { milliseconds } from "../../format.js";
-import { ticked } from "../../components/said.js";
-import { abilities } from "./abilities.js";
-import { shownName } from "./formats.js";
-import { passage, passageAddress, sought, telling } from "./passage.js";
+import { inlineCode } from "../../components/inline-code.js";
+import { loadCapabilities } from "./capabilities.js";
+import { sanitizeName } from "./formats.js";
+import { passage, passageUrl, openedPassage, removeStopWords } from "./passage-card.js";
 import { noDocuments } from "./search.js";
 
 /** What was asked last: whoever has followed a citation comes back to it. */
 const kept = { question: "", reply: undefined, took: 0 };
 
 export async function showAsk(place) {
-  const can = await abilities();
+  const can = await loadCapabilities();
   if (!can.knowledge) return undefined;
-  const unasked = can.lacks("knowledge-ask", "Having a model answer");
+  const unasked = can.denialReason("knowledge-ask", "Having a model answer");
   if (unasked) {
-    fill(place, empty("Questions cannot be asked from here", h("p", ticked(unasked)), h("p", "What the documents say can be found all the same: ", h("a", { href: "#/knowledge/search" }, "search them"), ".")));
+    fill(place, empty("Questions cannot be asked from here", h("p", inlineCode(unasked)), h("p", "What the documents say can be found all the same: ", h("a", { href: "#/knowledge/search" }, "search them"), ".")));
     return undefined;
   }
   const field = h("textarea", { rows: "2", maxlength: "500", placeholder: "Ask something that the documents answer", "aria-label": "Question", dataset: { search: "" }, onkeydown: send }, kept.question);
@@ -97,9 +97,9 @@ function linked(answer, passages) {
 }
 
 function citation(number, source) {
-  const title = shownName(source.filename);
-  const remember = () => Object.assign(sought, { chunk: source.chunk_id, query: telling(kept.question) });
-  return h("a.cite", { href: passageAddress(source), "aria-label": `Source ${number}: ${title}`, title, onclick: remember }, number);
+  const title = sanitizeName(source.filename);
+  const remember = () => Object.assign(openedPassage, { chunk: source.chunk_id, query: removeStopWords(kept.question) });
+  return h("a.cite", { href: passageUrl(source), "aria-label": `Source ${number}: ${title}`, title, onclick: remember }, number);
 }
 
 /** No model has answered: why, and what to do. */

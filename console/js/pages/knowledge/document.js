@@ -1,15 +1,15 @@
 // One document: its pages, where its passages begin, and the passage the reader came for.
 
-import { h, fill, findWords, icon, marked, set } from "../../dom.js";
+import { h, fill, findQueryTerms, icon, highlight, set } from "../../dom.js";
 import { call, request } from "../../mcp.js";
-import { badge, problem } from "../../components/parts.js";
-import { ticked } from "../../components/said.js";
-import { bytes, number, plural, when } from "../../format.js";
-import { abilities } from "./abilities.js";
+import { badge, problem } from "../../components/widgets.js";
+import { inlineCode } from "../../components/inline-code.js";
+import { bytes, number, plural, relativeTime } from "../../format.js";
+import { loadCapabilities } from "./capabilities.js";
 import { confirmRemoval } from "./documents.js";
-import { shownName } from "./formats.js";
-import { sought } from "./passage.js";
-import { locate, positions } from "./text.js";
+import { sanitizeName } from "./formats.js";
+import { openedPassage } from "./passage-card.js";
+import { locate, utf16Offsets } from "./text-positions.js";
 
 /** How much is asked for at once. */
 const PAGES = 10;
@@ -35,7 +35,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
   let opened = 0;
   let passageText;
 
-  const get = async (args) => call("knowledge-get", { document_id: id, pages: PAGES, max_characters: CHARACTERS, ...((await abilities()).chunks ? { chunks: true } : {}), ...args });
+  const get = async (args) => call("knowledge-get", { document_id: id, pages: PAGES, max_characters: CHARACTERS, ...((await loadCapabilities()).chunks ? { chunks: true } : {}), ...args });
 
   async function open() {
     const turn = ++opened;
@@ -45,7 +45,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
       const reply = await get({ page: first });
       // Servers that do not tell where passages stand tell what they say, and that can be looked for.
       if (wanted && !reply.chunks?.some((chunk) => chunk.chunk_id === wanted && chunk.start !== undefined)) passageText = await said(wanted);
-      const unremoved = (await abilities()).lacks("knowledge-remove", "Removing a document");
+      const unremoved = (await loadCapabilities()).denialReason("knowledge-remove", "Removing a document");
       if (stale()) return;
       describe(reply, unremoved);
       fill(pages, reply.pages.map((shown) => drawPage(shown, reply.chunks, 0)));
@@ -56,7 +56,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
       if (stale()) return;
       fill(pages, error.structured?.error === "document_not_found" || error.structured?.error === "invalid_document_id"
         ? h("div.problem", { role: "alert" }, "This document is not there. It may have been removed, or is still being read. ", h("a", { href: "#/knowledge/documents" }, "See all documents"))
-        : problem(error, open, { alone: true }));
+        : problem(error, open, { autoRetry: true }));
     }
   }
 
@@ -132,7 +132,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
   }
 
   function describe({ document: told, page_count: count }, unremoved) {
-    const about = { ...told, filename: shownName(told.filename) };
+    const about = { ...told, filename: sanitizeName(told.filename) };
     const { tags, ...rest } = about.metadata ?? {};
     const jump = h("input", { type: "number", min: "1", max: String(count), value: String(first), "aria-label": "Page" });
     const go = (event) => {
@@ -146,23 +146,23 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     fill(head,
       h("div.row", h("h2.break", { dir: "auto" }, about.filename), unremoved ? null : h("button.danger.push", { onclick: remove }, icon("trash"), "Remove")),
       h("div.row.document-facts.quiet.small", badge((about.format ?? "").toUpperCase(), "accent"),
-        h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${when(about.date_added)}`),
+        h("span", bytes(about.size_bytes ?? 0)), h("span", plural(count, "page")), h("span", `added ${relativeTime(about.date_added)}`),
         (Array.isArray(tags) ? tags : tags ? [tags] : []).map((tag) => badge(String(tag))),
         count > 1 ? h("form.jump.push", { onsubmit: go }, "Page", jump, `of ${number(count)}`, h("button", { type: "submit" }, "Go")) : null),
-      unremoved ? h("p.quiet.small", ticked(unremoved)) : null,
+      unremoved ? h("p.quiet.small", inlineCode(unremoved)) : null,
       Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(fact))) : null);
   }
 
   /** A page, or what is left of one that begins at `offset`. */
   function drawPage({ page: at, text, label }, chunks = [], offset) {
     const here = chunks.filter((chunk) => chunk.page === at && chunk.start !== undefined && chunk.end > offset);
-    const place = positions(text, here.flatMap((chunk) => [Math.max(0, chunk.start - offset), chunk.end - offset]));
+    const place = utf16Offsets(text, here.flatMap((chunk) => [Math.max(0, chunk.start - offset), chunk.end - offset]));
     const spots = here.filter((chunk) => chunk.start >= offset).map((chunk) => ({ at: place(chunk.start - offset), chunk }));
     const mine = here.find((chunk) => chunk.chunk_id === wanted);
     const range = mine ? [place(Math.max(0, mine.start - offset)), place(mine.end - offset)] : passageText ? locate(text, passageText) : undefined;
     return h("section.page.card", { "aria-label": label ?? `Page ${at}`, dataset: { page: at } },
       h("h3.quiet", label ?? `Page ${at}`, offset ? " (continued)" : ""),
-      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range, sought.chunk === wanted ? sought.query : "")) : h("p.quiet", "There is no text on this page."));
+      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range, openedPassage.chunk === wanted ? openedPassage.query : "")) : h("p.quiet", "There is no text on this page."));
   }
 
   function arrive() {
@@ -176,7 +176,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
   return () => (ended = true);
 }
 
-/** Of words that are marked, the one with most others close below: passages are long, and the reader wants one place. */
+/** Of words that are highlight, the one with most others close below: passages are long, and the reader wants one place. */
 function densest(words) {
   const tops = words.map((word) => word.getBoundingClientRect().top);
   const kinds = words.map((_, at) => new Set(words.filter((_, other) => tops[other] >= tops[at] && tops[other] - tops[at] < NEAR).map((word) => word.textContent.toLowerCase())).size);
@@ -195,7 +195,7 @@ function pieces(text, spots, range, query) {
     for (const spot of spots) if (spot.at === from) add(h("span.begins", { title: `Passage ${spot.chunk.chunk_index + 1} begins here`, "aria-hidden": "true" }, spot.chunk.chunk_index + 1));
     if (at + 1 === cuts.length) return;
     const piece = text.slice(from, cuts[at + 1]);
-    if (inside) found.append(...marked(piece, findWords(piece, query)));
+    if (inside) found.append(...highlight(piece, findQueryTerms(piece, query)));
     else nodes.push(piece);
   });
   return nodes;

@@ -4,13 +4,13 @@ import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { poll } from "../../connection.js";
 import { dialog } from "../../components/dialog.js";
-import { toast, tellFailure } from "../../components/toast.js";
-import { badge, copyable, empty, problem } from "../../components/parts.js";
-import { sentence, ticked } from "../../components/said.js";
-import { bytes, number, plural, when } from "../../format.js";
-import { abilities } from "./abilities.js";
-import { dropZone, noDropZone, setLargest } from "./adding.js";
-import { FORMATS, shownName, STATES } from "./formats.js";
+import { toast, toastError } from "../../components/toast.js";
+import { badge, copyable, empty, problem } from "../../components/widgets.js";
+import { sentence, inlineCode } from "../../components/inline-code.js";
+import { bytes, number, plural, relativeTime } from "../../format.js";
+import { loadCapabilities } from "./capabilities.js";
+import { dropZone, uploadsUnavailable, setMaxFileSize } from "./uploads.js";
+import { FORMATS, sanitizeName, STATES } from "./formats.js";
 import { showTasks } from "./tasks-panel.js";
 import { virtualTable } from "./virtual-table.js";
 
@@ -52,17 +52,17 @@ export function showDocuments(place) {
   let mayRemove = true;
   let ended = false;
   const nothing = h("div", { hidden: true });
-  const start = () => abilities().then((can) => {
+  const start = () => loadCapabilities().then((can) => {
     if (ended || !can.knowledge) return;
     for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
-    const [unadded, unimported] = [can.lacks("knowledge-add", "Adding files"), can.lacks("knowledge-import", "Adding from a path")];
-    const zone = unadded ? noDropZone(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported });
+    const [unadded, unimported] = [can.denialReason("knowledge-add", "Adding files"), can.denialReason("knowledge-import", "Adding from a path")];
+    const zone = unadded ? uploadsUnavailable(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported });
     if (!unadded && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
     adding.firstElementChild.replaceWith(zone);
-    mayRemove = !can.lacks("knowledge-remove", "");
+    mayRemove = !can.denialReason("knowledge-remove", "");
     kept.hidden = mayRemove;
-    fill(kept, mayRemove ? null : ticked(can.lacks("knowledge-remove", "Removing a document")));
+    fill(kept, mayRemove ? null : inlineCode(can.denialReason("knowledge-remove", "Removing a document")));
     const sortable = (name) => (can.sorts.has(name) ? name : undefined);
     table = virtualTable({
       label: "Documents",
@@ -82,7 +82,7 @@ export function showDocuments(place) {
         const wanted = Object.fromEntries(Object.entries(only).filter(([name, value]) => value && can.show.has(name)));
         const reply = await call("knowledge-show", { limit, offset, sort_by: sort, sort_order: order, ...wanted }, { quiet: true });
         stage.querySelector(".problem")?.remove();
-        return { items: reply.documents.map((item) => ({ ...item, filename: shownName(item.filename) })), total: reply.total_count };
+        return { items: reply.documents.map((item) => ({ ...item, filename: sanitizeName(item.filename) })), total: reply.total_count };
       },
       onview({ first, last, total }) {
         const text = total ? `${number(first)}–${number(last)} of ${number(total)}` : "";
@@ -91,16 +91,16 @@ export function showDocuments(place) {
         if (heard.textContent !== sum) heard.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
-        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps(!can.lacks("knowledge-add", "")));
+        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps(!can.denialReason("knowledge-add", "")));
       },
       onfailure(error) {
         if (error.kind === "offline") return;
         stage.querySelector(".problem")?.remove();
-        stage.prepend(problem(error, () => table.refresh(), { alone: true }));
+        stage.prepend(problem(error, () => table.refresh(), { autoRetry: true }));
       },
     });
     fill(stage, table.element, nothing);
-  }).catch((error) => ended || fill(stage, problem(error, start, { alone: true })));
+  }).catch((error) => ended || fill(stage, problem(error, start, { autoRetry: true })));
   start();
 
   function all() {
@@ -119,7 +119,7 @@ export function showDocuments(place) {
     return [
       name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
       item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}: why? ${item.filename}` }, badge(`${state}: why?`, kind)) : badge(state, kind),
-      when(item.date_added),
+      relativeTime(item.date_added),
       mayRemove && h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
     ];
   }
@@ -150,7 +150,7 @@ export function showDocuments(place) {
     try {
       await call("knowledge-remove", { document_id: item.id, confirm: true });
     } catch (error) {
-      tellFailure(error);
+      toastError(error);
     }
     table.refresh();
   }
@@ -159,7 +159,7 @@ export function showDocuments(place) {
   const endPoll = poll(async () => {
     await table?.refresh();
   }, BEAT);
-  call("knowledge-status", {}, { quiet: true }).then((status) => setLargest(status.configuration?.max_file_size_mb), () => {});
+  call("knowledge-status", {}, { quiet: true }).then((status) => setMaxFileSize(status.configuration?.max_file_size_mb), () => {});
   return () => {
     ended = true;
     endTasks();
@@ -182,7 +182,7 @@ export async function confirmRemoval(item) {
     toast(`${item.filename} was removed.`);
     return true;
   } catch (error) {
-    tellFailure(error);
+    toastError(error);
     return false;
   }
 }

@@ -2,11 +2,11 @@
 
 import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
-import { onToken } from "../../connection.js";
-import { empty, problem } from "../../components/parts.js";
+import { onTokenChange } from "../../connection.js";
+import { empty, problem } from "../../components/widgets.js";
 import { milliseconds, number, plural } from "../../format.js";
 import { FORMATS } from "./formats.js";
-import { isFaint, passage } from "./passage.js";
+import { isWeakMatch, passage } from "./passage-card.js";
 
 /** How long the reader must pause before what is typed is searched for, in milliseconds, and how long it must be. */
 const PAUSE = 350;
@@ -17,7 +17,7 @@ const MOST = 20;
 const kept = { query: "", format: "", least: "0", tags: "", from: "", to: "", top: 10, reply: undefined, opened: undefined };
 
 // Another token may see other documents.
-onToken(() => (kept.reply = undefined));
+onTokenChange(() => (kept.reply = undefined));
 
 export function showSearch(place, [query]) {
   if (query !== undefined && query !== kept.query) Object.assign(kept, { query, reply: undefined });
@@ -57,7 +57,7 @@ export function showSearch(place, [query]) {
     } catch (error) {
       if (error.kind === "cancelled") return;
       fill(count);
-      fill(results, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, find, { alone: true }));
+      fill(results, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, find, { autoRetry: true }));
     }
     results.removeAttribute("aria-busy");
   }
@@ -76,7 +76,7 @@ export function showSearch(place, [query]) {
         h("p.small", h("kbd", "/"), " comes back to this field, ", h("kbd", "Enter"), " searches.")));
       return;
     }
-    const faint = reply.results.filter(isFaint).length;
+    const faint = reply.results.filter(isWeakMatch).length;
     fill(count, reply.results.length ? [`${plural(reply.results.length, "passage")} in ${milliseconds(Math.max(1, reply.search_time_ms))}. The number at each is how probable it is that it answers, from 0 to 1.`,
       faint ? ` ${faint === 1 ? "One is" : `${number(faint)} are`} below 0.01: some words or the subject are alike, and it hardly answers.` : ""] : "");
     fill(results, reply.results.length

@@ -1,10 +1,10 @@
 // What is being added, drawn: a bar and a way out for each piece of work.
 
 import { h, fill, icon } from "../../dom.js";
-import { tell } from "../../components/dialog.js";
-import { tellFailure } from "../../components/toast.js";
+import { messageDialog } from "../../components/dialog.js";
+import { toastError } from "../../components/toast.js";
 import { number, seconds } from "../../format.js";
-import { allJobs, cancel, forgetEnded, goneFailed, goneJobs, isOver, onJobs } from "./tasks.js";
+import { allJobs, cancel, clearFinished, droppedFailedJobs, droppedJobs, isFinished, onJobs } from "./tasks.js";
 
 /** How many are drawn; the rest is counted. */
 const DRAWN = 40;
@@ -24,23 +24,23 @@ export function showTasks(place, changed) {
   const rows = new Map();
   const summary = h("p.quiet.small", { role: "status" });
   const list = h("ul.jobs", { "aria-label": "Tasks", tabindex: "0" });
-  const all = h("button.plain.small", { onclick: () => Promise.all(allJobs().filter((job) => !isOver(job) && !job.fixed).map((job) => cancel(job).catch(tellFailure))) }, "Cancel all");
-  const clear = h("button.plain.small", { onclick: forgetEnded }, "Clear");
+  const all = h("button.plain.small", { onclick: () => Promise.all(allJobs().filter((job) => !isFinished(job) && !job.fixed).map((job) => cancel(job).catch(toastError))) }, "Cancel all");
+  const clear = h("button.plain.small", { onclick: clearFinished }, "Clear");
   const title = h("h2");
   fill(place, h("header", title, summary, h("span.push", all, clear)), list);
 
   const draw = () => {
     const jobs = allJobs();
-    const over = jobs.filter(isOver);
+    const over = jobs.filter(isFinished);
     // Of many, those that matter most; each in the place it came to, so that no row moves when its state does.
-    const chosen = [...jobs].sort((a, b) => order(a) - order(b) || (isOver(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
+    const chosen = [...jobs].sort((a, b) => order(a) - order(b) || (isFinished(a) ? b.key - a.key : a.key - b.key)).slice(0, DRAWN);
     const drawn = chosen.sort((a, b) => a.key - b.key);
     all.hidden = jobs.length - over.length < 2;
     clear.hidden = !over.length;
-    const failed = over.filter(isBad).length + goneFailed();
-    const added = over.some(isGood) || goneJobs() > goneFailed();
+    const failed = over.filter(isBad).length + droppedFailedJobs();
+    const added = over.some(isGood) || droppedJobs() > droppedFailedJobs();
     fill(title, over.length < jobs.length || !jobs.length ? "Being added" : added ? "Added" : "Not added");
-    fill(summary, jobs.length ? `${number(over.length + goneJobs())} of ${number(jobs.length + goneJobs())} done${failed ? `, ${number(failed)} failed` : ""}` : "");
+    fill(summary, jobs.length ? `${number(over.length + droppedJobs())} of ${number(jobs.length + droppedJobs())} done${failed ? `, ${number(failed)} failed` : ""}` : "");
     const keys = new Set(drawn.map((job) => job.key));
     for (const [key, row] of rows) if (!keys.has(key)) (row.element.remove(), rows.delete(key));
     list.querySelector(".job-none")?.remove();
@@ -51,7 +51,7 @@ export function showTasks(place, changed) {
       if (list.children[at] !== row.element) list.insertBefore(row.element, list.children[at] ?? null);
     });
     if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. Files are read in the background; you can go on working."));
-    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length + goneJobs() - DRAWN)} more.`));
+    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length + droppedJobs() - DRAWN)} more.`));
   };
   draw();
   return onJobs((ended) => {
@@ -67,13 +67,13 @@ function makeRow(job) {
   function stopIt() {
     // The button goes, and the keyboard must not go with it.
     element.parentElement?.focus();
-    cancel(job).catch(tellFailure);
+    cancel(job).catch(toastError);
   }
   const name = h("span.name", { title: job.name, dir: "auto" }, job.name);
   const element = h("li.job", name, stop, bar, step);
   let said;
   const update = () => {
-    const over = isOver(job);
+    const over = isFinished(job);
     const failed = failedFiles(job);
     // Nothing of it was added, so it has failed, whatever the server calls it.
     element.dataset.state = failed.length && !isGood(job) ? "failed" : job.state;
@@ -86,12 +86,12 @@ function makeRow(job) {
     if (said === text + left) return;
     said = text + left;
     fill(step, over ? icon(isBad(job) ? "warn" : job.state === "completed" ? "check" : "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
-      over && text.length > LONG ? h("button.plain.small", { onclick: () => tell(job.name, h("p.break", text)) }, "Whole message") : null,
+      over && text.length > LONG ? h("button.plain.small", { onclick: () => messageDialog(job.name, h("p.break", text)) }, "Whole message") : null,
       failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
       job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);
   };
   return { element, update };
 }
 
-const showFailed = (files) => tell("What could not be added",
+const showFailed = (files) => messageDialog("What could not be added",
   h("ul.reasons", files.slice(0, 200).map((file) => h("li", h("strong.break", file.file_path), h("br"), h("span.break", file.message)))));

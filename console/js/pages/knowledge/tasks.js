@@ -2,8 +2,8 @@
 
 import { call, request } from "../../mcp.js";
 import { poll } from "../../connection.js";
-import { abilities } from "./abilities.js";
-import { shownName } from "./formats.js";
+import { loadCapabilities } from "./capabilities.js";
+import { sanitizeName } from "./formats.js";
 
 /** How often running tasks are asked about, and how often it is looked for tasks of others, in milliseconds. */
 const BEAT = 600;
@@ -27,27 +27,27 @@ let told = false;
 let gone = 0;
 let goneBadly = 0;
 
-export const isOver = (job) => ["completed", "failed", "cancelled"].includes(job.state);
+export const isFinished = (job) => ["completed", "failed", "cancelled"].includes(job.state);
 export const allJobs = () => [...jobs.values()];
 /** How many have ended and are no longer kept. */
-export const goneJobs = () => gone;
-export const goneFailed = () => goneBadly;
-export const activeJobs = () => allJobs().filter((job) => !isOver(job));
+export const droppedJobs = () => gone;
+export const droppedFailedJobs = () => goneBadly;
+export const activeJobs = () => allJobs().filter((job) => !isFinished(job));
 
 /** A new piece of work. */
 export function begin(name, values = {}) {
-  const job = { key: next++, name: shownName(name), state: "waiting", share: 0, step: "Waits to be sent", ...values };
+  const job = { key: next++, name: sanitizeName(name), state: "waiting", share: 0, step: "Waits to be sent", ...values };
   jobs.set(job.key, job);
   change(job, {});
   return job;
 }
 
 export function change(job, values) {
-  const ended = !isOver(job) && isOver(values);
+  const ended = !isFinished(job) && isFinished(values);
   // The list of the server may have told of a task before the call that began it was answered.
   if (values.task && !job.task) for (const other of allJobs()) if (other !== job && other.task === values.task) release(other);
   Object.assign(job, values);
-  if (job.task && !isOver(job)) follow();
+  if (job.task && !isFinished(job)) follow();
   tell(ended);
 }
 
@@ -72,21 +72,21 @@ export function lose(job, message) {
  */
 function lostFile({ filename, kind, created, isOwn }) {
   if (!isOwn || kind === "import") return undefined;
-  const meant = allJobs().filter((job) => job.file === shownName(filename ?? "") && !job.task && (!isOver(job) || job.since !== undefined));
+  const meant = allJobs().filter((job) => job.file === sanitizeName(filename ?? "") && !job.task && (!isFinished(job) || job.since !== undefined));
   const [only] = meant;
   return meant.length === 1 && only.lost !== undefined && created >= only.since ? only : undefined;
 }
 
 /** Takes what has ended off the list. */
-export function forgetEnded() {
-  for (const job of allJobs()) if (isOver(job)) jobs.delete(job.key);
+export function clearFinished() {
+  for (const job of allJobs()) if (isFinished(job)) jobs.delete(job.key);
   gone = goneBadly = 0;
   tell(false);
 }
 
 /** Takes the oldest that have ended off the list where there are too many; what failed goes last, it is looked for. */
 function dropOldest() {
-  const over = allJobs().filter(isOver);
+  const over = allJobs().filter(isFinished);
   if (over.length <= KEPT) return;
   const isGood = (job) => job.state === "completed";
   const order = [...over.filter(isGood), ...over.filter((job) => !isGood(job))];
@@ -108,7 +108,7 @@ export async function cancel(job) {
   } catch (error) {
     // It may have ended a moment before; then that is what is shown.
     await look(job);
-    if (!isOver(job)) throw error;
+    if (!isFinished(job)) throw error;
   }
 }
 
@@ -157,7 +157,7 @@ function follow() {
 
 async function round() {
   const seen = new Set();
-  if ((await abilities()).tasks) {
+  if ((await loadCapabilities()).tasks) {
     const { tasks } = await call("knowledge-tasks", { limit: LISTED, active_only: true }, { quiet: true });
     // Looked at only now: a file that was sent may have become a task while the list was on its way.
     const known = new Map(allJobs().filter((job) => job.task).map((job) => [job.task, job]));
@@ -169,7 +169,7 @@ async function round() {
       const lost = !row || row.listed ? lostFile(listed) : undefined;
       if (lost) change(lost, values);
       else if (!row) begin(task.filename ?? "Import of files on the server", { ...values, listed });
-      else if (!isOver(row)) change(row, values);
+      else if (!isFinished(row)) change(row, values);
     }
   }
   // What is not listed has ended, or the server does not list.

@@ -1,51 +1,52 @@
-// Who can be asked, how each is doing, and which models each has.
+// Configured providers, their health, and their models.
 
 import { h, fill } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { poll } from "../../connection.js";
-import { badge, copyable, empty, problem } from "../../components/parts.js";
+import { badge, copyable, empty, problem } from "../../components/widgets.js";
 import { milliseconds, number, plural } from "../../format.js";
 
-const EVERY = 5_000;
+/** In milliseconds. */
+const POLL_INTERVAL = 5_000;
 
-export function providers(place) {
+export function providers(container) {
   const cards = h("div.grid.two");
   const models = h("section.card", h("h2", "Models"), h("p.quiet", "Asking the providers…"));
-  fill(place, h("p.quiet", "One moment…"));
+  fill(container, h("p.quiet", "One moment…"));
   listModels(models);
   return poll(async () => {
-    const { providers: list, default_model: standard } = await call("list_providers", {}, { quiet: true });
-    if (!list.length) return void fill(place, none());
-    fill(cards, list.map((provider) => card(provider, standard)));
-    if (!place.contains(cards)) fill(place, cards, models);
-  }, EVERY, (error) => fill(place, problem(error)));
+    const { providers: list, default_model: defaultModel } = await call("list_providers", {}, { quiet: true });
+    if (!list.length) return void fill(container, noProviders());
+    fill(cards, list.map((provider) => card(provider, defaultModel)));
+    if (!container.contains(cards)) fill(container, cards, models);
+  }, POLL_INTERVAL, (error) => fill(container, problem(error)));
 }
 
-function card(provider, standard) {
+function card(provider, defaultModel) {
   const kind = { up: "good", failing: "bad", circuit_open: "warn" }[provider.status] ?? "";
   return h("article.card", h("header", h("h2.break", provider.name), badge(provider.status, kind), provider.detected ? badge("found by itself", "accent") : null),
     h("dl.facts",
       fact("Kind", provider.type), fact("At", provider.url), fact("Keys", provider.keys), fact("Models", provider.models),
       fact("By default", provider.default_model), fact("Takes", provider.latency_ms === undefined ? undefined : milliseconds(provider.latency_ms)), fact("Last failure", provider.error)),
-    standard?.startsWith(`${provider.name}/`) ? h("p.quiet.small", "Prompts that no category sends elsewhere go here.") : null);
+    defaultModel?.startsWith(`${provider.name}/`) ? h("p.quiet.small", "Prompts that no category sends elsewhere go here.") : null);
 }
 
 const fact = (name, value) => (value === undefined || value === null ? null : [h("dt", name), h("dd.break", value)]);
 
-async function listModels(place) {
+async function listModels(container) {
   try {
     const { models, failed = [] } = await call("list_models", {}, { quiet: true });
-    fill(place, h("h2", plural(models.length, "model")),
+    fill(container, h("h2", plural(models.length, "model")),
       failed.map(({ provider, error }) => h("p.problem.warn", `${provider}: ${error}`)),
       models.length ? h("div.table", { tabindex: "0", role: "region", "aria-label": "Models" }, h("table", h("thead", h("tr", ["Model", "Provider", "Reads", "Can"].map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", models.map((model) => h("tr", h("td.whole", model.id), h("td", model.provider), h("td", model.context ? number(model.context) : "–"),
-          h("td.abilities", Object.entries(model.capabilities ?? {}).filter(([, can]) => can === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
+          h("td.capabilities", Object.entries(model.capabilities ?? {}).filter(([, supported]) => supported === true).map(([name]) => h("span.badge", name.replaceAll("_", " ")))))))) ) : null);
   } catch (error) {
-    fill(place, h("h2", "Models"), problem(error, () => listModels(place), { alone: true }));
+    fill(container, h("h2", "Models"), problem(error, () => listModels(container), { autoRetry: true }));
   }
 }
 
-const none = () => empty("No provider yet", "Sorting and searching work without one. For answers, give corbie a key, or start a model on this machine.",
+const noProviders = () => empty("No provider yet", "Sorting and searching work without one. For answers, give corbie a key, or start a model on this machine.",
   copyable("export OPENAI_API_KEY=…   # or ANTHROPIC_API_KEY, GOOGLE_API_KEY\ncorbie serve"),
   "Ollama, vLLM, llama.cpp and LM Studio on this machine are found by themselves. To try it without any, there is one that answers by itself:",
   copyable("providers:\n  mock: { type: mock }"));

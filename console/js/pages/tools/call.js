@@ -1,51 +1,51 @@
-// One tool: its schema as a form, the call, and both sides of it as they are on the wire.
+// The form of a tool, its result, and the raw request and response.
 
 import { h, fill } from "../../dom.js";
 import { observe, request } from "../../mcp.js";
-import { badge, json, problem } from "../../components/parts.js";
+import { badge, json, problem } from "../../components/widgets.js";
 import { dialog } from "../../components/dialog.js";
 import { milliseconds } from "../../format.js";
-import { lacking } from "../../allowed.js";
+import { denialReason } from "../../permissions.js";
 import { fields } from "./fields.js";
-import { ticked } from "../../components/said.js";
+import { inlineCode } from "../../components/inline-code.js";
 
-export function form(place, tool) {
+export function form(container, tool) {
   const { annotations = {}, inputSchema = {} } = tool;
   const inputs = fields(inputSchema);
   const raw = h("textarea.code", { rows: "8", "aria-label": "Arguments as JSON", spellcheck: "false" });
-  const wrong = h("p.field-error", { role: "alert" });
-  const written = h("input", { type: "checkbox" });
+  const formError = h("p.field-error", { role: "alert" });
+  const asJson = h("input", { type: "checkbox" });
   const outcome = h("div.stack", { "aria-live": "polite" });
-  const stop = h("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Cancel");
-  const go = h(annotations.destructiveHint ? "button.danger" : "button.main", { type: "submit" }, "Call");
-  const missing = lacking(tool, `\`${tool.name}\``);
+  const cancelButton = h("button", { type: "button", hidden: true, onclick: () => running?.abort() }, "Cancel");
+  const callButton = h(annotations.destructiveHint ? "button.danger" : "button.main", { type: "submit" }, "Call");
+  const denied = denialReason(tool, `\`${tool.name}\``);
   let running;
 
-  written.addEventListener("change", () => {
-    if (written.checked) raw.value = JSON.stringify(inputs.value(), null, 2);
-    body.hidden = written.checked;
-    raw.hidden = !written.checked;
+  asJson.addEventListener("change", () => {
+    if (asJson.checked) raw.value = JSON.stringify(inputs.value(), null, 2);
+    body.hidden = asJson.checked;
+    raw.hidden = !asJson.checked;
   });
   raw.hidden = true;
   const body = h("div.stack", inputs.elements.length ? inputs.elements : h("p.quiet", "It takes no arguments."));
   const card = h("form.card.stack", { onsubmit: submit, novalidate: true },
     h("header", h("h2.break", tool.name), annotations.readOnlyHint ? badge("reads only", "good") : null, annotations.destructiveHint ? badge("destructive", "bad") : null),
-    h("p.quiet.break", ticked(tool.description ?? "")),
-    missing ? h("p.quiet", ticked(missing)) : null,
-    body, raw, wrong,
-    missing ? null : h("div.row", go, stop, h("label.inline", written, "Write the arguments as JSON")),
+    h("p.quiet.break", inlineCode(tool.description ?? "")),
+    denied ? h("p.quiet", inlineCode(denied)) : null,
+    body, raw, formError,
+    denied ? null : h("div.row", callButton, cancelButton, h("label.inline", asJson, "Write the arguments as JSON")),
     h("details", h("summary", "Schema"), json(inputSchema)));
-  fill(place, card, outcome);
+  fill(container, card, outcome);
 
   async function submit(event) {
     event.preventDefault();
-    if (missing) return;
-    fill(wrong);
+    if (denied) return;
+    fill(formError);
     let args;
     try {
-      args = written.checked ? JSON.parse(raw.value || "{}") : inputs.read();
+      args = asJson.checked ? JSON.parse(raw.value || "{}") : inputs.read();
     } catch (error) {
-      fill(wrong, ticked(error.message));
+      fill(formError, inlineCode(error.message));
       return;
     }
     if (annotations.destructiveHint && !(await dialog({ title: `Call ${tool.name}?`, body: [h("p", "It may change or remove things, and that cannot be undone."), json(args)], confirm: "Call it", danger: true }))) return;
@@ -54,26 +54,26 @@ export function form(place, tool) {
 
   async function send(args) {
     running = new AbortController();
-    go.disabled = true;
-    stop.hidden = false;
+    callButton.disabled = true;
+    cancelButton.hidden = false;
     const progress = h("p.quiet", "Calling…");
     fill(outcome, h("div.card", progress));
     let exchange;
-    const forget = observe((seen) => seen.request.params?.name === tool.name && (exchange = seen));
+    const stopObserving = observe((observed) => observed.request.params?.name === tool.name && (exchange = observed));
     try {
-      const result = await request("tools/call", { name: tool.name, arguments: args }, { signal: running.signal, onprogress: (told) => (progress.textContent = told.message ?? `${told.progress}${told.total ? ` of ${told.total}` : ""}`) });
-      fill(outcome, answered(result), wire(exchange));
+      const result = await request("tools/call", { name: tool.name, arguments: args }, { signal: running.signal, onprogress: (update) => (progress.textContent = update.message ?? `${update.progress}${update.total ? ` of ${update.total}` : ""}`) });
+      fill(outcome, renderResult(result), renderExchange(exchange));
     } catch (error) {
-      fill(outcome, problem(error), exchange ? wire(exchange) : null);
+      fill(outcome, problem(error), exchange ? renderExchange(exchange) : null);
     } finally {
-      forget();
-      go.disabled = false;
-      stop.hidden = true;
+      stopObserving();
+      callButton.disabled = false;
+      cancelButton.hidden = true;
     }
   }
 }
 
-function answered(result) {
+function renderResult(result) {
   const content = result.structuredContent ?? result.content;
   const failed = result.isError || result.structuredContent?.success === false;
   return h("section.card", h("header", h("h2", "Result"), badge(failed ? "the tool says it failed" : "ok", failed ? "bad" : "good")),
@@ -81,7 +81,7 @@ function answered(result) {
     json(content));
 }
 
-function wire({ request: sent, response, status, milliseconds: took }) {
-  return h("section.card", h("header", h("h2", "On the wire"), badge(`HTTP ${status || "–"}`), h("span.quiet.small", milliseconds(took))),
+function renderExchange({ request: sent, response, status, milliseconds: duration }) {
+  return h("section.card", h("header", h("h2", "On the wire"), badge(`HTTP ${status || "–"}`), h("span.quiet.small", milliseconds(duration))),
     h("div.grid.two", h("div", h("h3", "Request"), json(sent)), h("div", h("h3", "Response"), json(response ?? null))));
 }

@@ -1,17 +1,17 @@
-// A form out of a JSON Schema: what is plain becomes a field of its own, everything else is written as JSON.
+// Form fields from a JSON Schema: scalar properties and lists of strings get a field, others a JSON text area.
 
 import { h } from "../../dom.js";
-import { ticked } from "../../components/said.js";
+import { inlineCode } from "../../components/inline-code.js";
 
-/** Gives { elements, value(), read() }; `read` throws a sentence about the first thing that is not right. */
+/** Returns { elements, value(), read() }; `read` throws an Error about the first invalid field. */
 export function fields(schema) {
   const required = new Set(schema.required ?? []);
   const all = Object.entries(schema.properties ?? {}).map(([name, property]) => field(name, property, required.has(name)));
   const gather = (strict) => {
     const value = {};
     for (const { name, read } of all) {
-      const given = read(strict);
-      if (given !== undefined) value[name] = given;
+      const fieldValue = read(strict);
+      if (fieldValue !== undefined) value[name] = fieldValue;
     }
     return value;
   };
@@ -19,15 +19,15 @@ export function fields(schema) {
 }
 
 function field(name, property, required) {
-  const kind = kindOf(property);
+  const kind = fieldKind(property);
   const input = KINDS[kind].input(property);
   const id = `field-${name}`;
   input.id = id;
   input.name = name;
   if (required) input.setAttribute("aria-required", "true");
-  const standard = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
-  const hint = [property.description, range(property)].filter(Boolean).join("; ") + (standard && `.${standard}`);
-  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", ticked(hint)))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", ticked(hint)) : null, input);
+  const defaultHint = property.default === undefined || kind === "boolean" ? "" : ` Left empty: ${JSON.stringify(property.default)}.`;
+  const hint = [property.description, range(property)].filter(Boolean).join("; ") + (defaultHint && `.${defaultHint}`);
+  const label = kind === "boolean" ? h("label.inline", { for: id }, input, h("span", h("code", name), required ? " (required) " : " ", h("span.hint", inlineCode(hint)))) : h("label", { for: id }, h("span", h("code", name), required ? " (required)" : ""), hint ? h("span.hint", inlineCode(hint)) : null, input);
   const read = (strict) => {
     input.removeAttribute("aria-invalid");
     try {
@@ -46,15 +46,15 @@ function field(name, property, required) {
 
 const range = ({ minimum, maximum }) => (minimum !== undefined && maximum !== undefined && maximum < 1e9 ? `from ${minimum} to ${maximum}` : "");
 
-function kindOf(property) {
-  const type = Array.isArray(property.type) ? property.type.find((one) => one !== "null") : property.type;
+function fieldKind(property) {
+  const type = Array.isArray(property.type) ? property.type.find((type) => type !== "null") : property.type;
   if (property.enum) return "choice";
   if (type === "array" && property.items?.type === "string") return "strings";
   if (KINDS[type]) return type;
   return "any";
 }
 
-/** Long texts get room; names and queries do not need it. */
+/** Whether a string property gets a multi-line field. */
 const isLong = ({ maxLength, description = "" }) => (maxLength === undefined || maxLength > 500) && /text|prompt|yaml|question/i.test(description);
 
 const KINDS = {
@@ -70,8 +70,8 @@ const KINDS = {
     input: (property) => h("input", { type: "checkbox", checked: property.default === true }),
     read: (input, property) => (input.checked === (property.default ?? false) ? undefined : input.checked),
   },
-  integer: { input: (property) => numeric(property, "1"), read: (input) => aNumber(input, true) },
-  number: { input: (property) => numeric(property, "any"), read: (input) => aNumber(input, false) },
+  integer: { input: (property) => numberInput(property, "1"), read: (input) => readNumber(input, true) },
+  number: { input: (property) => numberInput(property, "any"), read: (input) => readNumber(input, false) },
   strings: {
     input: () => h("textarea", { rows: "3", placeholder: "one a line" }),
     read: (input) => {
@@ -92,12 +92,12 @@ const KINDS = {
   },
 };
 
-const numeric = ({ minimum, maximum }, step) => h("input", { type: "number", min: minimum, max: maximum, step });
+const numberInput = ({ minimum, maximum }, step) => h("input", { type: "number", min: minimum, max: maximum, step });
 
-function aNumber(input, whole) {
+function readNumber(input, isInteger) {
   if (input.validity.badInput) throw new Error("a number is needed.");
   if (input.value === "") return undefined;
   const value = Number(input.value);
-  if (whole && !Number.isInteger(value)) throw new Error("a whole number is needed.");
+  if (isInteger && !Number.isInteger(value)) throw new Error("a whole number is needed.");
   return value;
 }

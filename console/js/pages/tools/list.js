@@ -1,35 +1,35 @@
-// The tools there are, and the one that was chosen.
+// The list of tools with a filter, and the form of the selected tool.
 
 import { h, fill, debounce } from "../../dom.js";
-import { all } from "../../mcp.js";
-import { badge, problem } from "../../components/parts.js";
+import { listAll } from "../../mcp.js";
+import { badge, problem } from "../../components/widgets.js";
 import { form } from "./call.js";
 
-export async function list(place, chosen) {
+export async function list(container, selected) {
   const search = h("input", { type: "search", placeholder: "Filter tools", "aria-label": "Filter tools", "data-search": true });
   const names = h("ul.plain.tool-names");
   const tool = h("div.stack");
-  fill(place, h("div.tools", h("nav.card", { "aria-label": "Tools" }, search, names), tool));
+  fill(container, h("div.tools", h("nav.card", { "aria-label": "Tools" }, search, names), tool));
   let tools;
   try {
-    tools = await all("tools/list", "tools");
+    tools = await listAll("tools/list", "tools");
   } catch (error) {
-    fill(place, problem(error, () => list(place, chosen), { alone: true }));
+    fill(container, problem(error, () => list(container, selected), { autoRetry: true }));
     return;
   }
   const draw = () => {
-    const wanted = search.value.trim().toLowerCase();
-    const shown = tools.filter(({ name, title = "", description = "" }) => `${name} ${title} ${description}`.toLowerCase().includes(wanted));
+    const filter = search.value.trim().toLowerCase();
+    const shown = tools.filter(({ name, title = "", description = "" }) => `${name} ${title} ${description}`.toLowerCase().includes(filter));
     fill(names, shown.map(({ name, title, annotations = {} }) => h("li", h("a", { href: `#/tools/call/${encodeURIComponent(name)}`, "aria-current": name === current?.name ? "page" : null },
       h("span.break", name), annotations.destructiveHint ? badge("destructive", "bad") : null, h("span.quiet.small", title ?? "")))),
       shown.length ? null : h("li.quiet", "No tool is called so."));
   };
-  const current = tools.find(({ name }) => name === chosen) ?? tools.find(({ name }) => name === "classify_text") ?? tools[0];
+  const current = tools.find(({ name }) => name === selected) ?? tools.find(({ name }) => name === "classify_text") ?? tools[0];
   search.addEventListener("input", debounce(draw, 60));
   draw();
-  // Only the list scrolls, where it is one that does.
-  const marked = names.querySelector("[aria-current]");
-  if (marked && names.scrollHeight > names.clientHeight) names.scrollTop = marked.offsetTop - names.offsetTop - names.clientHeight / 3;
-  if (chosen && current?.name !== chosen) fill(tool, problem({ message: `There is no tool \`${chosen}\` here, or this page may not use it.` }));
+  // Scrolls the list to the selected tool, but not the page.
+  const link = names.querySelector("[aria-current]");
+  if (link && names.scrollHeight > names.clientHeight) names.scrollTop = link.offsetTop - names.offsetTop - names.clientHeight / 3;
+  if (selected && current?.name !== selected) fill(tool, problem({ message: `There is no tool \`${selected}\` here, or this page may not use it.` }));
   else if (current) form(tool, current);
 }

@@ -1,7 +1,7 @@
 //! Fuzzes the OOXML readers with arbitrary archives, read as each of the three formats.
 #![no_main]
 
-#[path = "../promises.rs"]
-mod promises;
+#[path = "../invariants.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("ooxml", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("ooxml", bytes));

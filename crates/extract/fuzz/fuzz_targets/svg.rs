@@ -1,7 +1,7 @@
 //! Fuzzes the SVG reader.
 #![no_main]
 
-#[path = "../promises.rs"]
-mod promises;
+#[path = "../invariants.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("svg", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("svg", bytes));

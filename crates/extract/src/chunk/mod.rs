@@ -12,7 +12,7 @@
 //! last words of a sentence too long to repeat. A chunk that continues a table begins with the table header instead.
 //! The overlap is omitted if it would force a split inside a sentence or a row.
 //!
-//! The byte size of a chunk is bounded only by its tokens: [`parted`] bounds their length.
+//! The byte size of a chunk is bounded only by its tokens: [`bound_tokens`] bounds their length.
 //!
 //! Furniture is left out: it is on every page and would match every query. A file that contains only furniture keeps
 //! it.
@@ -29,19 +29,19 @@
 //! assert_eq!(chunks[1].text, "Three four.");
 //! ```
 
-mod cuts;
-mod parted;
+mod bound_tokens;
 mod sentence;
+mod split_points;
 mod text;
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use cuts::{Cut, Rank};
-pub use parted::{LONGEST_TOKEN, parted};
+pub use bound_tokens::{MAX_TOKEN_BYTES, bound_tokens};
 pub use sentence::sentence_starts;
-pub use text::Text;
+use split_points::{Rank, SplitPoint};
+pub use text::DocumentText;
 
 /// Chunk size and overlap, in tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,7 +71,7 @@ pub struct Chunk {
 /// A range of text on one page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    pub role: Role,
+    pub role: SpanRole,
     pub page: u32,
     /// In bytes of [`Page::text`](crate::Page::text).
     pub in_page: Range<usize>,
@@ -82,7 +82,7 @@ pub struct Span {
 /// Why a span is in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Role {
+pub enum SpanRole {
     /// Text that is in no earlier chunk.
     New,
     /// The end of the previous chunk.
@@ -92,18 +92,18 @@ pub enum Role {
 }
 
 /// Maximum bytes of a heading in a path, because every chunk below the heading repeats it.
-const LONGEST_HEADING: usize = 1024;
+const MAX_HEADING_BYTES: usize = 1024;
 
 /// Splits a text into chunks. `tokens` are byte ranges of the text in ascending order.
-pub fn pack(text: &Text<'_>, tokens: &[Range<usize>], settings: Settings) -> Vec<Chunk> {
-    let tokens = cuts::kept(text, tokens);
+pub fn pack(text: &DocumentText<'_>, tokens: &[Range<usize>], settings: Settings) -> Vec<Chunk> {
+    let tokens = split_points::clip_tokens(text, tokens);
     let (Some(first), Some(last)) = (text.blocks.first(), text.blocks.last()) else { return Vec::new() };
     if tokens.is_empty() {
         return Vec::new();
     }
     let mut packer = Packer {
-        cuts: cuts::find(text, &tokens),
-        end: Cut { at: last.at.end, token: tokens.len(), rank: Rank::Heading(u8::MAX) },
+        cuts: split_points::find(text, &tokens),
+        end: SplitPoint { at: last.range.end, token: tokens.len(), rank: Rank::Heading(u8::MAX) },
         size: settings.size.max(1),
         overlap: settings.overlap.min(settings.size / 2),
         next: 0,
@@ -111,10 +111,10 @@ pub fn pack(text: &Text<'_>, tokens: &[Range<usize>], settings: Settings) -> Vec
         tokens,
     };
     let mut chunks = Vec::new();
-    let (mut before, mut start) = (0, Cut { at: first.at.start, token: 0, rank: Rank::Heading(u8::MAX) });
+    let (mut before, mut start) = (0, SplitPoint { at: first.range.start, token: 0, rank: Rank::Heading(u8::MAX) });
     while start.at < packer.end.at {
         let (lead, end) = packer.chunk(before, start);
-        chunks.push(packer.written(lead, start, end));
+        chunks.push(packer.build_chunk(lead, start, end));
         (before, start) = (start.at, end);
     }
     chunks
@@ -130,32 +130,32 @@ impl Default for Settings {
 
 /// Repeated text at the start of a chunk.
 #[derive(Debug, Clone)]
-struct Lead {
-    role: Role,
+struct RepeatedPrefix {
+    role: SpanRole,
     at: Range<usize>,
     tokens: usize,
 }
 
 struct Packer<'a> {
-    text: &'a Text<'a>,
+    text: &'a DocumentText<'a>,
     /// Only tokens inside blocks.
     tokens: Vec<Range<usize>>,
-    cuts: Vec<Cut>,
+    cuts: Vec<SplitPoint>,
     /// Index of the first split point after the start of the chunk.
     next: usize,
-    end: Cut,
+    end: SplitPoint,
     size: usize,
     overlap: usize,
 }
 
 impl Packer<'_> {
     /// Computes the chunk that begins at `start`; `before` is the start of the previous chunk.
-    fn chunk(&mut self, before: usize, start: Cut) -> (Option<Lead>, Cut) {
+    fn chunk(&mut self, before: usize, start: SplitPoint) -> (Option<RepeatedPrefix>, SplitPoint) {
         self.next += self.cuts[self.next..].iter().take_while(|cut| cut.at <= start.at).count();
         let lead = self.header(start).or_else(|| self.overlap(before, start));
-        let bare = || self.cut(start, self.size);
+        let bare = || self.best_split(start, self.size);
         let Some(lead) = lead else { return (None, bare()) };
-        let end = self.cut(start, self.size - lead.tokens);
+        let end = self.best_split(start, self.size - lead.tokens);
         let is_too_long = end.token - start.token + lead.tokens > self.size;
         if is_too_long || (end.rank == Rank::Forced && bare().rank != Rank::Forced) {
             return (None, bare());
@@ -164,7 +164,7 @@ impl Packer<'_> {
     }
 
     /// The best end of a chunk with room for `room` new tokens.
-    fn cut(&self, start: Cut, room: usize) -> Cut {
+    fn best_split(&self, start: SplitPoint, room: usize) -> SplitPoint {
         let most = start.token + room;
         if self.end.token <= most {
             return self.end;
@@ -173,26 +173,26 @@ impl Packer<'_> {
         let within = &later[..later.partition_point(|cut| cut.token <= most)];
         let (first_half, second_half) =
             within.split_at(within.partition_point(|cut| cut.token < start.token + room.div_ceil(2)));
-        let best = second_half.iter().filter(|cut| cut.rank > Rank::Stuck).max_by_key(|cut| cut.rank);
+        let best = second_half.iter().filter(|cut| cut.rank > Rank::KeepTogether).max_by_key(|cut| cut.rank);
         // Some text has no tokens, but every chunk needs at least one.
         let mut early = first_half.iter().rev().take_while(|cut| cut.token > start.token);
-        let best = best.or_else(|| early.find(|cut| cut.rank > Rank::Stuck));
+        let best = best.or_else(|| early.find(|cut| cut.rank > Rank::KeepTogether));
         let best = best.or_else(|| within.last().filter(|cut| cut.token > start.token));
-        let forced = || cuts::force(self.text.as_str(), &self.tokens, start, most);
+        let forced = || split_points::forced_split(self.text.as_str(), &self.tokens, start, most);
         best.copied().or_else(forced).unwrap_or(self.end)
     }
 
     /// The header of the table that a chunk continues. A header that takes more than half of a chunk is not repeated.
-    fn header(&self, start: Cut) -> Option<Lead> {
+    fn header(&self, start: SplitPoint) -> Option<RepeatedPrefix> {
         let at = self.text.block_at(start.at).header.clone().filter(|header| header.end < start.at)?;
         let tokens = self.token_at(at.end) - self.token_at(at.start);
-        (tokens * 2 <= self.size).then_some(Lead { role: Role::Header, at, tokens })
+        (tokens * 2 <= self.size).then_some(RepeatedPrefix { role: SpanRole::Header, at, tokens })
     }
 
     /// The end of the previous chunk, limited to the same section and to text outside tables.
-    fn overlap(&self, before: usize, start: Cut) -> Option<Lead> {
+    fn overlap(&self, before: usize, start: SplitPoint) -> Option<RepeatedPrefix> {
         let (block, block_before) = (self.text.block_at(start.at), self.text.block_at(start.at.checked_sub(1)?));
-        if self.overlap == 0 || block.opens || block.is_heading() || block_before.is_table() {
+        if self.overlap == 0 || block.starts_page || block.is_heading() || block_before.is_table() {
             return None;
         }
         let least = start.token.saturating_sub(self.overlap);
@@ -207,50 +207,50 @@ impl Packer<'_> {
             let text = self.text.as_str();
             let mut starts = (least.max(1)..start.token).map(|token| (self.tokens[token].start, token));
             starts.find(|&(at, token)| {
-                at > before.max(block.at.start)
+                at > before.max(block.range.start)
                     && self.tokens[token - 1].end <= at
-                    && cuts::is_word_start(text, at)
-                    && cuts::is_grapheme_boundary(text, block.at.start, at)
+                    && split_points::is_word_start(text, at)
+                    && split_points::is_grapheme_boundary(text, block.range.start, at)
             })
         };
         let (at, token) = sentence.or_else(words)?;
-        Some(Lead { role: Role::Overlap, at: at..start.at, tokens: start.token - token })
+        Some(RepeatedPrefix { role: SpanRole::Overlap, at: at..start.at, tokens: start.token - token })
     }
 
     fn token_at(&self, at: usize) -> usize {
         self.tokens.partition_point(|token| token.start < at)
     }
 
-    fn written(&self, lead: Option<Lead>, start: Cut, end: Cut) -> Chunk {
+    fn build_chunk(&self, lead: Option<RepeatedPrefix>, start: SplitPoint, end: SplitPoint) -> Chunk {
         let first = self.text.block_at(start.at);
         let mut chunk = Chunk {
             text: String::new(),
             tokens: end.token - start.token,
             pages: (first.page, first.page),
-            path: first.block.path.iter().map(|heading| short(heading)).collect(),
+            path: first.block.path.iter().map(|heading| truncate_heading(heading)).collect(),
             spans: Vec::new(),
         };
         if first.is_heading() {
-            chunk.path.push(short(&first.block.text));
+            chunk.path.push(truncate_heading(&first.block.text));
         }
         if let Some(lead) = lead {
             chunk.tokens += lead.tokens;
             self.add(&mut chunk, lead.role, lead.at);
         }
-        self.add(&mut chunk, Role::New, start.at..end.at);
-        let new = || chunk.spans.iter().filter(|span| span.role == Role::New).map(|span| span.page);
+        self.add(&mut chunk, SpanRole::New, start.at..end.at);
+        let new = || chunk.spans.iter().filter(|span| span.role == SpanRole::New).map(|span| span.page);
         chunk.pages = (new().next().unwrap_or(first.page), new().next_back().unwrap_or(first.page));
         chunk.text.truncate(chunk.text.trim_end().len());
         chunk
     }
 
     /// Adds the text of the blocks in a range: one span for each run without furniture or page break.
-    fn add(&self, chunk: &mut Chunk, role: Role, range: Range<usize>) {
+    fn add(&self, chunk: &mut Chunk, role: SpanRole, range: Range<usize>) {
         for (placed, part) in self.text.parts(range) {
             let between = match chunk.spans.last() {
                 None => "",
                 Some(last) if last.in_document.end == part.start => "",
-                Some(last) if last.role == Role::Header && role == Role::New => "\n",
+                Some(last) if last.role == SpanRole::Header && role == SpanRole::New => "\n",
                 Some(_) => text::BETWEEN_BLOCKS,
             };
             let from = placed.page_start;
@@ -273,6 +273,6 @@ impl Packer<'_> {
 }
 
 /// A heading truncated to the maximum length in a path.
-fn short(heading: &str) -> String {
-    heading[..heading.floor_char_boundary(LONGEST_HEADING)].to_owned()
+fn truncate_heading(heading: &str) -> String {
+    heading[..heading.floor_char_boundary(MAX_HEADING_BYTES)].to_owned()
 }

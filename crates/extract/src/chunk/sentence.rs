@@ -6,10 +6,10 @@
 //! no harm.
 
 /// Sentence terminators that require whitespace after them.
-const STOPS: [char; 11] = ['.', '!', '?', '…', '؟', '۔', '։', '።', '။', '‽', '⸮'];
+const TERMINATORS: [char; 11] = ['.', '!', '?', '…', '؟', '۔', '։', '።', '။', '‽', '⸮'];
 
 /// Sentence terminators that require no whitespace after them.
-const WIDE_STOPS: [char; 7] = ['。', '！', '？', '｡', '．', '।', '॥'];
+const WIDE_TERMINATORS: [char; 7] = ['。', '！', '？', '｡', '．', '।', '॥'];
 
 /// Closing punctuation that belongs to the preceding sentence.
 const CLOSERS: [char; 17] =
@@ -25,7 +25,7 @@ const ABBREVIATIONS: [&str; 78] = [
 ];
 
 /// Maximum length of an abbreviation.
-const LONGEST_ABBREVIATION: usize = 12;
+const MAX_ABBREVIATION_LEN: usize = 12;
 
 /// Byte offsets of all sentence starts except the first.
 pub fn sentence_starts(text: &str) -> Vec<usize> {
@@ -36,15 +36,15 @@ pub fn sentence_starts(text: &str) -> Vec<usize> {
         let next = match bytes[at] {
             b'.' | b'!' | b'?' => after_stops(text, at),
             b'\n' => after_lines(text, at),
-            byte if byte.is_ascii() => Next::Inside(at + 1),
+            byte if byte.is_ascii() => ScanResult::Inside(at + 1),
             _ => match text[at..].chars().next() {
-                Some(stop) if STOPS.contains(&stop) || WIDE_STOPS.contains(&stop) => after_stops(text, at),
-                other => Next::Inside(at + other.map_or(1, char::len_utf8)),
+                Some(stop) if TERMINATORS.contains(&stop) || WIDE_TERMINATORS.contains(&stop) => after_stops(text, at),
+                other => ScanResult::Inside(at + other.map_or(1, char::len_utf8)),
             },
         };
         at = match next {
-            Next::Inside(at) => at,
-            Next::Start(at) => {
+            ScanResult::Inside(at) => at,
+            ScanResult::Start(at) => {
                 if at < bytes.len() {
                     starts.push(at);
                 }
@@ -56,43 +56,43 @@ pub fn sentence_starts(text: &str) -> Vec<usize> {
 }
 
 /// Where the scan continues.
-enum Next {
+enum ScanResult {
     Inside(usize),
     /// A sentence starts there.
     Start(usize),
 }
 
 /// Expects a terminator at `at`.
-fn after_stops(text: &str, at: usize) -> Next {
+fn after_stops(text: &str, at: usize) -> ScanResult {
     let rest = &text[at..];
-    let after = rest.trim_start_matches(|c| STOPS.contains(&c) || WIDE_STOPS.contains(&c));
+    let after = rest.trim_start_matches(|c| TERMINATORS.contains(&c) || WIDE_TERMINATORS.contains(&c));
     let stops = &rest[..rest.len() - after.len()];
     let after = after.trim_start_matches(CLOSERS);
     let end = text.len() - after.len();
     let beyond = after.trim_start();
     let start = text.len() - beyond.len();
-    if stops.contains(WIDE_STOPS) {
+    if stops.contains(WIDE_TERMINATORS) {
         // `１．５` is a number.
         let is_number = stops == "．" && beyond.starts_with(char::is_numeric);
-        return if is_number { Next::Inside(end) } else { Next::Start(start) };
+        return if is_number { ScanResult::Inside(end) } else { ScanResult::Start(start) };
     }
     let goes_on =
         end == start || beyond.starts_with(char::is_lowercase) || (stops == "." && is_abbreviated(&text[..at]));
-    if goes_on { Next::Inside(end) } else { Next::Start(start) }
+    if goes_on { ScanResult::Inside(end) } else { ScanResult::Start(start) }
 }
 
 /// Expects a line break at `at`. A second line break, separated only by whitespace, ends the sentence.
-fn after_lines(text: &str, at: usize) -> Next {
+fn after_lines(text: &str, at: usize) -> ScanResult {
     let rest = &text[at..];
     let beyond = rest.trim_start();
     let start = text.len() - beyond.len();
     let breaks = rest[..rest.len() - beyond.len()].bytes().filter(|byte| *byte == b'\n').count();
-    if breaks > 1 { Next::Start(start) } else { Next::Inside(start) }
+    if breaks > 1 { ScanResult::Start(start) } else { ScanResult::Inside(start) }
 }
 
 /// Whether the dot after this text is more likely part of its last word.
 fn is_abbreviated(before: &str) -> bool {
-    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(LONGEST_ABBREVIATION + 1))..];
+    let near = &before[before.ceil_char_boundary(before.len().saturating_sub(MAX_ABBREVIATION_LEN + 1))..];
     let word = match near.rfind(|c: char| !c.is_alphanumeric() && c != '.') {
         Some(edge) => near[edge..].trim_start_matches(|c: char| !c.is_alphanumeric()),
         None if near.len() < before.len() => return false,

@@ -2,27 +2,27 @@
 
 use std::ops::Range;
 
-use crate::{Block, Kind, Page};
+use crate::{Block, BlockKind, Page};
 
 /// The input of chunking: the same string as [`Document::text`](crate::Document::text).
 #[derive(Debug)]
-pub struct Text<'a> {
+pub struct DocumentText<'a> {
     text: String,
     /// The blocks that go into chunks, in order; none is empty.
-    pub(super) blocks: Vec<Placed<'a>>,
+    pub(super) blocks: Vec<PositionedBlock<'a>>,
 }
 
 /// A block and its position.
 #[derive(Debug)]
-pub(super) struct Placed<'a> {
+pub(super) struct PositionedBlock<'a> {
     pub(super) block: &'a Block,
     /// Byte range in the document.
-    pub(super) at: Range<usize>,
+    pub(super) range: Range<usize>,
     pub(super) page: u32,
     /// Byte offset of the page in the document.
     pub(super) page_start: usize,
     /// It is the first block on a page with a name: a slide or a sheet.
-    pub(super) opens: bool,
+    pub(super) starts_page: bool,
     /// Byte range of the header rows in the document, for a table with more rows than those.
     pub(super) header: Option<Range<usize>>,
 }
@@ -30,8 +30,8 @@ pub(super) struct Placed<'a> {
 pub(super) const BETWEEN_BLOCKS: &str = "\n\n";
 const BETWEEN_PAGES: &str = "\n\u{c}\n";
 
-impl<'a> Text<'a> {
-    pub fn of(pages: &'a [Page]) -> Text<'a> {
+impl<'a> DocumentText<'a> {
+    pub fn of(pages: &'a [Page]) -> DocumentText<'a> {
         let mut text = String::new();
         let mut blocks = Vec::new();
         for (index, page) in pages.iter().enumerate() {
@@ -47,14 +47,21 @@ impl<'a> Text<'a> {
                 let start = text.len();
                 text += &block.text;
                 let header = header_bytes(block).map(|bytes| start..start + bytes);
-                blocks.push(Placed { block, at: start..text.len(), page: page.number, page_start, opens, header });
+                blocks.push(PositionedBlock {
+                    block,
+                    range: start..text.len(),
+                    page: page.number,
+                    page_start,
+                    starts_page: opens,
+                    header,
+                });
             }
         }
         // Keep the furniture of a file that has nothing except headers and footers.
         if blocks.iter().any(|placed| !placed.is_furniture()) {
             blocks.retain(|placed| !placed.is_furniture());
         }
-        Text { text, blocks }
+        DocumentText { text, blocks }
     }
 
     pub fn as_str(&self) -> &str {
@@ -62,36 +69,36 @@ impl<'a> Text<'a> {
     }
 
     /// The block that contains this byte, or the last block before it.
-    pub(super) fn block_at(&self, at: usize) -> &Placed<'a> {
-        let after = self.blocks.partition_point(|placed| placed.at.start <= at);
+    pub(super) fn block_at(&self, at: usize) -> &PositionedBlock<'a> {
+        let after = self.blocks.partition_point(|placed| placed.range.start <= at);
         &self.blocks[after.max(1) - 1]
     }
 
     /// The blocks that overlap a range of the document, with the overlap.
-    pub(super) fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (&Placed<'a>, Range<usize>)> {
-        let first = self.blocks.partition_point(|placed| placed.at.end <= range.start);
-        let touched = self.blocks[first..].iter().take_while(move |placed| placed.at.start < range.end);
-        touched.map(move |placed| (placed, placed.at.start.max(range.start)..placed.at.end.min(range.end)))
+    pub(super) fn parts(&self, range: Range<usize>) -> impl Iterator<Item = (&PositionedBlock<'a>, Range<usize>)> {
+        let first = self.blocks.partition_point(|placed| placed.range.end <= range.start);
+        let touched = self.blocks[first..].iter().take_while(move |placed| placed.range.start < range.end);
+        touched.map(move |placed| (placed, placed.range.start.max(range.start)..placed.range.end.min(range.end)))
     }
 }
 
-impl Placed<'_> {
+impl PositionedBlock<'_> {
     pub(super) fn is_furniture(&self) -> bool {
-        self.block.kind == Kind::Furniture
+        self.block.kind == BlockKind::Furniture
     }
 
     pub(super) fn is_heading(&self) -> bool {
-        matches!(self.block.kind, Kind::Heading { .. })
+        matches!(self.block.kind, BlockKind::Heading { .. })
     }
 
     pub(super) fn is_table(&self) -> bool {
-        matches!(self.block.kind, Kind::Table(_))
+        matches!(self.block.kind, BlockKind::Table(_))
     }
 }
 
 /// Length of the header rows of a table in bytes.
 fn header_bytes(block: &Block) -> Option<usize> {
-    let Kind::Table(table) = &block.kind else { return None };
+    let BlockKind::Table(table) = &block.kind else { return None };
     // The text omits empty rows.
     let is_written = |row: &&Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
     let rows = table.rows.iter().take(table.header_rows).filter(is_written).count();

@@ -4,21 +4,21 @@
 //! takes most of a minute to build, because it also writes, converts and decrypts documents, and it opens archives with
 //! its own limits.
 
+mod notes;
 mod numbering;
 mod paragraph;
-mod remark;
-mod story;
+mod part_reader;
 mod styles;
 mod symbol;
 mod table;
 
 use std::collections::HashSet;
 
-use crate::ooxml::{Package, Relations, Xml, outline};
-use crate::{Block, Error, Kind, Metadata, Method, Options, Page, Sink, Summary, Warning};
+use crate::ooxml::{Package, Relationships, Xml, outline};
+use crate::{Block, BlockKind, Error, ExtractionMethod, Metadata, Options, Page, Sink, Summary, Warning};
+use notes::{NoteKind, References};
 use numbering::Numbering;
-use remark::{References, Remark};
-use story::Story;
+use part_reader::PartReader;
 use styles::Styles;
 
 /// State shared by all parts of a document.
@@ -34,11 +34,11 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     sink.pages(1);
     let (page, metadata) = page(&mut package, &main)?;
     sink.page(page);
-    Ok(Summary { metadata, method: Method::TextExtraction, warnings: package.warnings })
+    Ok(Summary { metadata, method: ExtractionMethod::TextExtraction, warnings: package.warnings })
 }
 
 fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error> {
-    let relations = package.relations(main)?;
+    let relations = package.relationships(main)?;
     let mut context = Context::default();
     if let Some(name) = relations.of_kind("styles").next() {
         context.styles = package.try_part(name, Styles::read)?;
@@ -48,17 +48,17 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
     }
     if relations.of_kind("aFChunk").next().is_some() {
         let message = "a file of another format is embedded in the text, and was left out";
-        package.warnings.push(Warning::on(1, message));
+        package.warnings.push(Warning::on_page(1, message));
     }
     let mut page = Page { number: 1, ..Page::default() };
     let references = body(package, &context, &relations, main, &mut page)?;
     outline(&mut page.blocks);
     let mut remarks: Vec<Block> = Vec::new();
-    for remark in [Remark::Footnote, Remark::Endnote, Remark::Comment] {
-        let kind = if remark == Remark::Comment { Kind::Comment } else { Kind::Note };
+    for remark in [NoteKind::Footnote, NoteKind::Endnote, NoteKind::Comment] {
+        let kind = if remark == NoteKind::Comment { BlockKind::Comment } else { BlockKind::Note };
         for name in relations.of_kind(&format!("{}s", remark.name())) {
             let (pictures, before) = (page.images.len(), page.blocks.len() + remarks.len());
-            for (id, text) in apart(package, &context, name, remark.name(), &mut page)? {
+            for (id, text) in read_items(package, &context, name, remark.name(), &mut page)? {
                 let about = id.and_then(|id| references.get(&(remark, id)));
                 let path = about.and_then(|about| page.blocks.get(*about)).map(|block| block.path.clone());
                 remarks.push(Block { path: path.unwrap_or_default(), ..Block::new(kind.clone(), text) });
@@ -72,10 +72,10 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
     for (kind, item) in [("header", "hdr"), ("footer", "ftr")] {
         for name in relations.of_kind(kind) {
             let pictures = page.images.len();
-            for (_, text) in apart(package, &context, name, item, &mut page)? {
+            for (_, text) in read_items(package, &context, name, item, &mut page)? {
                 // Each section has its own headers and footers, mostly with the same text.
                 if seen.insert(text.clone()) {
-                    furniture.push(Block::new(Kind::Furniture, text));
+                    furniture.push(Block::new(BlockKind::Furniture, text));
                 }
             }
             let behind = page.blocks.len() + furniture.len();
@@ -95,7 +95,7 @@ fn page(package: &mut Package<'_>, main: &str) -> Result<(Page, Metadata), Error
 fn body(
     package: &mut Package<'_>,
     context: &Context,
-    relations: &Relations,
+    relations: &Relationships,
     main: &str,
     page: &mut Page,
 ) -> Result<References, Error> {
@@ -106,13 +106,13 @@ fn body(
         Some(root) if root.name() == "document" => {}
         _ => return Err(Error::Corrupted("it holds no document of a word processor".to_owned())),
     }
-    let mut story = Story::new(package, context, relations, page);
+    let mut story = PartReader::new(package, context, relations, page);
     let outcome = story.body(&mut xml);
     let (blocks, references) = (story.blocks, story.references);
     page.blocks = blocks;
     match outcome {
         // Keep the blocks before the corruption.
-        Err(Error::Corrupted(what)) if !page.blocks.is_empty() => package.warnings.push(Warning::on(1, what)),
+        Err(Error::Corrupted(what)) if !page.blocks.is_empty() => package.warnings.push(Warning::on_page(1, what)),
         outcome => outcome?,
     }
     Ok(references)
@@ -120,20 +120,20 @@ fn body(
 
 /// The texts of the items in a part other than the body, each with the id by which the body refers to it. Such a part
 /// may be corrupted or missing.
-fn apart(
+fn read_items(
     package: &mut Package<'_>,
     context: &Context,
     name: &str,
     item: &str,
     page: &mut Page,
 ) -> Result<Vec<(Option<i64>, String)>, Error> {
-    let relations = package.relations(name)?;
+    let relations = package.relationships(name)?;
     let Some(markup) = package.markup(name)? else { return Ok(Vec::new()) };
     let limits = package.limits.clone();
     let mut xml = Xml::new(&markup, name, &limits);
     let mut texts = Vec::new();
-    let mut story = Story::new(package, context, &relations, page);
+    let mut story = PartReader::new(package, context, &relations, page);
     let outcome = story.items(&mut xml, item, &mut texts);
-    package.forgive(outcome)?;
+    package.error_to_warning(outcome)?;
     Ok(texts)
 }

@@ -1,14 +1,14 @@
 //! DOCX paragraphs and their inline content.
 
-use super::story::{Story, is_no_text};
-use super::styles::{Role, Run, Style, numbering};
+use super::part_reader::{PartReader, is_invisible};
+use super::styles::{Run, Style, StyleRole, numbering};
 use super::symbol::symbol;
 use crate::ooxml::{Tag, Xml, math};
-use crate::{Block, Error, Kind};
+use crate::{Block, BlockKind, Error};
 
 /// A paragraph under construction.
 #[derive(Default)]
-pub(super) struct Paragraph {
+pub(super) struct ParagraphBuilder {
     /// Text boxes, charts and diagrams anchored to it.
     pub(super) after: Vec<Block>,
     text: String,
@@ -25,16 +25,16 @@ pub(super) struct Paragraph {
 }
 
 /// Maximum nesting of fields. More are fields without an end.
-const MOST_FIELDS: usize = 64;
+const MAX_FIELD_DEPTH: usize = 64;
 
 // === impl ===
 
-impl Story<'_, '_> {
+impl PartReader<'_, '_> {
     pub(super) fn paragraph(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         // Field instructions do not span paragraphs. A field that never marks the start of its result would hide the
         // rest.
         self.fields.fill(true);
-        let mut paragraph = Paragraph::default();
+        let mut paragraph = ParagraphBuilder::default();
         let pictures = self.pictures().len();
         self.inline(xml, &mut paragraph)?;
         self.count_block()?;
@@ -42,7 +42,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    fn inline(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+    fn inline(&mut self, xml: &mut Xml<'_>, paragraph: &mut ParagraphBuilder) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 "t" => {
@@ -56,15 +56,15 @@ impl Story<'_, '_> {
                 "rPr" => {
                     let Run { style, hidden } = Run::read(xml)?;
                     if hidden.or_else(|| self.context.styles.hides(&style?)) == Some(true) {
-                        return self.hidden(xml, paragraph);
+                        return self.skip_hidden(xml, paragraph);
                     }
                 }
                 "docPr" => {
-                    paragraph.description = described(&tag, "descr").or_else(|| described(&tag, "title"));
+                    paragraph.description = alt_text(&tag, "descr").or_else(|| alt_text(&tag, "title"));
                     xml.skip()?;
                 }
-                name if is_no_text(name) => xml.skip()?,
-                "AlternateContent" => self.alternate(xml, paragraph)?,
+                name if is_invisible(name) => xml.skip()?,
+                "AlternateContent" => self.read_alternate(xml, paragraph)?,
                 "txbxContent" => {
                     let pictures = self.pictures().len();
                     let inner = self.inner(xml)?;
@@ -73,7 +73,7 @@ impl Story<'_, '_> {
                     paragraph.after.extend(inner);
                 }
                 _ => {
-                    self.mark(&tag, paragraph)?;
+                    self.start_element(&tag, paragraph)?;
                     self.inline(xml, paragraph)?;
                 }
             }
@@ -82,10 +82,10 @@ impl Story<'_, '_> {
     }
 
     /// Skips the rest of a hidden run. Fields may still begin and end in it.
-    fn hidden(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+    fn skip_hidden(&mut self, xml: &mut Xml<'_>, paragraph: &mut ParagraphBuilder) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             if tag.name() == "fldChar" {
-                self.mark(&tag, paragraph)?;
+                self.start_element(&tag, paragraph)?;
             }
             xml.skip()?;
         }
@@ -93,14 +93,14 @@ impl Story<'_, '_> {
     }
 
     /// Handles the element itself, before its children.
-    fn mark(&mut self, tag: &Tag<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+    fn start_element(&mut self, tag: &Tag<'_>, paragraph: &mut ParagraphBuilder) -> Result<(), Error> {
         match tag.name() {
             "tab" | "ptab" => paragraph.text.push(' '),
             "br" | "cr" => paragraph.text.push('\n'),
             "noBreakHyphen" => paragraph.text.push('-'),
             "sym" => paragraph.text.extend(symbol(tag)),
             "fldChar" => match tag.get("fldCharType").as_deref() {
-                Some("begin") if self.fields.len() < MOST_FIELDS => self.fields.push(false),
+                Some("begin") if self.fields.len() < MAX_FIELD_DEPTH => self.fields.push(false),
                 Some("begin") => {}
                 Some("separate") => self.fields.iter_mut().last().into_iter().for_each(|result| *result = true),
                 _ => drop(self.fields.pop()),
@@ -109,10 +109,10 @@ impl Story<'_, '_> {
             // A DrawingML paragraph.
             "p" => paragraph.text.push('\n'),
             "textpath" => paragraph.text.extend(tag.get("string").as_deref()),
-            "shape" => paragraph.description = described(tag, "alt"),
+            "shape" => paragraph.description = alt_text(tag, "alt"),
             "blip" | "imagedata" => {
                 paragraph.pictures += 1;
-                if let Some(id) = tag.relation("embed").or_else(|| tag.relation("id")) {
+                if let Some(id) = tag.relationship_id("embed").or_else(|| tag.relationship_id("id")) {
                     let pictures = self.pictures().len();
                     self.picture(&id, paragraph.description.take())?;
                     let says = !paragraph.text.trim().is_empty() || !paragraph.after.is_empty();
@@ -121,22 +121,22 @@ impl Story<'_, '_> {
                 }
             }
             "chart" => {
-                if let Some(id) = tag.relation("id") {
+                if let Some(id) = tag.relationship_id("id") {
                     paragraph.after.extend(self.chart(&id)?);
                 }
             }
             "relIds" => {
-                if let Some(id) = tag.relation("dm") {
+                if let Some(id) = tag.relationship_id("dm") {
                     paragraph.after.extend(self.diagram(&id)?);
                 }
             }
-            _ => self.refer(tag),
+            _ => self.record_reference(tag),
         }
         Ok(())
     }
 
     /// Reads the first alternative that has any content.
-    fn alternate(&mut self, xml: &mut Xml<'_>, paragraph: &mut Paragraph) -> Result<(), Error> {
+    fn read_alternate(&mut self, xml: &mut Xml<'_>, paragraph: &mut ParagraphBuilder) -> Result<(), Error> {
         let before = paragraph.extent();
         while xml.child()?.is_some() {
             if paragraph.extent() == before {
@@ -149,7 +149,7 @@ impl Story<'_, '_> {
     }
 
     /// Converts a paragraph to blocks. Its images start at index `pictures`.
-    fn finish(&mut self, mut paragraph: Paragraph, pictures: usize) {
+    fn finish(&mut self, mut paragraph: ParagraphBuilder, pictures: usize) {
         let before = self.blocks.len();
         let style = paragraph.style.as_deref().map(|id| self.context.styles.get(id)).unwrap_or_default();
         if style.hidden == Some(true) {
@@ -157,15 +157,15 @@ impl Story<'_, '_> {
         }
         let kind = self.kind(&paragraph, &style);
         match (&kind, self.blocks.last_mut()) {
-            (Kind::Code, Some(last)) if last.kind == Kind::Code => {
+            (BlockKind::Code, Some(last)) if last.kind == BlockKind::Code => {
                 last.text.push('\n');
                 last.text.push_str(paragraph.text.trim_end());
             }
-            (Kind::Code, _) if !paragraph.text.trim().is_empty() => {
+            (BlockKind::Code, _) if !paragraph.text.trim().is_empty() => {
                 self.blocks.push(Block::new(kind, paragraph.text.trim_end()));
             }
             (_, _) if paragraph.text.trim().is_empty() => {}
-            (Kind::Heading { .. }, _) => {
+            (BlockKind::Heading { .. }, _) => {
                 let text = paragraph.text.split_whitespace().collect::<Vec<_>>().join(" ");
                 self.blocks.push(Block::new(kind, text));
             }
@@ -178,27 +178,27 @@ impl Story<'_, '_> {
         self.blocks.extend(paragraph.after);
     }
 
-    fn kind(&self, paragraph: &Paragraph, style: &Style) -> Kind {
+    fn kind(&self, paragraph: &ParagraphBuilder, style: &Style) -> BlockKind {
         let role = match paragraph.outline {
-            Some(level) if level < 9 => Some(Role::Heading(level + 1)),
+            Some(level) if level < 9 => Some(StyleRole::Heading(level + 1)),
             _ => style.role,
         };
         let list = paragraph.list.as_ref().or(style.list.as_ref()).filter(|id| *id != "0");
         match role {
-            Some(Role::Heading(level)) => Kind::Heading { level: level.clamp(1, 6) },
-            Some(Role::Caption) => Kind::Caption,
-            Some(Role::Code) => Kind::Code,
-            Some(Role::Body) | None if list.is_some() => {
+            Some(StyleRole::Heading(level)) => BlockKind::Heading { level: level.clamp(1, 6) },
+            Some(StyleRole::Caption) => BlockKind::Caption,
+            Some(StyleRole::Code) => BlockKind::Code,
+            Some(StyleRole::Body) | None if list.is_some() => {
                 let by_list = || self.context.numbering.depth(paragraph.style.as_deref()?);
                 let depth = paragraph.depth.or(style.depth).or_else(by_list).filter(|depth| *depth > 0);
-                Kind::ListItem { depth: depth.or(style.depth_by_name).unwrap_or(0) }
+                BlockKind::ListItem { depth: depth.or(style.depth_by_name).unwrap_or(0) }
             }
-            Some(Role::Body) | None => Kind::Paragraph,
+            Some(StyleRole::Body) | None => BlockKind::Paragraph,
         }
     }
 }
 
-impl Paragraph {
+impl ParagraphBuilder {
     fn read_properties(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
@@ -220,6 +220,6 @@ impl Paragraph {
     }
 }
 
-fn described(tag: &Tag<'_>, name: &str) -> Option<String> {
+fn alt_text(tag: &Tag<'_>, name: &str) -> Option<String> {
     tag.get(name).map(|text| text.into_owned()).filter(|text| !text.trim().is_empty())
 }

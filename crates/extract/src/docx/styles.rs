@@ -15,7 +15,7 @@ pub(super) struct Styles {
 /// The effect of a style on a paragraph. `None` inherits from the base style.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Style {
-    pub(super) role: Option<Role>,
+    pub(super) role: Option<StyleRole>,
     /// The numbering id of its paragraphs; "0" removes an inherited one.
     pub(super) list: Option<String>,
     pub(super) depth: Option<u8>,
@@ -34,7 +34,7 @@ pub(super) struct Run {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum StyleRole {
     /// Starts at 1.
     Heading(u8),
     Caption,
@@ -44,7 +44,7 @@ pub(super) enum Role {
 }
 
 /// Maximum length of an inheritance chain. Longer chains are cycles.
-const MOST_ANCESTORS: usize = 32;
+const MAX_ANCESTORS: usize = 32;
 
 // === impl ===
 
@@ -66,7 +66,7 @@ impl Styles {
                 _ => xml.skip()?,
             }
         }
-        Ok(Styles { paragraphs: resolved(&paragraphs), characters: resolved(&characters) })
+        Ok(Styles { paragraphs: resolve_styles(&paragraphs), characters: resolve_styles(&characters) })
     }
 
     /// Whether a character style hides its text; `None` if it does not specify.
@@ -78,7 +78,7 @@ impl Styles {
         match self.paragraphs.get(id) {
             Some(style) => style.clone(),
             // Documents without style definitions still reference styles by name.
-            None => Style { role: role_of(&squeezed(id)), ..Style::default() },
+            None => Style { role: role_of(&normalize_name(id)), ..Style::default() },
         }
     }
 }
@@ -89,7 +89,7 @@ impl Style {
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 "name" => {
-                    let name = squeezed(&tag.get("val").unwrap_or_default());
+                    let name = normalize_name(&tag.get("val").unwrap_or_default());
                     (style.role, style.depth_by_name) = (role_of(&name), depth_of(&name));
                 }
                 "basedOn" => style.based_on = tag.get("val").map(|id| id.into_owned()),
@@ -107,8 +107,8 @@ impl Style {
         }
         style.role = match (style.role, style.outline) {
             (Some(named), _) => Some(named),
-            (None, Some(level)) if level < 9 => Some(Role::Heading(level + 1)),
-            (None, Some(_)) => Some(Role::Body),
+            (None, Some(level)) if level < 9 => Some(StyleRole::Heading(level + 1)),
+            (None, Some(_)) => Some(StyleRole::Body),
             (None, None) => None,
         };
         Ok(style)
@@ -159,14 +159,14 @@ pub(super) fn numbering(xml: &mut Xml<'_>) -> Result<(Option<String>, Option<u8>
     Ok((list, depth))
 }
 
-fn resolved(own: &HashMap<String, Style>) -> HashMap<String, Style> {
+fn resolve_styles(own: &HashMap<String, Style>) -> HashMap<String, Style> {
     own.keys().map(|id| (id.clone(), inherit(own, id))).collect()
 }
 
 fn inherit(own: &HashMap<String, Style>, id: &str) -> Style {
     let mut style = own[id].clone();
     let mut next = style.based_on.clone();
-    for _ in 0..MOST_ANCESTORS {
+    for _ in 0..MAX_ANCESTORS {
         let Some(above) = next.and_then(|id| own.get(&id)) else { break };
         style.role = style.role.or(above.role);
         style.list = style.list.take().or_else(|| above.list.clone());
@@ -179,22 +179,22 @@ fn inherit(own: &HashMap<String, Style>, id: &str) -> Style {
 }
 
 /// Normalizes a style name: lowercase, without spaces, hyphens and underscores.
-fn squeezed(name: &str) -> String {
+fn normalize_name(name: &str) -> String {
     name.to_lowercase().chars().filter(|letter| !matches!(letter, ' ' | '-' | '_')).collect()
 }
 
 /// The role of a built-in style, by its name. Word processors write these names in English in every language.
-fn role_of(name: &str) -> Option<Role> {
+fn role_of(name: &str) -> Option<StyleRole> {
     if let Some(level) = name.strip_prefix("heading").and_then(|rest| rest.parse().ok()) {
-        return (1..=9).contains(&level).then_some(Role::Heading(level));
+        return (1..=9).contains(&level).then_some(StyleRole::Heading(level));
     }
     let code =
         ["sourcecode", "htmlpreformatted", "preformattedtext", "macrotext", "codeblock", "codelisting", "listing"];
     match name {
-        "title" => Some(Role::Heading(1)),
-        "caption" => Some(Role::Caption),
-        "code" => Some(Role::Code),
-        name if code.contains(&name) => Some(Role::Code),
+        "title" => Some(StyleRole::Heading(1)),
+        "caption" => Some(StyleRole::Caption),
+        "code" => Some(StyleRole::Code),
+        name if code.contains(&name) => Some(StyleRole::Code),
         _ => None,
     }
 }

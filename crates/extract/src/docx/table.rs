@@ -1,12 +1,12 @@
 //! DOCX tables, with merged cells and nested tables.
 
-use super::story::{Story, plain};
+use super::part_reader::{PartReader, join_text};
 use crate::ooxml::Xml;
 use crate::{Block, Error, Table};
 
 /// A table under construction.
 #[derive(Default)]
-struct Grid {
+struct TableBuilder {
     table: Table,
     /// The blocks of the first cell. A table with a single cell is a frame around text.
     only: Vec<Block>,
@@ -14,20 +14,20 @@ struct Grid {
 }
 
 #[derive(Default)]
-struct Row {
+struct TableRow {
     cells: Vec<String>,
     is_header: bool,
     is_deleted: bool,
 }
 
 /// Maximum columns, as in word processors.
-const MOST_COLUMNS: usize = 63;
+const MAX_COLUMNS: usize = 63;
 
 // === impl ===
 
-impl Story<'_, '_> {
+impl PartReader<'_, '_> {
     pub(super) fn table(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
-        let mut grid = Grid::default();
+        let mut grid = TableBuilder::default();
         let pictures = self.pictures().len();
         self.rows(xml, &mut grid)?;
         if grid.cells == 1 {
@@ -44,11 +44,11 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    fn rows(&mut self, xml: &mut Xml<'_>, grid: &mut Grid) -> Result<(), Error> {
+    fn rows(&mut self, xml: &mut Xml<'_>, grid: &mut TableBuilder) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 "tr" => {
-                    let mut row = Row::default();
+                    let mut row = TableRow::default();
                     self.cells(xml, grid, &mut row)?;
                     if row.is_deleted {
                         continue;
@@ -67,7 +67,7 @@ impl Story<'_, '_> {
         Ok(())
     }
 
-    fn cells(&mut self, xml: &mut Xml<'_>, grid: &mut Grid, row: &mut Row) -> Result<(), Error> {
+    fn cells(&mut self, xml: &mut Xml<'_>, grid: &mut TableBuilder, row: &mut TableRow) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 // Row properties precede the cells.
@@ -89,7 +89,7 @@ impl Story<'_, '_> {
 
     /// Reads a cell; `None` if it was deleted. Empty cells follow a cell that spans columns, so that columns stay
     /// aligned.
-    fn cell(&mut self, xml: &mut Xml<'_>, row: &mut Row) -> Result<Option<Vec<Block>>, Error> {
+    fn cell(&mut self, xml: &mut Xml<'_>, row: &mut TableRow) -> Result<Option<Vec<Block>>, Error> {
         let mut columns = 1;
         let mut continues = false;
         let mut is_deleted = false;
@@ -117,13 +117,13 @@ impl Story<'_, '_> {
         if is_deleted {
             return Ok(None);
         }
-        row.cells.push(if continues { String::new() } else { plain(&blocks) });
+        row.cells.push(if continues { String::new() } else { join_text(&blocks) });
         row.leave_empty(columns.max(1) - 1);
         Ok(Some(blocks))
     }
 }
 
-impl Row {
+impl TableRow {
     fn read_properties(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
         while let Some(tag) = xml.child()? {
             match tag.name() {
@@ -138,7 +138,7 @@ impl Row {
     }
 
     fn leave_empty(&mut self, columns: usize) {
-        let columns = columns.min(MOST_COLUMNS.saturating_sub(self.cells.len()));
+        let columns = columns.min(MAX_COLUMNS.saturating_sub(self.cells.len()));
         self.cells.extend(std::iter::repeat_n(String::new(), columns));
     }
 }

@@ -9,13 +9,13 @@
 use crate::Error;
 
 /// Maximum attributes of an element. This many take a tenth of a second.
-const MOST: usize = 20_000;
+const MAX_ATTRIBUTES: usize = 20_000;
 /// A smaller page cannot contain that many attributes.
-const SMALL: usize = 4 * MOST;
+const MAX_UNCHECKED_BYTES: usize = 4 * MAX_ATTRIBUTES;
 
 /// States of the tag scanner.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum TagState {
     Name,
     /// Where the next attribute may start.
     Between,
@@ -28,23 +28,23 @@ enum Place {
     SingleQuoted,
 }
 
-const PLACES: [Place; 8] = [
-    Place::Name,
-    Place::Between,
-    Place::Attribute,
-    Place::AfterAttribute,
-    Place::BeforeValue,
-    Place::Value,
-    Place::DoubleQuoted,
-    Place::SingleQuoted,
+const TAG_STATES: [TagState; 8] = [
+    TagState::Name,
+    TagState::Between,
+    TagState::Attribute,
+    TagState::AfterAttribute,
+    TagState::BeforeValue,
+    TagState::Value,
+    TagState::DoubleQuoted,
+    TagState::SingleQuoted,
 ];
 
 pub(crate) fn check(text: &str) -> Result<(), Error> {
-    if text.len() <= SMALL {
+    if text.len() <= MAX_UNCHECKED_BYTES {
         return Ok(());
     }
     // For each state, the highest attribute count of all candidates in that state.
-    let mut tags = [None; PLACES.len()];
+    let mut tags = [None; TAG_STATES.len()];
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -52,19 +52,19 @@ pub(crate) fn check(text: &str) -> Result<(), Error> {
             let Some(start) = memchr::memchr(b'<', &bytes[at..]) else { break };
             at += start;
         }
-        let mut next = [None; PLACES.len()];
-        for (place, count) in PLACES.into_iter().zip(tags) {
-            if let (Some(count), Some(after)) = (count, place.after(bytes[at])) {
-                let begins = after == Place::Attribute && place != Place::Attribute;
+        let mut next = [None; TAG_STATES.len()];
+        for (place, count) in TAG_STATES.into_iter().zip(tags) {
+            if let (Some(count), Some(after)) = (count, place.next(bytes[at])) {
+                let begins = after == TagState::Attribute && place != TagState::Attribute;
                 next[after as usize] = next[after as usize].max(Some(count + usize::from(begins)));
             }
         }
         if bytes[at] == b'<' && bytes.get(at + 1).is_some_and(|byte| can_begin(*byte)) {
-            next[Place::Name as usize] = next[Place::Name as usize].max(Some(0));
+            next[TagState::Name as usize] = next[TagState::Name as usize].max(Some(0));
         }
         tags = next;
-        if tags[Place::Attribute as usize] > Some(MOST) {
-            return Err(Error::TooMuch { what: "attributes on one element", most: MOST as u64 });
+        if tags[TagState::Attribute as usize] > Some(MAX_ATTRIBUTES) {
+            return Err(Error::TooMuch { what: "attributes on one element", most: MAX_ATTRIBUTES as u64 });
         }
         at += 1;
     }
@@ -76,24 +76,24 @@ fn can_begin(byte: u8) -> bool {
     byte.is_ascii_alphabetic() || matches!(byte, b'/' | b'_' | b':' | 0x80..)
 }
 
-impl Place {
+impl TagState {
     /// The state after the next byte; `None` if the tag has ended.
-    fn after(self, byte: u8) -> Option<Place> {
+    fn next(self, byte: u8) -> Option<TagState> {
         let is_space = matches!(byte, b' ' | b'\n' | b'\t' | b'\r' | b'\x0c');
         let place = match (self, byte) {
-            (Place::DoubleQuoted, b'"') | (Place::SingleQuoted, b'\'') => Place::Between,
-            (Place::DoubleQuoted | Place::SingleQuoted, _) => self,
+            (TagState::DoubleQuoted, b'"') | (TagState::SingleQuoted, b'\'') => TagState::Between,
+            (TagState::DoubleQuoted | TagState::SingleQuoted, _) => self,
             (_, b'>') => return None,
-            (Place::BeforeValue, b'"') => Place::DoubleQuoted,
-            (Place::BeforeValue, b'\'') => Place::SingleQuoted,
-            (Place::BeforeValue | Place::AfterAttribute, _) if is_space => self,
-            (Place::Attribute, _) if is_space => Place::AfterAttribute,
-            _ if is_space => Place::Between,
-            (Place::BeforeValue | Place::Value, _) => Place::Value,
-            (Place::Attribute | Place::AfterAttribute, b'=') => Place::BeforeValue,
-            (_, b'/') => Place::Between,
-            (Place::Name, _) => Place::Name,
-            (Place::Between | Place::Attribute | Place::AfterAttribute, _) => Place::Attribute,
+            (TagState::BeforeValue, b'"') => TagState::DoubleQuoted,
+            (TagState::BeforeValue, b'\'') => TagState::SingleQuoted,
+            (TagState::BeforeValue | TagState::AfterAttribute, _) if is_space => self,
+            (TagState::Attribute, _) if is_space => TagState::AfterAttribute,
+            _ if is_space => TagState::Between,
+            (TagState::BeforeValue | TagState::Value, _) => TagState::Value,
+            (TagState::Attribute | TagState::AfterAttribute, b'=') => TagState::BeforeValue,
+            (_, b'/') => TagState::Between,
+            (TagState::Name, _) => TagState::Name,
+            (TagState::Between | TagState::Attribute | TagState::AfterAttribute, _) => TagState::Attribute,
         };
         Some(place)
     }

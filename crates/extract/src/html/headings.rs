@@ -5,13 +5,13 @@
 
 use std::collections::HashSet;
 
-use crate::{Block, Kind};
+use crate::{Block, BlockKind};
 
 pub(super) fn restore(part: &mut Vec<Block>, page: &[Block], title: &str) {
     let outermost: HashSet<&str> =
         page.iter().filter(|block| level(block) == Some(1)).map(|block| block.text.as_str()).collect();
     for block in part.iter_mut().filter(|block| outermost.contains(block.text.as_str())) {
-        if let Kind::Heading { level } = &mut block.kind {
+        if let BlockKind::Heading { level } = &mut block.kind {
             *level = 1;
         }
     }
@@ -27,7 +27,7 @@ pub(super) fn restore(part: &mut Vec<Block>, page: &[Block], title: &str) {
 
 fn level(block: &Block) -> Option<u8> {
     match block.kind {
-        Kind::Heading { level } => Some(level),
+        BlockKind::Heading { level } => Some(level),
         _ => None,
     }
 }

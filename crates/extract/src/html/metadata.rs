@@ -3,7 +3,7 @@
 use dom_query::Document;
 use dom_smoothie::Readability;
 
-use super::walk::in_one_line;
+use super::dom_to_blocks::in_one_line;
 use crate::Metadata;
 
 /// The text of the `title` element.

@@ -1,10 +1,10 @@
-use crate::{Block, Document, Error, Format, Kind, Options, document};
+use crate::{Block, BlockKind, Document, Error, Format, Options, document};
 
 fn all(html: &str) -> Document {
     document(html.as_bytes(), Format::Html, &Options { full: true, ..Options::default() }).unwrap()
 }
 
-fn kinds(html: &str) -> Vec<(Kind, String)> {
+fn kinds(html: &str) -> Vec<(BlockKind, String)> {
     let blocks = all(html).pages.remove(0).blocks;
     blocks.into_iter().map(|Block { kind, text, .. }| (kind, text)).collect()
 }
@@ -16,14 +16,14 @@ fn texts(html: &str) -> Vec<String> {
 #[test]
 fn headings_paragraphs_and_lists_are_told_apart() {
     let found = kinds("<h2>One\n two</h2>lead <p>para<b>graph</b><ul><li>a<ul><li>b</ul>more<li>c</ul>");
-    let item = |depth| Kind::ListItem { depth };
+    let item = |depth| BlockKind::ListItem { depth };
     let wanted = [
-        (Kind::Heading { level: 2 }, "One two"),
-        (Kind::Paragraph, "lead"),
-        (Kind::Paragraph, "paragraph"),
+        (BlockKind::Heading { level: 2 }, "One two"),
+        (BlockKind::Paragraph, "lead"),
+        (BlockKind::Paragraph, "paragraph"),
         (item(0), "a"),
         (item(1), "b"),
-        (Kind::Paragraph, "more"),
+        (BlockKind::Paragraph, "more"),
         (item(0), "c"),
     ];
     assert_eq!(found, wanted.map(|(kind, text)| (kind, text.to_owned())));
@@ -41,22 +41,22 @@ fn a_table_keeps_its_rows_and_the_titles_of_its_columns() {
     let html = "<table><caption>Sizes</caption><tr><th>name<th>size<tr><td>box<td><p>3</p><p>4</p>\
         <tr><td colspan=2>both</table>";
     let found = kinds(html);
-    assert_eq!(found[0], (Kind::Caption, "Sizes".to_owned()));
+    assert_eq!(found[0], (BlockKind::Caption, "Sizes".to_owned()));
     assert_eq!(found[1].1, "name\tsize\nbox\t3 4\nboth");
-    assert!(matches!(&found[1].0, Kind::Table(table) if table.header_rows == 1));
+    assert!(matches!(&found[1].0, BlockKind::Table(table) if table.header_rows == 1));
 }
 
 #[test]
 fn a_table_that_only_places_things_is_none() {
     let html = "<table><tr><td><h1>Title</h1><td><table><tr><td>a<td>b</table></table>";
     let found = kinds(html);
-    assert_eq!(found[0], (Kind::Heading { level: 1 }, "Title".to_owned()));
+    assert_eq!(found[0], (BlockKind::Heading { level: 1 }, "Title".to_owned()));
     assert_eq!(found[1].1, "a\tb");
 }
 
 #[test]
 fn code_keeps_its_lines_and_breaks_part_paragraphs() {
-    assert_eq!(kinds("<pre>a\n  b\n</pre>"), [(Kind::Code, "a\n  b".to_owned())]);
+    assert_eq!(kinds("<pre>a\n  b\n</pre>"), [(BlockKind::Code, "a\n  b".to_owned())]);
     assert_eq!(texts("one<br>two<br><br>three"), ["one\ntwo", "three"]);
 }
 
@@ -86,7 +86,7 @@ fn fields_and_choices_are_read() {
         kinds("<label>Name</label><input value=Ada><select><option>a<option>b</select><input type=hidden value=x>");
     let texts: Vec<_> = found.iter().map(|(_, text)| text.as_str()).collect();
     assert_eq!(texts, ["Name", "Ada", "a b"]);
-    assert_eq!(found[1].0, Kind::Field);
+    assert_eq!(found[1].0, BlockKind::Field);
 }
 
 #[test]
@@ -128,10 +128,10 @@ fn the_heading_of_an_article_is_kept_above_its_others_also_where_it_repeats_the_
         let headings: Vec<_> = document.pages[0]
             .blocks
             .iter()
-            .filter(|block| matches!(block.kind, Kind::Heading { .. }))
+            .filter(|block| matches!(block.kind, BlockKind::Heading { .. }))
             .map(|block| (block.kind.clone(), block.text.as_str()))
             .collect();
-        let heading = |level| Kind::Heading { level };
+        let heading = |level| BlockKind::Heading { level };
         let wanted = [(heading(1), "All about foxes"), (heading(2), "Where they live"), (heading(3), "In winter")];
         assert_eq!(headings, wanted, "below the title {title}");
     }

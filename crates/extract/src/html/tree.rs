@@ -19,13 +19,13 @@ use super::attributes;
 use crate::{Error, Limits};
 
 /// Maximum nodes. A node takes about 200 bytes, and a page of a book's length has a few ten thousand.
-pub(super) const NODES: usize = 1_000_000;
+pub(super) const MAX_NODES: usize = 1_000_000;
 
 /// Parses a page. Scripting counts as enabled, so the content of `noscript` is not text.
 pub(super) fn parse(html: &str, limits: &Limits) -> Result<Document, Error> {
     attributes::check(html)?;
     let options = TreeBuilderOpts { scripting_enabled: true, ..TreeBuilderOpts::default() };
-    let guard = Guard {
+    let guard = TokenFilter {
         builder: TreeBuilder::new(Document::default(), options),
         depth: limits.depth,
         open: Cell::new(0),
@@ -41,13 +41,13 @@ pub(super) fn parse(html: &str, limits: &Limits) -> Result<Document, Error> {
     while !matches!(tokenizer.feed(&input), TokenizerResult::Done) {}
     tokenizer.end();
     if tokenizer.sink.full.get() {
-        return Err(Error::TooMuch { what: "elements", most: NODES as u64 });
+        return Err(Error::TooMuch { what: "elements", most: MAX_NODES as u64 });
     }
     Ok(tokenizer.sink.builder.sink)
 }
 
 /// Filters tokens between the tokenizer and the tree builder.
-struct Guard {
+struct TokenFilter {
     builder: TreeBuilder<NodeId, Document>,
     depth: usize,
     /// Upper bound on the number of open elements: every start tag since the last count adds one. End tags do not
@@ -62,7 +62,7 @@ struct Guard {
     unread: Cell<bool>,
 }
 
-impl TokenSink for Guard {
+impl TokenSink for TokenFilter {
     type Handle = NodeId;
 
     fn process_token(&self, token: Token, line: u64) -> TokenSinkResult<NodeId> {
@@ -88,7 +88,7 @@ impl TokenSink for Guard {
     }
 }
 
-impl Guard {
+impl TokenFilter {
     fn tag(&self, tag: Tag, line: u64) -> TokenSinkResult<NodeId> {
         // In SVG and MathML these are ordinary element names.
         if is_leaf(&tag.name) && !self.adjusted_current_node_present_but_not_in_html_namespace() {
@@ -114,7 +114,7 @@ impl Guard {
     }
 
     fn pass(&self, tag: Tag, line: u64) -> TokenSinkResult<NodeId> {
-        self.full.set(self.builder.sink.tree.len() > NODES);
+        self.full.set(self.builder.sink.tree.len() > MAX_NODES);
         let unread = is_unread(&tag);
         let result = self.builder.process_token(TagToken(tag), line);
         // Raw text ends at the next tag of any kind; elsewhere, as in SVG, these are ordinary elements.
@@ -124,7 +124,7 @@ impl Guard {
 
     fn is_deep(&self) -> bool {
         if self.open.get() >= self.depth {
-            self.open.set(self.held());
+            self.open.set(self.open_elements());
         }
         self.open.get() >= self.depth
     }
@@ -132,8 +132,8 @@ impl Guard {
     /// Number of elements that the parser has open or would reopen around the next text. The tree itself is not
     /// reliable for this: misplaced content in a table moves before the table, so the last branch is not always the
     /// parser's position.
-    fn held(&self) -> usize {
-        let held = Held::default();
+    fn open_elements(&self) -> usize {
+        let held = HandleCollector::default();
         self.builder.trace_handles(&held);
         let mut nodes = held.0.into_inner();
         nodes.sort_unstable();
@@ -143,9 +143,9 @@ impl Guard {
 }
 
 #[derive(Default)]
-struct Held(RefCell<Vec<NodeId>>);
+struct HandleCollector(RefCell<Vec<NodeId>>);
 
-impl Tracer for Held {
+impl Tracer for HandleCollector {
     type Handle = NodeId;
 
     fn trace_handle(&self, node: &NodeId) {

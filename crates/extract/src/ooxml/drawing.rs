@@ -3,16 +3,16 @@
 //! A chart is represented by its titles. Its data is omitted: numbers and series names would outweigh the few words of
 //! a slide. A diagram is represented as a list of the texts in its boxes.
 
-use super::xml::{Piece, Xml};
-use crate::{Block, Error, Kind};
+use super::xml::{Xml, XmlEvent};
+use crate::{Block, BlockKind, Error};
 
 /// Maximum titles of a chart: its own, and one per axis.
-const MOST_TITLES: usize = 50;
+const MAX_TITLES: usize = 50;
 
 pub(crate) fn chart(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
     let mut titles = Vec::new();
     collect(xml, &mut titles)?;
-    let caption = (!titles.is_empty()).then(|| Block::new(Kind::Caption, titles.join("\n")));
+    let caption = (!titles.is_empty()).then(|| Block::new(BlockKind::Caption, titles.join("\n")));
     Ok(caption.into_iter().collect())
 }
 
@@ -21,13 +21,13 @@ pub(crate) fn diagram(xml: &mut Xml<'_>) -> Result<Vec<Block>, Error> {
     loop {
         match xml.next()? {
             // The text of a point; all other elements describe its formatting.
-            Piece::Open(tag) if tag.name() == "t" => {
+            XmlEvent::Open(tag) if tag.name() == "t" => {
                 let text = words(xml)?;
                 if !text.is_empty() {
-                    blocks.push(Block::new(Kind::ListItem { depth: 0 }, text));
+                    blocks.push(Block::new(BlockKind::ListItem { depth: 0 }, text));
                 }
             }
-            Piece::End => return Ok(blocks),
+            XmlEvent::End => return Ok(blocks),
             _ => {}
         }
     }
@@ -39,7 +39,7 @@ fn collect(xml: &mut Xml<'_>, titles: &mut Vec<String>) -> Result<(), Error> {
         match tag.name() {
             "title" => {
                 let title = words(xml)?;
-                if !title.is_empty() && titles.len() < MOST_TITLES && !titles.contains(&title) {
+                if !title.is_empty() && titles.len() < MAX_TITLES && !titles.contains(&title) {
                     titles.push(title);
                 }
             }

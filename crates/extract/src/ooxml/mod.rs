@@ -4,20 +4,20 @@
 //! be missing or corrupted: this gives a warning, and the rest is still read. An exceeded limit is always an error.
 
 mod drawing;
-mod figure;
+mod images;
 mod math;
-mod picture;
+mod number_text;
 mod properties;
-mod relations;
+mod relationships;
 mod xml;
 mod zip;
 
 use crate::{Block, Error, Image, Limits, Metadata, Options, Page, Warning, sniff};
 
 pub(crate) use crate::outline::outline;
-pub(crate) use figure::{figure, rounded};
 pub(crate) use math::math;
-pub(crate) use relations::Relations;
+pub(crate) use number_text::{number_text, round_to_15_digits};
+pub(crate) use relationships::Relationships;
 pub(crate) use xml::{Tag, Xml};
 
 /// An open OOXML package.
@@ -26,8 +26,8 @@ pub(crate) struct Package<'a> {
     pub(crate) warnings: Vec<Warning>,
     archive: zip::Archive<'a>,
     /// Relationships of the package itself.
-    root: Relations,
-    pictures: picture::Seen,
+    root: Relationships,
+    pictures: images::ImageRegistry,
     /// Remaining characters within the limit.
     characters: u64,
     blocks: usize,
@@ -48,11 +48,11 @@ impl<'a> Package<'a> {
         }
         let limits = options.limits.clone();
         let archive = zip::Archive::open(bytes, &limits)?;
-        let (root, pictures) = (Relations::default(), picture::Seen::new(options.pictures));
+        let (root, pictures) = (Relationships::default(), images::ImageRegistry::new(options.pictures));
         let characters = limits.characters;
         let mut package =
             Package { limits, warnings: Vec::new(), archive, root, pictures, characters, blocks: 0, cells: 0 };
-        package.root = package.relations("")?;
+        package.root = package.relationships("")?;
         Ok(package)
     }
 
@@ -83,11 +83,11 @@ impl<'a> Package<'a> {
             Ok(None) => return Ok(T::default()),
             Err(error) => Err(error),
         };
-        self.forgive(outcome)
+        self.error_to_warning(outcome)
     }
 
     /// Converts an error about a corrupted part to a warning. Exceeded limits stay errors.
-    pub(crate) fn forgive<T: Default>(&mut self, outcome: Result<T, Error>) -> Result<T, Error> {
+    pub(crate) fn error_to_warning<T: Default>(&mut self, outcome: Result<T, Error>) -> Result<T, Error> {
         match outcome {
             Err(Error::Corrupted(what)) => {
                 self.warnings.push(Warning::new(format!("something was left out: {what}")));
@@ -98,8 +98,8 @@ impl<'a> Package<'a> {
     }
 
     /// The relationships of a part; those of the package for an empty name.
-    pub(crate) fn relations(&mut self, part: &str) -> Result<Relations, Error> {
-        self.try_part(&relations::part_name(part), |xml| Relations::read(xml, part))
+    pub(crate) fn relationships(&mut self, part: &str) -> Result<Relationships, Error> {
+        self.try_part(&relationships::part_name(part), |xml| Relationships::read(xml, part))
     }
 
     /// The core properties of the document.
@@ -151,26 +151,27 @@ impl<'a> Package<'a> {
         name: &str,
         description: Option<String>,
     ) -> Result<(), Error> {
-        let Some(media_type) = picture::media_type(name).filter(|_| self.pictures.is_new(name)) else { return Ok(()) };
+        let Some(media_type) = images::media_type(name).filter(|_| self.pictures.is_new(name)) else { return Ok(()) };
         if !self.pictures.may_take(self.limits.images) {
-            if self.pictures.is_first_left_out() {
-                self.warnings.push(Warning::on(page.number, format!("only {} pictures are kept", self.limits.images)));
+            if self.pictures.is_first_omitted() {
+                self.warnings
+                    .push(Warning::on_page(page.number, format!("only {} pictures are kept", self.limits.images)));
             }
             return Ok(());
         }
         let was_full = self.pictures.is_full;
-        match self.archive.read_head(name, self.pictures.most_bytes()) {
+        match self.archive.read_head(name, self.pictures.max_read_bytes()) {
             Ok(bytes) => {
                 let image = bytes.map(|bytes| Image { after, ..self.pictures.image(media_type, bytes, description) });
                 page.images.extend(image);
                 if self.pictures.is_full && !was_full {
-                    let most = picture::MOST_BYTES >> 20;
+                    let most = images::MAX_IMAGE_BYTES >> 20;
                     let message = format!("only {most} MiB of pictures are kept, and of the others what they are");
-                    self.warnings.push(Warning::on(page.number, message));
+                    self.warnings.push(Warning::on_page(page.number, message));
                 }
             }
             Err(Error::Corrupted(what)) => {
-                self.warnings.push(Warning::on(page.number, format!("a picture is left out: {what}")))
+                self.warnings.push(Warning::on_page(page.number, format!("a picture is left out: {what}")))
             }
             Err(error) => return Err(error),
         }

@@ -17,11 +17,11 @@ pub(crate) struct Xml<'a> {
     /// Part name, for errors.
     part: &'a str,
     depth: usize,
-    most_depth: usize,
+    max_depth: usize,
 }
 
 /// An XML event. An empty element is opened and closed like any other.
-pub(crate) enum Piece<'a> {
+pub(crate) enum XmlEvent<'a> {
     Open(Tag<'a>),
     Close,
     Text(Cow<'a, str>),
@@ -54,33 +54,33 @@ impl<'a> Xml<'a> {
         let config = reader.config_mut();
         config.expand_empty_elements = true;
         config.allow_dangling_amp = true;
-        Xml { reader, part, depth: 0, most_depth: limits.depth }
+        Xml { reader, part, depth: 0, max_depth: limits.depth }
     }
 
-    pub(crate) fn next(&mut self) -> Result<Piece<'a>, Error> {
+    pub(crate) fn next(&mut self) -> Result<XmlEvent<'a>, Error> {
         loop {
             return Ok(match self.reader.read_event() {
                 Ok(Event::Start(start)) => {
                     self.depth += 1;
-                    if self.depth > self.most_depth {
-                        return Err(Error::TooMuch { what: "levels of markup", most: self.most_depth as u64 });
+                    if self.depth > self.max_depth {
+                        return Err(Error::TooMuch { what: "levels of markup", most: self.max_depth as u64 });
                     }
-                    Piece::Open(Tag(start))
+                    XmlEvent::Open(Tag(start))
                 }
                 Ok(Event::End(_)) => {
                     self.depth = self.depth.saturating_sub(1);
-                    Piece::Close
+                    XmlEvent::Close
                 }
-                Ok(Event::Text(text)) => Piece::Text(text.into_inner()),
-                Ok(Event::CData(text)) => Piece::Text(text.into_inner()),
-                Ok(Event::GeneralRef(reference)) => Piece::Text(resolve(&reference.into_inner())),
+                Ok(Event::Text(text)) => XmlEvent::Text(text.into_inner()),
+                Ok(Event::CData(text)) => XmlEvent::Text(text.into_inner()),
+                Ok(Event::GeneralRef(reference)) => XmlEvent::Text(resolve(&reference.into_inner())),
                 Ok(Event::DocType(_)) => {
                     return Err(Error::Corrupted(format!("its part `{}` has a document type", self.part)));
                 }
-                Ok(Event::Eof) if self.depth > 0 => return Err(self.broken()),
-                Ok(Event::Eof) => Piece::End,
+                Ok(Event::Eof) if self.depth > 0 => return Err(self.syntax_error()),
+                Ok(Event::Eof) => XmlEvent::End,
                 Ok(_) => continue,
-                Err(_) => return Err(self.broken()),
+                Err(_) => return Err(self.syntax_error()),
             });
         }
     }
@@ -89,9 +89,9 @@ impl<'a> Xml<'a> {
     pub(crate) fn child(&mut self) -> Result<Option<Tag<'a>>, Error> {
         loop {
             match self.next()? {
-                Piece::Open(tag) => return Ok(Some(tag)),
-                Piece::Text(_) => {}
-                Piece::Close | Piece::End => return Ok(None),
+                XmlEvent::Open(tag) => return Ok(Some(tag)),
+                XmlEvent::Text(_) => {}
+                XmlEvent::Close | XmlEvent::End => return Ok(None),
             }
         }
     }
@@ -117,16 +117,16 @@ impl<'a> Xml<'a> {
         let mut open = 1;
         while open > 0 {
             match self.next()? {
-                Piece::Open(_) => open += 1,
-                Piece::Close => open -= 1,
-                Piece::Text(more) => take(&more),
-                Piece::End => break,
+                XmlEvent::Open(_) => open += 1,
+                XmlEvent::Close => open -= 1,
+                XmlEvent::Text(more) => take(&more),
+                XmlEvent::End => break,
             }
         }
         Ok(())
     }
 
-    fn broken(&self) -> Error {
+    fn syntax_error(&self) -> Error {
         let at = self.reader.buffer_position();
         Error::Corrupted(format!("the markup of its part `{}` cannot be read from byte {at} on", self.part))
     }
@@ -152,7 +152,7 @@ impl Tag<'_> {
 
     /// A prefixed attribute by local name: the relationship ID, if there is also an unprefixed attribute with this
     /// name.
-    pub(crate) fn relation(&self, name: &str) -> Option<Cow<'_, str>> {
+    pub(crate) fn relationship_id(&self, name: &str) -> Option<Cow<'_, str>> {
         let mut attributes = self.0.attributes();
         let is_it = |key: &str| key.split_once(':').is_some_and(|(_, local)| local == name);
         let found = attributes.with_checks(false).flatten().find(|one| is_it(one.key.into_inner()))?;

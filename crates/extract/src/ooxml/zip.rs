@@ -15,7 +15,7 @@ pub(crate) struct Archive<'a> {
     bytes: &'a [u8],
     limits: Limits,
     /// Keyed by lowercase name without a leading slash: part names are case-insensitive.
-    entries: HashMap<String, Entry>,
+    entries: HashMap<String, ZipEntry>,
     /// Decompressed bytes so far, of all parts.
     inflated: u64,
     /// Reused for every part, because creating one costs more than most parts.
@@ -23,35 +23,35 @@ pub(crate) struct Archive<'a> {
 }
 
 #[derive(Clone, Copy)]
-struct Entry {
+struct ZipEntry {
     /// Offset of its local header.
     header: usize,
     compressed: usize,
-    method: Method,
+    method: Compression,
 }
 
 #[derive(Clone, Copy)]
-enum Method {
+enum Compression {
     Stored,
     Deflated,
     /// Unsupported or encrypted: an error only if the part is read.
     Unknown,
 }
 
-const END_OF_TABLE: &[u8] = b"PK\x05\x06";
-const END_OF_TABLE_64: &[u8] = b"PK\x06\x06";
+const END_OF_CENTRAL_DIRECTORY: &[u8] = b"PK\x05\x06";
+const END_OF_CENTRAL_DIRECTORY_64: &[u8] = b"PK\x06\x06";
 const LOCATOR_64: &[u8] = b"PK\x06\x07";
-const TABLE_ENTRY: &[u8] = b"PK\x01\x02";
-const PART: &[u8] = b"PK\x03\x04";
+const CENTRAL_DIRECTORY_ENTRY: &[u8] = b"PK\x01\x02";
+const LOCAL_FILE_HEADER: &[u8] = b"PK\x03\x04";
 /// Below this output size, the compression ratio is not checked.
-const HARMLESS: u64 = 4 << 20;
-const STEP: usize = 32 << 10;
+const MIN_BOMB_BYTES: u64 = 4 << 20;
+const OUTPUT_GROWTH_BYTES: usize = 32 << 10;
 
 // === impl ===
 
 impl<'a> Archive<'a> {
     pub(crate) fn open(bytes: &'a [u8], limits: &Limits) -> Result<Archive<'a>, Error> {
-        let (table, shift) = find_table(bytes)?;
+        let (table, shift) = find_central_directory(bytes)?;
         let mut archive = Archive {
             bytes,
             limits: limits.clone(),
@@ -61,14 +61,14 @@ impl<'a> Archive<'a> {
         };
         let mut at = table;
         let mut seen = 0;
-        while let Some(entry) = bytes.get(at..).filter(|rest| rest.starts_with(TABLE_ENTRY)) {
+        while let Some(entry) = bytes.get(at..).filter(|rest| rest.starts_with(CENTRAL_DIRECTORY_ENTRY)) {
             seen += 1;
             if seen > limits.entries {
                 return Err(Error::TooMuch { what: "parts", most: limits.entries as u64 });
             }
-            at = archive.list(entry, at, shift).ok_or_else(broken_table)?;
+            at = archive.read_entry(entry, at, shift).ok_or_else(invalid_directory)?;
         }
-        if archive.entries.is_empty() { Err(broken_table()) } else { Ok(archive) }
+        if archive.entries.is_empty() { Err(invalid_directory()) } else { Ok(archive) }
     }
 
     pub(crate) fn contains(&self, name: &str) -> bool {
@@ -83,61 +83,61 @@ impl<'a> Archive<'a> {
     /// The first `most` bytes of a part. The rest is neither decompressed nor counted.
     pub(crate) fn read_head(&mut self, name: &str, most: usize) -> Result<Option<Vec<u8>>, Error> {
         let Some(entry) = key(name).and_then(|key| self.entries.get(&key).copied()) else { return Ok(None) };
-        let header = self.bytes.get(entry.header..).filter(|rest| rest.starts_with(PART));
-        let start =
-            header.and_then(|header| Some(30 + usize::from(short(header, 26)?) + usize::from(short(header, 28)?)));
+        let header = self.bytes.get(entry.header..).filter(|rest| rest.starts_with(LOCAL_FILE_HEADER));
+        let start = header
+            .and_then(|header| Some(30 + usize::from(read_u16(header, 26)?) + usize::from(read_u16(header, 28)?)));
         let data = start.and_then(|start| self.bytes.get(entry.header..)?.get(start..));
         let data = data.ok_or_else(|| Error::Corrupted(format!("its part `{name}` is not where it should be")))?;
         // A truncated part still returns the available bytes.
         let data = &data[..entry.compressed.min(data.len())];
         match entry.method {
-            Method::Stored => {
+            Compression::Stored => {
                 let data = &data[..data.len().min(most)];
                 self.count(data.len(), data.len() as u64)?;
                 Ok(Some(data.to_vec()))
             }
-            Method::Deflated => self.inflate(data, most, name).map(Some),
-            Method::Unknown => {
+            Compression::Deflated => self.inflate(data, most, name).map(Some),
+            Compression::Unknown => {
                 Err(Error::Corrupted(format!("its part `{name}` is packed in a way that is not allowed")))
             }
         }
     }
 
     /// Adds an entry of the central directory and returns the offset of the next one.
-    fn list(&mut self, entry: &[u8], at: usize, shift: usize) -> Option<usize> {
-        let name_length = usize::from(short(entry, 28)?);
-        let extra_length = usize::from(short(entry, 30)?);
-        let comment_length = usize::from(short(entry, 32)?);
+    fn read_entry(&mut self, entry: &[u8], at: usize, shift: usize) -> Option<usize> {
+        let name_length = usize::from(read_u16(entry, 28)?);
+        let extra_length = usize::from(read_u16(entry, 30)?);
+        let comment_length = usize::from(read_u16(entry, 32)?);
         let name = entry.get(46..46 + name_length)?;
         let extra = entry.get(46 + name_length..46 + name_length + extra_length)?;
-        let mut compressed = u64::from(long(entry, 20)?);
-        let mut header = u64::from(long(entry, 42)?);
+        let mut compressed = u64::from(read_u32(entry, 20)?);
+        let mut header = u64::from(read_u32(entry, 42)?);
         if compressed == u64::from(u32::MAX) || header == u64::from(u32::MAX) {
-            let wide = long(entry, 24)? == u32::MAX;
-            widen(extra, wide, &mut compressed, &mut header);
+            let wide = read_u32(entry, 24)? == u32::MAX;
+            read_zip64_extra(extra, wide, &mut compressed, &mut header);
         }
-        let enciphered = short(entry, 8)? & 1 != 0;
-        let method = match short(entry, 10)? {
-            _ if enciphered => Method::Unknown,
-            0 => Method::Stored,
-            8 => Method::Deflated,
-            _ => Method::Unknown,
+        let enciphered = read_u16(entry, 8)? & 1 != 0;
+        let method = match read_u16(entry, 10)? {
+            _ if enciphered => Compression::Unknown,
+            0 => Compression::Stored,
+            8 => Compression::Deflated,
+            _ => Compression::Unknown,
         };
         let header = usize::try_from(header).ok()?.checked_add(shift)?;
         let compressed = usize::try_from(compressed).ok()?;
         // The first of several parts with the same name wins. A name outside the package is not a part.
         if let Some(key) = key(&String::from_utf8_lossy(name)) {
-            self.entries.entry(key).or_insert(Entry { header, compressed, method });
+            self.entries.entry(key).or_insert(ZipEntry { header, compressed, method });
         }
         Some(at + 46 + name_length + extra_length + comment_length)
     }
 
     fn inflate(&mut self, data: &[u8], most: usize, name: &str) -> Result<Vec<u8>, Error> {
         self.inflater.reset(false);
-        let mut out: Vec<u8> = Vec::with_capacity((data.len() * 4).clamp(STEP, 1 << 20));
+        let mut out: Vec<u8> = Vec::with_capacity((data.len() * 4).clamp(OUTPUT_GROWTH_BYTES, 1 << 20));
         loop {
-            if out.capacity() - out.len() < STEP {
-                out.reserve(out.len().max(STEP));
+            if out.capacity() - out.len() < OUTPUT_GROWTH_BYTES {
+                out.reserve(out.len().max(OUTPUT_GROWTH_BYTES));
             }
             let before = out.len();
             let rest = &data[(self.inflater.total_in() as usize).min(data.len())..];
@@ -162,50 +162,52 @@ impl<'a> Archive<'a> {
         if part > self.limits.part_bytes {
             return Err(Error::TooMuch { what: "bytes in one of its parts", most: self.limits.part_bytes });
         }
-        let by_size = (self.bytes.len() as u64).saturating_mul(self.limits.inflation).max(HARMLESS);
+        let by_size = (self.bytes.len() as u64).saturating_mul(self.limits.inflation).max(MIN_BOMB_BYTES);
         let most = self.limits.inflated_bytes.min(by_size);
         if self.inflated > most { Err(Error::TooMuch { what: "bytes once inflated", most }) } else { Ok(()) }
     }
 }
 
 /// Offset of the central directory, and the shift of all offsets: some files have data before the archive.
-fn find_table(bytes: &[u8]) -> Result<(usize, usize), Error> {
+fn find_central_directory(bytes: &[u8]) -> Result<(usize, usize), Error> {
     // The end record is followed by a comment of at most 64 KiB.
     let tail = bytes.len().saturating_sub(22 + usize::from(u16::MAX));
-    let end = memchr::memmem::rfind(&bytes[tail..], END_OF_TABLE).map(|at| tail + at);
+    let end = memchr::memmem::rfind(&bytes[tail..], END_OF_CENTRAL_DIRECTORY).map(|at| tail + at);
     let end = end.ok_or_else(|| Error::Corrupted("the end of the archive is missing".to_owned()))?;
     let record = &bytes[end..];
-    let (size, stated) = (long(record, 12).ok_or_else(broken_table)?, long(record, 16).ok_or_else(broken_table)?);
+    let (size, stated) =
+        (read_u32(record, 12).ok_or_else(invalid_directory)?, read_u32(record, 16).ok_or_else(invalid_directory)?);
     let (mut size, mut stated, mut end) = (u64::from(size), u64::from(stated), end);
     if let Some(locator) = end.checked_sub(20).and_then(|at| bytes.get(at..)).filter(|at| at.starts_with(LOCATOR_64)) {
-        let wide = very_long(locator, 8).and_then(|at| usize::try_from(at).ok());
-        let wide = wide.filter(|at| bytes.get(*at..).is_some_and(|rest| rest.starts_with(END_OF_TABLE_64)));
-        let wide = wide.ok_or_else(broken_table)?;
-        size = very_long(&bytes[wide..], 40).ok_or_else(broken_table)?;
-        stated = very_long(&bytes[wide..], 48).ok_or_else(broken_table)?;
+        let wide = read_u64(locator, 8).and_then(|at| usize::try_from(at).ok());
+        let wide = wide.filter(|at| bytes.get(*at..).is_some_and(|rest| rest.starts_with(END_OF_CENTRAL_DIRECTORY_64)));
+        let wide = wide.ok_or_else(invalid_directory)?;
+        size = read_u64(&bytes[wide..], 40).ok_or_else(invalid_directory)?;
+        stated = read_u64(&bytes[wide..], 48).ok_or_else(invalid_directory)?;
         end = wide;
     }
-    let stated = usize::try_from(stated).map_err(|_| broken_table())?;
-    let size = usize::try_from(size).map_err(|_| broken_table())?;
-    let is_entry = |at: usize| bytes.get(at..).is_some_and(|rest| rest.starts_with(TABLE_ENTRY));
+    let stated = usize::try_from(stated).map_err(|_| invalid_directory())?;
+    let size = usize::try_from(size).map_err(|_| invalid_directory())?;
+    let is_entry = |at: usize| bytes.get(at..).is_some_and(|rest| rest.starts_with(CENTRAL_DIRECTORY_ENTRY));
     if is_entry(stated) {
         return Ok((stated, 0));
     }
-    let counted_back = end.checked_sub(size).filter(|at| *at >= stated && is_entry(*at)).ok_or_else(broken_table)?;
+    let counted_back =
+        end.checked_sub(size).filter(|at| *at >= stated && is_entry(*at)).ok_or_else(invalid_directory)?;
     Ok((counted_back, counted_back - stated))
 }
 
 /// ZIP64: sizes and offsets that do not fit are in an extra field.
-fn widen(extra: &[u8], wide_size: bool, compressed: &mut u64, header: &mut u64) {
+fn read_zip64_extra(extra: &[u8], wide_size: bool, compressed: &mut u64, header: &mut u64) {
     let mut rest = extra;
-    while let (Some(tag), Some(length)) = (short(rest, 0), short(rest, 2)) {
+    while let (Some(tag), Some(length)) = (read_u16(rest, 0), read_u16(rest, 2)) {
         let end = (4 + usize::from(length)).min(rest.len());
         if tag == 1 {
             let field = &rest[4..end];
             let mut at = if wide_size { 8 } else { 0 };
             for value in [compressed, header] {
                 if *value == u64::from(u32::MAX) {
-                    *value = very_long(field, at).unwrap_or(*value);
+                    *value = read_u64(field, at).unwrap_or(*value);
                     at += 8;
                 }
             }
@@ -221,18 +223,18 @@ fn key(name: &str) -> Option<String> {
     safe.then_some(name)
 }
 
-fn broken_table() -> Error {
+fn invalid_directory() -> Error {
     Error::Corrupted("the table of the archive cannot be read".to_owned())
 }
 
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
+fn read_u16(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..at + 2).and_then(|bytes| bytes.try_into().ok()).map(u16::from_le_bytes)
 }
 
-fn long(bytes: &[u8], at: usize) -> Option<u32> {
+fn read_u32(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
 }
 
-fn very_long(bytes: &[u8], at: usize) -> Option<u64> {
+fn read_u64(bytes: &[u8], at: usize) -> Option<u64> {
     bytes.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
 }

@@ -5,7 +5,7 @@
 
 use icu_normalizer::ComposingNormalizerBorrowed;
 
-use super::fragments::Letter;
+use super::text_runs::PositionedLetter;
 
 /// The combining mark of an accent.
 pub(super) fn mark(words: &str) -> Option<char> {
@@ -30,7 +30,7 @@ pub(super) fn mark(words: &str) -> Option<char> {
 }
 
 /// Whether an accent is above or below a letter, not next to it.
-pub(super) fn is_over(accent: &Letter, letter: &Letter) -> bool {
+pub(super) fn is_over(accent: &PositionedLetter, letter: &PositionedLetter) -> bool {
     let shared = accent.x1.min(letter.x1) - accent.x0.max(letter.x0);
     let narrower = (accent.x1 - accent.x0).min(letter.x1 - letter.x0);
     narrower > 0.0 && shared > 0.5 * narrower

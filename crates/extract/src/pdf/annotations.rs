@@ -4,10 +4,10 @@ use hayro_interpret::hayro_syntax::object::{Array, Dict, Name, Object, String as
 use hayro_interpret::hayro_syntax::page::Page;
 
 use super::strings;
-use crate::{Block, Kind};
+use crate::{Block, BlockKind};
 
 /// Maximum nesting of form fields.
-const DEEPEST: usize = 16;
+const MAX_FIELD_DEPTH: usize = 16;
 
 /// Filled form fields and comments in file order, until they exceed `room` characters: a file can repeat one long
 /// comment over many pages at almost no cost.
@@ -17,7 +17,7 @@ pub(super) fn annotations(page: &Page<'_>, room: u64) -> Vec<Block> {
         "Widget" => field(&annotation, room),
         // The contents of a link repeat its target, those of a popup its comment.
         "Link" | "Popup" => None,
-        _ => Some(Block::new(Kind::Comment, text(&annotation, b"Contents")?)),
+        _ => Some(Block::new(BlockKind::Comment, text(&annotation, b"Contents")?)),
     };
     let mut said = 0;
     let is_wanted = |block: &Block| {
@@ -48,7 +48,7 @@ fn field(widget: &Dict<'_>, room: u64) -> Option<Block> {
         Some(name) => format!("{name}: {value}"),
         None => value.to_owned(),
     };
-    Some(Block::new(Kind::Field, text))
+    Some(Block::new(BlockKind::Field, text))
 }
 
 /// The choices of a list field, which may all refer to one long string, up to `room`.
@@ -70,7 +70,7 @@ fn list(values: &Array<'_>, room: u64) -> String {
 /// An entry of a field, or of its nearest ancestor.
 fn inherited<'a>(field: &Dict<'a>, key: &[u8]) -> Option<Object<'a>> {
     let mut field = field.clone();
-    for _ in 0..DEEPEST {
+    for _ in 0..MAX_FIELD_DEPTH {
         if let Some(object) = field.get::<Object<'a>>(key) {
             return Some(object);
         }

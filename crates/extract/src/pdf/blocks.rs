@@ -1,10 +1,10 @@
 //! Groups lines into paragraphs, headings and list items.
 
-use super::lines::Line;
+use super::lines::TextLine;
 
 /// Lines that form one block.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Group {
+pub(super) struct LineGroup {
     pub(super) text: String,
     pub(super) lines: usize,
     pub(super) x0: f32,
@@ -21,16 +21,17 @@ pub(super) struct Group {
 }
 
 /// Number of lines before and after a line for measuring the right margin.
-const AROUND: usize = 40;
+const CONTEXT_LINES: usize = 40;
 
 /// Groups the lines of a region, in order.
-pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
-    let mut groups: Vec<Group> = Vec::new();
+pub(super) fn groups(lines: &[TextLine]) -> Vec<LineGroup> {
+    let mut groups: Vec<LineGroup> = Vec::new();
     let leading = usual_leading(lines);
     for (index, line) in lines.iter().enumerate().filter(|(_, line)| !line.text.is_empty()) {
         let before = index.checked_sub(1).map(|before| &lines[before]);
-        let around = &lines[index.saturating_sub(AROUND)..lines.len().min(index + AROUND)];
-        let goes_on = before.is_some_and(|before| goes_on(before, line, leading) && !ends_early(before, line, around));
+        let around = &lines[index.saturating_sub(CONTEXT_LINES)..lines.len().min(index + CONTEXT_LINES)];
+        let goes_on = before
+            .is_some_and(|before| continues_paragraph(before, line, leading) && !ends_early(before, line, around));
         match groups.last_mut() {
             Some(group) if goes_on => {
                 append(group, &line.text);
@@ -39,7 +40,7 @@ pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
                 group.x1 = group.x1.max(line.x1);
                 group.bottom = line.y;
             }
-            _ => groups.push(Group {
+            _ => groups.push(LineGroup {
                 text: line.text.clone(),
                 lines: 1,
                 x0: line.x0,
@@ -60,9 +61,9 @@ pub(super) fn groups(lines: &[Line]) -> Vec<Group> {
 
 /// Appends a group from another region if it continues a word, or a sentence at the top of the next column. Otherwise
 /// returns it.
-pub(super) fn join(group: &mut Group, next: Group) -> Option<Group> {
+pub(super) fn join(group: &mut LineGroup, next: LineGroup) -> Option<LineGroup> {
     let alike = group.size.min(next.size) >= 0.85 * group.size.max(next.size) && group.artifact == next.artifact;
-    let broken = is_broken(&group.text, &next.text) || goes_on_in_next_column(group, &next);
+    let broken = is_broken(&group.text, &next.text) || continues_in_next_column(group, &next);
     if !alike || group.mono || !broken {
         return Some(next);
     }
@@ -72,8 +73,8 @@ pub(super) fn join(group: &mut Group, next: Group) -> Option<Group> {
 }
 
 /// Whether both are prose, the next is higher and further right, and the sentence does not end between them.
-fn goes_on_in_next_column(group: &Group, next: &Group) -> bool {
-    let is_prose = |group: &Group| group.lines > 1 && group.upright && !group.mono && !group.artifact;
+fn continues_in_next_column(group: &LineGroup, next: &LineGroup) -> bool {
+    let is_prose = |group: &LineGroup| group.lines > 1 && group.upright && !group.mono && !group.artifact;
     is_prose(group)
         && is_prose(next)
         && group.bold == next.bold
@@ -84,7 +85,7 @@ fn goes_on_in_next_column(group: &Group, next: &Group) -> bool {
 }
 
 /// The most frequent line distance.
-fn usual_leading(lines: &[Line]) -> f32 {
+fn usual_leading(lines: &[TextLine]) -> f32 {
     let mut leadings: Vec<f32> =
         lines.windows(2).map(|pair| pair[1].y - pair[0].y).filter(|leading| *leading > 1.0).collect();
     if leadings.is_empty() {
@@ -94,7 +95,7 @@ fn usual_leading(lines: &[Line]) -> f32 {
     leadings[(leadings.len() - 1) / 3]
 }
 
-fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
+fn continues_paragraph(before: &TextLine, line: &TextLine, leading: f32) -> bool {
     let step = line.y - before.y;
     let size = before.size.max(line.size);
     let alike =
@@ -114,7 +115,7 @@ fn goes_on(before: &Line, line: &Line, leading: f32) -> bool {
 
 /// Whether a line ends although the first word of the next would have fit: the next line is a new paragraph. False if
 /// the sentence continues, because then the early break is intentional.
-fn ends_early(before: &Line, line: &Line, around: &[Line]) -> bool {
+fn ends_early(before: &TextLine, line: &TextLine, around: &[TextLine]) -> bool {
     let size = before.size;
     let alike = around.iter().filter(|other| (other.x0 - before.x0).abs() < 2.0 * size && other.size < 1.2 * size);
     let right = alike.map(|other| other.x1).fold(before.x1, f32::max);
@@ -127,7 +128,7 @@ fn ends_early(before: &Line, line: &Line, around: &[Line]) -> bool {
 }
 
 /// Appends a line and joins a hyphenated word.
-fn append(group: &mut Group, line: &str) {
+fn append(group: &mut LineGroup, line: &str) {
     if group.mono {
         group.text.push('\n');
         group.text.push_str(line);

@@ -9,26 +9,26 @@ use hayro_interpret::hayro_syntax::object::{Dict, Name, String as Bytes};
 use hayro_interpret::kurbo::{Affine, BezPath, Point, Rect};
 use hayro_interpret::{BlendMode, ClipPath, Device, DrawMode, DrawProps, Image, ImageDrawProps, SoftMask};
 
-use super::pictures::Picture;
-use super::rules::{self, Rule};
+use super::bold::BoldDetector;
+use super::images::PageImage;
+use super::ruling_lines::{self, RulingLine};
 use super::strings;
-use super::unicode::{self, Letters};
-use super::weight::Stems;
+use super::unicode::{self, GlyphDecoder};
 
 /// No readable page has more drawing operations.
-pub(super) const MOST_STROKES: u32 = 2_000_000;
+pub(super) const MAX_DRAW_OPERATIONS: u32 = 2_000_000;
 
 /// The content of one page.
 #[derive(Debug, Default)]
-pub(super) struct Drawing {
+pub(super) struct PageContent {
     pub(super) glyphs: Vec<Glyph>,
     /// The text of all glyphs; each glyph has a range in it.
     pub(super) text: String,
-    pub(super) rules: Vec<Rule>,
+    pub(super) rules: Vec<RulingLine>,
     /// Images large enough for OCR.
-    pub(super) pictures: Vec<Picture>,
+    pub(super) pictures: Vec<PageImage>,
     /// Area of all images, in square points.
-    pub(super) pictured: f64,
+    pub(super) image_area: f64,
     /// Whether an image is truncated.
     pub(super) ends_early: bool,
     /// Number of invisible glyphs: drawn invisibly, or covered by an image.
@@ -38,7 +38,7 @@ pub(super) struct Drawing {
     /// Whether glyphs were dropped because of the text limit.
     pub(super) cut: bool,
     /// Whether the page was aborted because of too many drawing operations.
-    pub(super) endless: bool,
+    pub(super) exceeded_limit: bool,
 }
 
 /// A glyph with its position, in points from the top left corner.
@@ -63,48 +63,48 @@ pub(super) struct Glyph {
 
 /// The device.
 #[derive(Debug)]
-pub(super) struct Collector<'l, 'p> {
-    pub(super) drawing: Drawing,
-    letters: &'l mut Letters<'p>,
-    stems: &'l mut Stems,
+pub(super) struct GlyphDevice<'l, 'p> {
+    pub(super) drawing: PageContent,
+    letters: &'l mut GlyphDecoder<'p>,
+    stems: &'l mut BoldDetector,
     /// Remaining characters.
     room: u64,
     /// Remaining drawing operations.
     strokes: u32,
     /// The visible part of the page.
     bounds: Rect,
-    marks: Vec<Mark>,
+    marks: Vec<MarkedContent>,
 }
 
 /// A marked-content sequence.
 #[derive(Debug, Default)]
-struct Mark {
+struct MarkedContent {
     artifact: bool,
     /// Replacement text (`ActualText`) of its glyphs; the first glyph takes it.
-    says: Option<Said>,
+    actual_text: Option<ActualText>,
 }
 
 #[derive(Debug)]
-enum Said {
-    Not(String),
-    Already,
+enum ActualText {
+    Pending(String),
+    Emitted,
 }
 
 // === impl ===
 
-impl<'l, 'p> Collector<'l, 'p> {
+impl<'l, 'p> GlyphDevice<'l, 'p> {
     pub(super) fn new(
-        letters: &'l mut Letters<'p>,
-        stems: &'l mut Stems,
+        letters: &'l mut GlyphDecoder<'p>,
+        stems: &'l mut BoldDetector,
         room: u64,
         bounds: Rect,
-    ) -> Collector<'l, 'p> {
-        Collector {
-            drawing: Drawing::default(),
+    ) -> GlyphDevice<'l, 'p> {
+        GlyphDevice {
+            drawing: PageContent::default(),
             letters,
             stems,
             room,
-            strokes: MOST_STROKES,
+            strokes: MAX_DRAW_OPERATIONS,
             bounds,
             marks: Vec::new(),
         }
@@ -116,20 +116,20 @@ impl<'l, 'p> Collector<'l, 'p> {
         match self.strokes.checked_sub(drawn as u32) {
             Some(left) => self.strokes = left,
             None => {
-                self.drawing.endless = true;
+                self.drawing.exceeded_limit = true;
                 std::panic::resume_unwind(Box::new("more is drawn than anybody can see"));
             }
         }
     }
 
     /// Appends the text of one glyph and returns its range.
-    fn say(&mut self, glyph: &Drawn<'_>, known: Option<Option<char>>) -> (u32, u32) {
+    fn push_text(&mut self, glyph: &Drawn<'_>, known: Option<Option<char>>) -> (u32, u32) {
         let text = &mut self.drawing.text;
         let start = text.len();
-        let said = self.marks.iter_mut().rev().find_map(|mark| mark.says.as_mut());
-        match said.map(|said| std::mem::replace(said, Said::Already)) {
-            Some(Said::Not(words)) => text.push_str(&words),
-            Some(Said::Already) => {}
+        let said = self.marks.iter_mut().rev().find_map(|mark| mark.actual_text.as_mut());
+        match said.map(|said| std::mem::replace(said, ActualText::Emitted)) {
+            Some(ActualText::Pending(words)) => text.push_str(&words),
+            Some(ActualText::Emitted) => {}
             None => match known {
                 Some(letter) => letter.into_iter().for_each(|letter| unicode::push_clean(letter, text)),
                 None => self.letters.push(glyph, text),
@@ -139,11 +139,11 @@ impl<'l, 'p> Collector<'l, 'p> {
     }
 }
 
-impl<'a> Device<'a> for Collector<'_, '_> {
+impl<'a> Device<'a> for GlyphDevice<'_, '_> {
     fn draw_glyph_run(&mut self, run: &GlyphRun<'_, 'a>, props: DrawProps<'a>, mode: &DrawMode) {
         let glyphs = run.glyphs();
         self.count(glyphs.len());
-        let scales = Scales::of(run, props.transform);
+        let scales = GlyphScale::of(run, props.transform);
         let artifact = self.marks.iter().any(|mark| mark.artifact);
         let mono = glyphs.first().is_some_and(|glyph| self.letters.is_mono(glyph));
         let first = self.drawing.glyphs.len();
@@ -160,7 +160,7 @@ impl<'a> Device<'a> for Collector<'_, '_> {
             if !self.bounds.contains(middle) {
                 continue;
             }
-            let (start, end) = self.say(glyph, two_bytes.as_ref().map(|letters| letters[index]));
+            let (start, end) = self.push_text(glyph, two_bytes.as_ref().map(|letters| letters[index]));
             let words = &self.drawing.text[start as usize..];
             self.room = self.room.saturating_sub(words.chars().count() as u64);
             if self.room == 0 {
@@ -204,14 +204,14 @@ impl<'a> Device<'a> for Collector<'_, '_> {
     fn draw_path(&mut self, path: &BezPath, props: DrawProps<'a>, mode: &DrawMode) {
         self.count(1);
         self.drawing.shapes += 1;
-        if self.drawing.rules.len() >= rules::MOST {
+        if self.drawing.rules.len() >= ruling_lines::MAX_LINES {
             return;
         }
         match mode {
             DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => {
-                rules::stroked(&mut self.drawing.rules, path, props.transform)
+                ruling_lines::stroked(&mut self.drawing.rules, path, props.transform)
             }
-            DrawMode::Fill(_) => rules::filled_parts(&mut self.drawing.rules, path, props.transform),
+            DrawMode::Fill(_) => ruling_lines::filled_parts(&mut self.drawing.rules, path, props.transform),
             DrawMode::Invisible => {}
         }
     }
@@ -220,8 +220,12 @@ impl<'a> Device<'a> for Collector<'_, '_> {
         self.count(1);
         let rect = props.transform.transform_rect_bbox(*rect);
         match mode {
-            _ if rect.width().min(rect.height()) <= rules::THIN => rules::filled(&mut self.drawing.rules, rect),
-            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => rules::outline_of(&mut self.drawing.rules, rect),
+            _ if rect.width().min(rect.height()) <= ruling_lines::MAX_LINE_WIDTH => {
+                ruling_lines::filled(&mut self.drawing.rules, rect)
+            }
+            DrawMode::Stroke(_) | DrawMode::FillAndStroke(..) => {
+                ruling_lines::outline_of(&mut self.drawing.rules, rect)
+            }
             DrawMode::Fill(_) | DrawMode::Invisible => {}
         }
     }
@@ -239,9 +243,9 @@ impl<'a> Device<'a> for Collector<'_, '_> {
     fn begin_marked_content(&mut self, tag: &[u8], properties: Option<&Dict<'_>>) {
         let kind = properties.and_then(|properties| properties.get::<Name<'_>>(b"Type"));
         let words = properties.and_then(|properties| properties.get::<Bytes<'_>>(b"ActualText"));
-        self.marks.push(Mark {
+        self.marks.push(MarkedContent {
             artifact: tag == b"Artifact" && kind.is_some_and(|kind| kind.as_str() == "Pagination"),
-            says: words.map(|words| Said::Not(unicode::clean(&strings::text(&words)))),
+            actual_text: words.map(|words| ActualText::Pending(unicode::clean(&strings::text(&words)))),
         });
     }
 
@@ -266,19 +270,19 @@ impl<'a> Device<'a> for Collector<'_, '_> {
 ///
 /// A substitute font is scaled glyph by glyph to the widths of the missing font, and those widths must not be scaled
 /// again. If the whole run has the same scale, the file requests it, and widths are scaled too.
-struct Scales {
+struct GlyphScale {
     alike: bool,
 }
 
-impl Scales {
-    fn of(run: &GlyphRun<'_, '_>, transform: Affine) -> Scales {
+impl GlyphScale {
+    fn of(run: &GlyphRun<'_, '_>, transform: Affine) -> GlyphScale {
         let stretch = |transform: Affine| {
             let [a, b, c, d, ..] = transform.as_coeffs();
             a.hypot(b) / c.hypot(d)
         };
         let mut all = run.glyphs().iter().map(|glyph| stretch(transform * glyph.transform()));
         let first = all.next().unwrap_or(1.0);
-        Scales { alike: all.all(|other| (other - first).abs() < 0.001) }
+        GlyphScale { alike: all.all(|other| (other - first).abs() < 0.001) }
     }
 
     fn advance(&self, glyph: &Drawn<'_>, across: f64, down: f64) -> f64 {

@@ -1,32 +1,32 @@
 //! Page layout: the parts of one page in reading order, before cross-page analysis.
 
-use super::blocks::{self, Group};
-use super::columns::{self, Piece, Row};
-use super::fragments::{self, Fragment, Side};
-use super::glyphs::Drawing;
+use super::blocks::{self, LineGroup};
+use super::columns::{self, LayoutPiece, PieceRow};
+use super::glyphs::PageContent;
 use super::lines;
-use super::tables::{self, Grid};
+use super::tables::{self, RuledGrid};
+use super::text_runs::{self, DirectionalText, TextRun};
 use crate::Table;
 
 /// A cell with more lines is a framed part of the page.
-const MOST_LINES: usize = 30;
+const MAX_CELL_LINES: usize = 30;
 
 /// A part of a page.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Part {
-    Text(Group),
+pub(super) enum PagePart {
+    Text(LineGroup),
     Table(Table),
 }
 
-pub(super) fn parts(drawing: &Drawing) -> Vec<Part> {
+pub(super) fn page_parts(drawing: &PageContent) -> Vec<PagePart> {
     let mut parts = Vec::new();
-    for mut side in fragments::sides(drawing) {
+    for mut side in text_runs::by_direction(drawing) {
         let bars = if side.turn == 0 { tables::bars(&drawing.rules) } else { Vec::new() };
         let tables = if side.turn == 0 { take_tables(drawing, &mut side) } else { Vec::new() };
-        let mut pieces: Vec<Piece> =
+        let mut pieces: Vec<LayoutPiece> =
             side.fragments.iter().enumerate().map(|(index, fragment)| piece(&side, index, fragment)).collect();
         for (index, (grid, _)) in tables.iter().enumerate() {
-            pieces.push(Piece {
+            pieces.push(LayoutPiece {
                 index: side.fragments.len() + index,
                 x0: grid.columns[0],
                 x1: grid.columns[grid.columns.len() - 1],
@@ -44,10 +44,10 @@ pub(super) fn parts(drawing: &Drawing) -> Vec<Part> {
                 match table {
                     Some(index) => {
                         flush(&mut text, side.turn, &mut parts);
-                        parts.extend(tables[index].take().map(Part::Table));
+                        parts.extend(tables[index].take().map(PagePart::Table));
                     }
                     None => {
-                        let row: Vec<&Fragment> = row.iter().map(|piece| &side.fragments[piece.index]).collect();
+                        let row: Vec<&TextRun> = row.iter().map(|piece| &side.fragments[piece.index]).collect();
                         text.push(lines::line(&side, &row));
                     }
                 }
@@ -58,27 +58,27 @@ pub(super) fn parts(drawing: &Drawing) -> Vec<Part> {
     parts
 }
 
-fn flush(lines: &mut Vec<lines::Line>, turn: i16, parts: &mut Vec<Part>) {
+fn flush(lines: &mut Vec<lines::TextLine>, turn: i16, parts: &mut Vec<PagePart>) {
     for group in blocks::groups(lines) {
-        let group = Group { upright: turn == 0, ..group };
+        let group = LineGroup { upright: turn == 0, ..group };
         let group = match parts.last_mut() {
-            Some(Part::Text(before)) => blocks::join(before, group),
+            Some(PagePart::Text(before)) => blocks::join(before, group),
             _ => Some(group),
         };
-        parts.extend(group.map(Part::Text));
+        parts.extend(group.map(PagePart::Text));
     }
     lines.clear();
 }
 
-fn piece(side: &Side<'_>, index: usize, fragment: &Fragment) -> Piece {
+fn piece(side: &DirectionalText<'_>, index: usize, fragment: &TextRun) -> LayoutPiece {
     let (top, bottom) = (fragment.top(), fragment.bottom());
     let letters = side.letters[fragment.first..fragment.last].iter().filter(|letter| !letter.space);
     let dots = if letters.clone().all(|letter| side.words(letter) == ".") { letters.count() } else { 0 };
-    Piece { index, x0: fragment.x0, x1: fragment.x1, top, bottom, alone: false, dots }
+    LayoutPiece { index, x0: fragment.x0, x1: fragment.x1, top, bottom, alone: false, dots }
 }
 
 /// Moves the content of ruled tables out of the fragments of a side.
-fn take_tables(drawing: &Drawing, side: &mut Side<'_>) -> Vec<(Grid, Table)> {
+fn take_tables(drawing: &PageContent, side: &mut DirectionalText<'_>) -> Vec<(RuledGrid, Table)> {
     let mut found = Vec::new();
     for grid in tables::grids(&drawing.rules) {
         split_at_columns(side, &grid);
@@ -102,12 +102,12 @@ fn take_tables(drawing: &Drawing, side: &mut Side<'_>) -> Vec<(Grid, Table)> {
     found
 }
 
-fn cell_of(grid: &Grid, fragment: &Fragment) -> Option<(usize, usize)> {
+fn cell_of(grid: &RuledGrid, fragment: &TextRun) -> Option<(usize, usize)> {
     grid.cell((fragment.x0 + fragment.x1) / 2.0, fragment.y - 0.3 * fragment.size)
 }
 
 /// Splits fragments at column borders: text of adjacent cells can be close enough to form one fragment.
-fn split_at_columns(side: &mut Side<'_>, grid: &Grid) {
+fn split_at_columns(side: &mut DirectionalText<'_>, grid: &RuledGrid) {
     let mut index = 0;
     while index < side.fragments.len() {
         let fragment = &side.fragments[index];
@@ -115,8 +115,8 @@ fn split_at_columns(side: &mut Side<'_>, grid: &Grid) {
         if cell_of(grid, fragment).is_none() {
             continue;
         }
-        let middle = |letter: &fragments::Letter| (letter.x0 + letter.x1) / 2.0;
-        let cell = |letter: &fragments::Letter| grid.cell(middle(letter), fragment.y - 0.3 * fragment.size);
+        let middle = |letter: &text_runs::PositionedLetter| (letter.x0 + letter.x1) / 2.0;
+        let cell = |letter: &text_runs::PositionedLetter| grid.cell(middle(letter), fragment.y - 0.3 * fragment.size);
         let letters = &side.letters[fragment.first..fragment.last];
         let first = letters.first().and_then(cell);
         let Some(at) = letters.iter().position(|letter| !letter.space && cell(letter) != first) else { continue };
@@ -132,7 +132,7 @@ fn split_at_columns(side: &mut Side<'_>, grid: &Grid) {
 }
 
 /// The table of a grid, unless the grid is a frame around other content.
-fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -> Option<Table> {
+fn table(side: &DirectionalText<'_>, grid: &RuledGrid, cells: &[((usize, usize), Vec<usize>)]) -> Option<Table> {
     let (height, width) = (grid.rows.len() - 1, grid.columns.len() - 1);
     let mut rows = vec![vec![String::new(); width]; height];
     let mut bold = vec![true; height];
@@ -140,11 +140,11 @@ fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -
         let pieces = inside.iter().map(|index| piece(side, *index, &side.fragments[*index])).collect();
         let inner = columns::rows(pieces);
         // Rows with gaps inside a cell: the cell contains a table, and the lines are a frame around it.
-        if inner.len() > MOST_LINES || inner.iter().filter(|row| has_gap(row)).count() > 1 {
+        if inner.len() > MAX_CELL_LINES || inner.iter().filter(|row| has_gap(row)).count() > 1 {
             return None;
         }
-        let fragments = |row: &Row| row.iter().map(|piece| &side.fragments[piece.index]).collect::<Vec<_>>();
-        let lines: Vec<lines::Line> = inner.iter().map(|row| lines::line(side, &fragments(row))).collect();
+        let fragments = |row: &PieceRow| row.iter().map(|piece| &side.fragments[piece.index]).collect::<Vec<_>>();
+        let lines: Vec<lines::TextLine> = inner.iter().map(|row| lines::line(side, &fragments(row))).collect();
         bold[*row] &= lines.iter().all(|line| line.bold);
         let texts: Vec<String> =
             blocks::groups(&lines).into_iter().map(|group| group.text.replace('\n', " ")).collect();
@@ -172,6 +172,6 @@ fn table(side: &Side<'_>, grid: &Grid, cells: &[((usize, usize), Vec<usize>)]) -
 }
 
 /// Whether the distance of two pieces of a row is larger than a space between words.
-fn has_gap(row: &Row) -> bool {
+fn has_gap(row: &PieceRow) -> bool {
     row.windows(2).any(|pair| pair[1].x0 - pair[0].x1 > 2.0 * (pair[0].bottom - pair[0].top))
 }

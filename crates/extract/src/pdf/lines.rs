@@ -2,18 +2,18 @@
 
 use super::accents;
 use super::bidi;
-use super::fragments::{Fragment, Letter, Side};
+use super::text_runs::{DirectionalText, PositionedLetter, TextRun};
 
 /// Minimum gap of a space, relative to the font size.
-const SPACE: f32 = 0.15;
+const MIN_SPACE_GAP: f32 = 0.15;
 /// The same, in fragments with drawn spaces.
-const SPACE_BESIDE_DRAWN: f32 = 0.2;
+const MIN_EXTRA_SPACE_GAP: f32 = 0.2;
 /// Minimum length of words that are not units of measurement.
-const LONGER_THAN_UNITS: usize = 3;
+const MIN_WORD_LETTERS: usize = 3;
 
 /// A line of text.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Line {
+pub(super) struct TextLine {
     pub(super) text: String,
     pub(super) x0: f32,
     pub(super) x1: f32,
@@ -26,9 +26,9 @@ pub(super) struct Line {
 }
 
 /// Builds a line from fragments in left-to-right order.
-pub(super) fn line(side: &Side<'_>, fragments: &[&Fragment]) -> Line {
+pub(super) fn line(side: &DirectionalText<'_>, fragments: &[&TextRun]) -> TextLine {
     let main = fragments.iter().max_by_key(|fragment| fragment.last - fragment.first);
-    let letters = |wanted: &dyn Fn(&Fragment) -> bool| -> usize {
+    let letters = |wanted: &dyn Fn(&TextRun) -> bool| -> usize {
         fragments.iter().filter(|fragment| wanted(fragment)).map(|fragment| fragment.last - fragment.first).sum()
     };
     let all = letters(&|_| true);
@@ -37,7 +37,7 @@ pub(super) fn line(side: &Side<'_>, fragments: &[&Fragment]) -> Line {
     } else {
         left_to_right(side, fragments)
     };
-    Line {
+    TextLine {
         text,
         x0: fragments.iter().map(|fragment| fragment.x0).fold(f32::INFINITY, f32::min),
         x1: fragments.iter().map(|fragment| fragment.x1).fold(f32::NEG_INFINITY, f32::max),
@@ -49,17 +49,18 @@ pub(super) fn line(side: &Side<'_>, fragments: &[&Fragment]) -> Line {
     }
 }
 
-fn left_to_right(side: &Side<'_>, fragments: &[&Fragment]) -> String {
+fn left_to_right(side: &DirectionalText<'_>, fragments: &[&TextRun]) -> String {
     let mut text = String::new();
-    let mut end: Option<&Fragment> = None;
+    let mut end: Option<&TextRun> = None;
     for fragment in fragments {
         if let Some(end) = end
-            && (fragment.x0 - end.x1 > SPACE * end.size.min(fragment.size) || refers(side, &text, end, fragment))
+            && (fragment.x0 - end.x1 > MIN_SPACE_GAP * end.size.min(fragment.size)
+                || is_note_reference(side, &text, end, fragment))
         {
             push_space(&mut text);
         }
         let widest = widest_in_a_word(side, fragment);
-        let mut before: Option<&Letter> = None;
+        let mut before: Option<&PositionedLetter> = None;
         for letter in &side.letters[fragment.first..fragment.last] {
             let gap = before.map_or(0.0, |before| letter.x0 - before.x1);
             if letter.space || gap > widest {
@@ -82,27 +83,32 @@ fn left_to_right(side: &Side<'_>, fragments: &[&Fragment]) -> String {
 
 /// Whether one of two fragments is a superscript footnote number after a word or number. The 2 of m² is a superscript
 /// too, so only words longer than a unit can have footnotes.
-fn refers(side: &Side<'_>, text: &str, before: &Fragment, after: &Fragment) -> bool {
-    let is_raised = |note: &Fragment, beside: &Fragment| {
+fn is_note_reference(side: &DirectionalText<'_>, text: &str, before: &TextRun, after: &TextRun) -> bool {
+    let is_raised = |note: &TextRun, beside: &TextRun| {
         note.size < 0.85 * beside.size && beside.y - note.y > 0.15 * beside.size && note.last - note.first <= 3
     };
-    let letters = |fragment: &Fragment| &side.letters[fragment.first..fragment.last];
-    let starts_with = |fragment: &Fragment, count: usize, is_wanted: fn(char) -> bool| {
+    let letters = |fragment: &TextRun| &side.letters[fragment.first..fragment.last];
+    let starts_with = |fragment: &TextRun, count: usize, is_wanted: fn(char) -> bool| {
         let letters = letters(fragment);
         letters.len() >= count && letters.iter().take(count).all(|letter| side.words(letter).chars().all(is_wanted))
     };
     let is_digit = |letter: char| letter.is_ascii_digit();
     if is_raised(after, before) && starts_with(after, 1, is_digit) {
         let word = text.rsplit(|letter: char| !letter.is_alphabetic()).next().unwrap_or_default();
-        return text.ends_with(is_digit) || word.chars().count() >= LONGER_THAN_UNITS;
+        return text.ends_with(is_digit) || word.chars().count() >= MIN_WORD_LETTERS;
     }
     is_raised(before, after)
         && starts_with(before, before.last - before.first, is_digit)
-        && starts_with(after, LONGER_THAN_UNITS, char::is_alphabetic)
+        && starts_with(after, MIN_WORD_LETTERS, char::is_alphabetic)
 }
 
 /// Appends a letter; composes it with the previous one if one of them is an accent.
-fn push_letter(text: &mut String, side: &Side<'_>, before: Option<&Letter>, letter: &Letter) {
+fn push_letter(
+    text: &mut String,
+    side: &DirectionalText<'_>,
+    before: Option<&PositionedLetter>,
+    letter: &PositionedLetter,
+) {
     let words = side.words(letter);
     if let Some(before) = before.filter(|before| accents::is_over(before, letter) && !text.ends_with(' ')) {
         let (mark, base) = match accents::mark(words) {
@@ -124,9 +130,9 @@ fn push_letter(text: &mut String, side: &Side<'_>, before: Option<&Letter>, lett
 }
 
 /// Sorts the letters of the line by position: files draw right-to-left text in either order.
-fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
+fn right_to_left(side: &DirectionalText<'_>, fragments: &[&TextRun]) -> String {
     let size = fragments.iter().map(|fragment| fragment.size).fold(0.0, f32::max);
-    let mut letters: Vec<&Letter> =
+    let mut letters: Vec<&PositionedLetter> =
         fragments.iter().flat_map(|fragment| &side.letters[fragment.first..fragment.last]).collect();
     letters.sort_by(|a, b| a.x0.total_cmp(&b.x0));
     let mut pieces: Vec<String> = Vec::with_capacity(letters.len());
@@ -148,7 +154,7 @@ fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
             base.push_str(words);
             continue;
         }
-        if gap > SPACE * size && !is_space {
+        if gap > MIN_SPACE_GAP * size && !is_space {
             pieces.push(" ".to_owned());
         }
         pieces.push(words.to_owned());
@@ -159,8 +165,8 @@ fn right_to_left(side: &Side<'_>, fragments: &[&Fragment]) -> String {
 }
 
 /// Maximum gap inside a word. Letters may be spaced out; only wider gaps separate words.
-fn widest_in_a_word(side: &Side<'_>, fragment: &Fragment) -> f32 {
-    let part = if fragment.spaced { SPACE_BESIDE_DRAWN } else { SPACE };
+fn widest_in_a_word(side: &DirectionalText<'_>, fragment: &TextRun) -> f32 {
+    let part = if fragment.spaced { MIN_EXTRA_SPACE_GAP } else { MIN_SPACE_GAP };
     let letters = &side.letters[fragment.first..fragment.last];
     let mut gaps: Vec<f32> = letters.windows(2).map(|pair| pair[1].x0 - pair[0].x1).collect();
     if gaps.len() < 6 {

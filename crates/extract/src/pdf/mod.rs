@@ -1,33 +1,33 @@
 //! PDF reader.
 //!
 //! The `hayro` interpreter draws a page on a device that records glyphs with their positions ([`glyphs`]). They become
-//! text runs ([`fragments`]), regions in reading order ([`columns`]), ruled tables ([`tables`]), lines ([`lines`]) and
-//! paragraphs ([`blocks`]). The kind of a paragraph depends on the surrounding pages ([`finish`]).
+//! text runs ([`text_runs`]), regions in reading order ([`columns`]), ruled tables ([`tables`]), lines ([`lines`]) and
+//! paragraphs ([`blocks`]). The kind of a paragraph depends on the surrounding pages ([`cross_page`]).
 
 mod accents;
 mod annotations;
 mod bidi;
 mod blocks;
-mod collections;
+mod bold;
+mod bookmarks;
+mod cid_collections;
 mod columns;
-mod decoded;
-mod finish;
-mod fragments;
+mod cross_page;
 mod glyphs;
+mod image_device;
+mod images;
 mod layout;
 mod lines;
 mod metadata;
-mod outline;
 mod pages;
 #[cfg(feature = "pdfium")]
 pub(crate) mod pdfium;
-mod pictures;
-mod rules;
+mod ruling_lines;
 mod scan;
 mod strings;
 mod tables;
+mod text_runs;
 mod unicode;
-mod weight;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -39,40 +39,40 @@ use hayro_interpret::{
     Context, Device, InterpreterCache, InterpreterSettings, RenderContent, TransformExt, interpret_page,
 };
 
-use crate::{Error, Limits, Method, Options, Page, Sink, Summary, Warning};
-use finish::{Draft, Finish};
-use glyphs::Collector;
-use outline::Outline;
-use pictures::Seen;
-use unicode::Letters;
-use weight::Stems;
+use crate::{Error, ExtractionMethod, Limits, Options, Page, Sink, Summary, Warning};
+use bold::BoldDetector;
+use bookmarks::Bookmarks;
+use cross_page::{CrossPageState, PageDraft};
+use glyphs::GlyphDevice;
+use images::ListedImages;
+use unicode::GlyphDecoder;
 
 pub use pages::PdfPages;
 
 /// The file is reopened after this number of pages, because decoded data is cached while the file is open.
-const PAGES_AT_ONCE: usize = 400;
+const REOPEN_INTERVAL: usize = 400;
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let bytes = Arc::new(bytes.to_vec());
-    let mut summary = Summary { method: Method::TextExtraction, ..Summary::default() };
-    let first = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+    let mut summary = Summary { method: ExtractionMethod::TextExtraction, ..Summary::default() };
+    let first = catch_panic(|| open(Arc::clone(&bytes))).ok_or_else(corrupted)??;
     let count = first.pages().len();
     if count == 0 {
         return Err(no_pages());
     }
-    within(count as u64, u64::from(options.limits.pages), "pages")?;
+    check_limit(count as u64, u64::from(options.limits.pages), "pages")?;
     sink.pages(count as u32);
     if !is_whole(&bytes) {
         summary.warnings.push(Warning::new("the end of the file is missing, and what stood there is lost"));
     }
-    summary.metadata = shielded(|| metadata::metadata(&first)).unwrap_or_default();
-    let mut finish = Finish::new(shielded(|| Outline::of(&first)).unwrap_or_default());
-    let (room, limits, seen) = (options.limits.characters, &options.limits, Seen::default());
-    let mut reader = Reader { room, limits, finish: &mut finish, seen };
+    summary.metadata = catch_panic(|| metadata::metadata(&first)).unwrap_or_default();
+    let mut finish = CrossPageState::new(catch_panic(|| Bookmarks::of(&first)).unwrap_or_default());
+    let (room, limits, seen) = (options.limits.characters, &options.limits, ListedImages::default());
+    let mut reader = PageReader { remaining_chars: room, limits, finish: &mut finish, listed_images: seen };
     reader.pages(&first, 0, sink, &mut summary.warnings)?;
     drop(first);
-    for from in (PAGES_AT_ONCE..count).step_by(PAGES_AT_ONCE) {
-        let pdf = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+    for from in (REOPEN_INTERVAL..count).step_by(REOPEN_INTERVAL) {
+        let pdf = catch_panic(|| open(Arc::clone(&bytes))).ok_or_else(corrupted)??;
         reader.pages(&pdf, from, sink, &mut summary.warnings)?;
     }
     while let Some(page) = finish.pop() {
@@ -82,47 +82,50 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
 }
 
 /// Reads the pages of an open file.
-struct Reader<'r> {
+struct PageReader<'r> {
     /// Remaining characters.
-    room: u64,
+    remaining_chars: u64,
     limits: &'r Limits,
-    finish: &'r mut Finish,
-    seen: Seen,
+    finish: &'r mut CrossPageState,
+    listed_images: ListedImages,
 }
 
-impl Reader<'_> {
+impl PageReader<'_> {
     fn pages(&mut self, pdf: &Pdf, from: usize, sink: &mut dyn Sink, warnings: &mut Vec<Warning>) -> Result<(), Error> {
         let cache = InterpreterCache::new();
-        let settings = of_page_alone();
-        let mut letters = Letters::new(pdf);
-        let mut stems = Stems::default();
-        for (source, number) in pdf.pages().iter().zip(1..).skip(from).take(PAGES_AT_ONCE) {
+        let settings = interpreter_settings();
+        let mut letters = GlyphDecoder::new(pdf);
+        let mut stems = BoldDetector::default();
+        for (source, number) in pdf.pages().iter().zip(1..).skip(from).take(REOPEN_INTERVAL) {
             let bounds = bounds(source);
-            let mut collector = Collector::new(&mut letters, &mut stems, self.room, bounds);
-            let drawn = shielded(|| draw(source, bounds, &cache, &settings, &mut collector));
+            let mut collector = GlyphDevice::new(&mut letters, &mut stems, self.remaining_chars, bounds);
+            let drawn = catch_panic(|| draw(source, bounds, &cache, &settings, &mut collector));
             let drawing = collector.drawing;
-            let parts = shielded(|| layout::parts(&drawing));
-            let laid_over = shielded(|| annotations::annotations(source, self.room));
-            if drawing.endless {
-                warnings
-                    .push(Warning::on(number, "more is drawn on the page than can be read, and the rest was left out"));
+            let parts = catch_panic(|| layout::page_parts(&drawing));
+            let laid_over = catch_panic(|| annotations::annotations(source, self.remaining_chars));
+            if drawing.exceeded_limit {
+                warnings.push(Warning::on_page(
+                    number,
+                    "more is drawn on the page than can be read, and the rest was left out",
+                ));
             } else if drawn.is_none() || parts.is_none() || laid_over.is_none() {
-                warnings.push(Warning::on(number, "a part of the page is damaged and was left out"));
+                warnings.push(Warning::on_page(number, "a part of the page is damaged and was left out"));
             }
             if drawing.ends_early {
-                warnings.push(Warning::on(number, "a picture on the page ends too early, and a part of it is lost"));
+                warnings
+                    .push(Warning::on_page(number, "a picture on the page ends too early, and a part of it is lost"));
             }
             let texts = laid_over.iter().flatten().map(|block| block.text.as_str()).chain([drawing.text.as_str()]);
             let said: usize = texts.map(|text| text.chars().count()).sum();
             let most = self.limits.characters;
-            let rest = self.room.checked_sub(said as u64).filter(|_| !drawing.cut);
-            self.room = rest.ok_or(Error::TooMuch { what: "characters", most })?;
+            let rest = self.remaining_chars.checked_sub(said as u64).filter(|_| !drawing.cut);
+            self.remaining_chars = rest.ok_or(Error::TooMuch { what: "characters", most })?;
             let height = bounds.height() as f32;
             let parts = parts.unwrap_or_default();
             let scanned = drawing.is_scan(&parts, bounds);
-            let images = self.seen.images(&drawing, &parts, number, scanned, self.limits, warnings);
+            let images = self.listed_images.images(&drawing, &parts, number, scanned, self.limits, warnings);
             let page = Page { number, scanned, images, ..Page::default() };
-            let draft = Draft { page, height, parts, laid_over: laid_over.unwrap_or_default() };
+            let draft = PageDraft { page, height, parts, annotations: laid_over.unwrap_or_default() };
             if let Some(page) = self.finish.push(draft) {
                 sink.page(page);
             }
@@ -139,7 +142,7 @@ fn open(data: impl Into<PdfData>) -> Result<Pdf, Error> {
     })
 }
 
-fn broken() -> Error {
+fn corrupted() -> Error {
     Error::Corrupted("its structure cannot be read".to_owned())
 }
 
@@ -155,12 +158,12 @@ fn is_whole(bytes: &[u8]) -> bool {
 
 /// Runs a third-party parser on a hostile file; `None` if it panics. A page that breaks the parser must not affect
 /// other pages, and only the results collected before the panic are used afterwards.
-fn shielded<T>(work: impl FnOnce() -> T) -> Option<T> {
+fn catch_panic<T>(work: impl FnOnce() -> T) -> Option<T> {
     catch_unwind(AssertUnwindSafe(work)).ok()
 }
 
 /// Interpreter settings without annotations, which are read separately.
-fn of_page_alone() -> InterpreterSettings {
+fn interpreter_settings() -> InterpreterSettings {
     InterpreterSettings { render_content: RenderContent::PAGE, ..InterpreterSettings::default() }
 }
 
@@ -182,6 +185,6 @@ fn bounds(source: &Source<'_>) -> Rect {
     Rect::new(0.0, 0.0, f64::from(width), f64::from(height))
 }
 
-fn within(count: u64, most: u64, what: &'static str) -> Result<(), Error> {
+fn check_limit(count: u64, most: u64, what: &'static str) -> Result<(), Error> {
     if count > most { Err(Error::TooMuch { what, most }) } else { Ok(()) }
 }

@@ -11,14 +11,14 @@ use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::page::Page as Source;
 use hayro_interpret::{InterpreterCache, InterpreterSettings, InterpreterWarning};
 
-use super::decoded::Decoder;
-use super::{PAGES_AT_ONCE, bounds, broken, draw, of_page_alone, open, shielded};
+use super::image_device::ImageDevice;
+use super::{REOPEN_INTERVAL, bounds, catch_panic, corrupted, draw, interpreter_settings, open};
 use crate::{Error, Limits, Page, Raster};
 
 /// Points per inch.
-const POINTS: f32 = 72.0;
+const POINTS_PER_INCH: f32 = 72.0;
 /// The renderer uses 16-bit pixel coordinates.
-const LONGEST: f32 = 16_000.0;
+const MAX_RASTER_SIDE: f32 = 16_000.0;
 
 /// Renders the pages of an open file.
 pub struct PdfPages {
@@ -35,7 +35,7 @@ pub struct PdfPages {
 impl PdfPages {
     pub fn open(bytes: impl Into<Arc<Vec<u8>>>) -> Result<PdfPages, Error> {
         let bytes = bytes.into();
-        let pdf = shielded(|| open(Arc::clone(&bytes))).ok_or_else(broken)??;
+        let pdf = catch_panic(|| open(Arc::clone(&bytes))).ok_or_else(corrupted)??;
         Ok(PdfPages { bytes, pdf, seen: 0, undecoded: Arc::default() })
     }
 
@@ -53,12 +53,12 @@ impl PdfPages {
         let warning_sink = Arc::new(move |warning| {
             undecoded.fetch_or(matches!(warning, InterpreterWarning::ImageDecodeFailure), Relaxed);
         });
-        let settings = InterpreterSettings { warning_sink, ..of_page_alone() };
-        self.look(number, |source| drawn(source, number, dpi, limits, &settings))?
+        let settings = InterpreterSettings { warning_sink, ..interpreter_settings() };
+        self.with_page(number, |source| drawn(source, number, dpi, limits, &settings))?
     }
 
     /// Whether the last rendered page lacks an image that could not be decoded.
-    pub fn lacks_a_picture(&self) -> bool {
+    pub fn has_undecoded_image(&self) -> bool {
         self.undecoded.load(Relaxed)
     }
 
@@ -73,9 +73,9 @@ impl PdfPages {
         if page.images.is_empty() {
             return Ok(());
         }
-        let mut decoder = Decoder::new(page, limits, each);
-        let looked = self.look(page.number, |source| {
-            draw(source, bounds(source), &InterpreterCache::new(), &of_page_alone(), &mut decoder);
+        let mut decoder = ImageDevice::new(page, limits, each);
+        let looked = self.with_page(page.number, |source| {
+            draw(source, bounds(source), &InterpreterCache::new(), &interpreter_settings(), &mut decoder);
         });
         // A panic of the callback is not a parser panic and is propagated.
         match decoder.panicked {
@@ -87,17 +87,17 @@ impl PdfPages {
 
     /// Processes a page. Reopens the file after many pages, because decoded data is cached, and after a parser panic,
     /// which may leave inconsistent state.
-    fn look<T>(&mut self, number: u32, work: impl for<'s> FnOnce(&'s Source<'s>) -> T) -> Result<T, Error> {
-        if self.seen >= PAGES_AT_ONCE {
+    fn with_page<T>(&mut self, number: u32, work: impl for<'s> FnOnce(&'s Source<'s>) -> T) -> Result<T, Error> {
+        if self.seen >= REOPEN_INTERVAL {
             *self = PdfPages::open(Arc::clone(&self.bytes))?;
         }
         self.seen += 1;
-        let looked = shielded(|| {
+        let looked = catch_panic(|| {
             let index = (number as usize).checked_sub(1);
             index.and_then(|index| self.pdf.pages().get(index)).map(work)
         });
         let Some(looked) = looked else {
-            self.seen = PAGES_AT_ONCE;
+            self.seen = REOPEN_INTERVAL;
             return Err(Error::Corrupted(format!("page {number} cannot be drawn")));
         };
         looked.ok_or_else(|| Error::Corrupted(format!("it has no page {number}")))
@@ -120,9 +120,9 @@ fn drawn<'s>(
     let (width, height) = source.render_dimensions();
     let area = f64::from(width) * f64::from(height);
     let fits = (limits.pixels as f64 / area).sqrt() as f32;
-    let scale = (dpi / POINTS).min(fits).min(LONGEST / width.max(height)).max(1.0 / width.min(height));
+    let scale = (dpi / POINTS_PER_INCH).min(fits).min(MAX_RASTER_SIDE / width.max(height)).max(1.0 / width.min(height));
     // The page is so thin that one pixel across exceeds the maximum length along: the renderer would panic on overflow.
-    if scale * width.max(height) > LONGEST + 1.0 {
+    if scale * width.max(height) > MAX_RASTER_SIDE + 1.0 {
         return Err(Error::Corrupted(format!("page {number} is too thin to be drawn")));
     }
     let pixmap = hayro::render(

@@ -18,7 +18,7 @@ const VARIABLE: &str = "CORBIE_PDFIUM";
 const PASSWORD: c_ulong = 4;
 
 /// PDFium is not thread-safe: one call at a time.
-static TURN: Mutex<()> = Mutex::new(());
+static CALL_LOCK: Mutex<()> = Mutex::new(());
 
 /// The loaded library. It is never unloaded.
 #[derive(Debug)]
@@ -37,7 +37,7 @@ pub struct Pdfium {
 
 /// Why the library is not available.
 #[derive(Debug, thiserror::Error)]
-pub enum Missing {
+pub enum PdfiumError {
     #[error("no PDFium is named; set `{VARIABLE}` to the path of its library")]
     Unnamed,
     #[error("`{path}`, named by `{VARIABLE}`, is no PDFium: {source}")]
@@ -47,7 +47,7 @@ pub enum Missing {
 type Handle = *mut c_void;
 
 /// An open PDFium object, closed on drop.
-struct Open {
+struct OpenHandle {
     handle: Handle,
     close: unsafe extern "C" fn(Handle),
 }

@@ -2,35 +2,39 @@
 
 use hayro_interpret::kurbo::Rect;
 
-use super::glyphs::Drawing;
-use super::layout::Part;
+use super::glyphs::PageContent;
+use super::layout::PagePart;
 use crate::is_legible;
-use crate::legible::FEWEST;
+use crate::text_quality::MIN_CHARS;
 
 /// Minimum page coverage of an image with text.
-const COVERED: f64 = 0.03;
+const MIN_IMAGE_COVERAGE: f64 = 0.03;
 /// Minimum number of shapes that may be letters, on a page without text. Next to a few words they may also be a form or
 /// a logo.
-const SHAPES: usize = 50;
-const SHAPES_BESIDE_TEXT: usize = 300;
+const MIN_SHAPES: usize = 50;
+const MIN_SHAPES_WITH_TEXT: usize = 300;
 
 /// Maximum characters of stamps and headers on a scan. An invisible text layer has as many as the page.
-const STAMPS: usize = 300;
+const MAX_STAMP_CHARS: usize = 300;
 /// Minimum page coverage of a scanned sheet.
-const SHEET: f64 = 0.6;
+const MIN_SHEET_COVERAGE: f64 = 0.6;
 
 // === impl ===
 
-impl Drawing {
+impl PageContent {
     /// Whether the page has content that is not extractable as text (K-33): it has little text next to images or to
     /// letters drawn as shapes; its text does not consist of words; or its glyphs have no Unicode mapping.
-    pub(super) fn is_scan(&self, parts: &[Part], bounds: Rect) -> bool {
+    pub(super) fn is_scan(&self, parts: &[PagePart], bounds: Rect) -> bool {
         let text = text(parts);
-        let shows = |shapes: usize| self.pictured / bounds.area() > COVERED || self.shapes > shapes;
+        let shows = |shapes: usize| self.image_area / bounds.area() > MIN_IMAGE_COVERAGE || self.shapes > shapes;
         let by_text = match text.chars().count() {
-            0 => shows(SHAPES),
-            1..FEWEST => shows(SHAPES_BESIDE_TEXT),
-            FEWEST..STAMPS if self.pictured / bounds.area() > SHEET && self.hidden * 2 < self.glyphs.len() => true,
+            0 => shows(MIN_SHAPES),
+            1..MIN_CHARS => shows(MIN_SHAPES_WITH_TEXT),
+            MIN_CHARS..MAX_STAMP_CHARS
+                if self.image_area / bounds.area() > MIN_SHEET_COVERAGE && self.hidden * 2 < self.glyphs.len() =>
+            {
+                true
+            }
             _ => !is_legible(&text),
         };
         let said = self.glyphs.iter().filter(|glyph| glyph.end > glyph.start).count();
@@ -39,12 +43,12 @@ impl Drawing {
     }
 }
 
-fn text(parts: &[Part]) -> String {
+fn text(parts: &[PagePart]) -> String {
     let mut text = String::new();
     for part in parts {
         match part {
-            Part::Text(group) => text.push_str(&group.text),
-            Part::Table(table) => text.push_str(&table.text()),
+            PagePart::Text(group) => text.push_str(&group.text),
+            PagePart::Table(table) => text.push_str(&table.text()),
         }
         text.push('\n');
     }

@@ -1,19 +1,19 @@
 //! Ruled tables: crossing lines form a grid of cells.
 
-use super::rules::Rule;
+use super::ruling_lines::RulingLine;
 
 /// Tolerance: closer lines are one line, and lines that miss each other by less meet.
-const NEAR: f32 = 3.0;
+const MAX_LINE_DISTANCE: f32 = 3.0;
 /// Minimum width of rows and columns; narrower ones are double lines.
-const NARROWEST: f32 = 5.0;
+const MIN_CELL_WIDTH: f32 = 5.0;
 /// Pages with more lines have a drawing.
-const MOST_LINES: usize = 600;
+const MAX_LINES: usize = 600;
 /// Maximum number of table cells.
-const MOST_CELLS: usize = 5_000;
+const MAX_CELLS: usize = 5_000;
 
 /// A grid of crossing lines.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Grid {
+pub(super) struct RuledGrid {
     /// Positions of the vertical lines, from left to right.
     pub(super) columns: Vec<f32>,
     /// Positions of the horizontal lines, from top to bottom.
@@ -30,7 +30,7 @@ pub(super) struct Stroke {
     pub(super) to: f32,
 }
 
-impl Grid {
+impl RuledGrid {
     /// The cell that contains a point.
     pub(super) fn cell(&self, x: f32, y: f32) -> Option<(usize, usize)> {
         let column = self.columns.windows(2).position(|edges| edges[0] <= x && x < edges[1])?;
@@ -40,33 +40,35 @@ impl Grid {
 }
 
 /// The grids of a page, from top to bottom.
-pub(super) fn grids(rules: &[Rule]) -> Vec<Grid> {
+pub(super) fn grids(rules: &[RulingLine]) -> Vec<RuledGrid> {
     let level = bars(rules);
     let upright = rules.iter().filter(|rule| rule.x1 - rule.x0 < rule.y1 - rule.y0);
-    let upright =
-        joined(upright.map(|rule| Stroke { at: (rule.x0 + rule.x1) / 2.0, from: rule.y0, to: rule.y1 }).collect());
-    if level.len() < 2 || upright.is_empty() || level.len() + upright.len() > MOST_LINES {
+    let upright = merge_strokes(
+        upright.map(|rule| Stroke { at: (rule.x0 + rule.x1) / 2.0, from: rule.y0, to: rule.y1 }).collect(),
+    );
+    if level.len() < 2 || upright.is_empty() || level.len() + upright.len() > MAX_LINES {
         return Vec::new();
     }
-    let mut grids: Vec<Grid> =
+    let mut grids: Vec<RuledGrid> =
         crossing(&level, &upright).into_iter().filter_map(|(rows, columns)| grid(&rows, &columns)).collect();
     grids.sort_by(|a, b| a.rows[0].total_cmp(&b.rows[0]));
     grids
 }
 
 /// The horizontal lines of a page.
-pub(super) fn bars(rules: &[Rule]) -> Vec<Stroke> {
+pub(super) fn bars(rules: &[RulingLine]) -> Vec<Stroke> {
     let level = rules.iter().filter(|rule| rule.x1 - rule.x0 >= rule.y1 - rule.y0);
-    joined(level.map(|rule| Stroke { at: (rule.y0 + rule.y1) / 2.0, from: rule.x0, to: rule.x1 }).collect())
+    merge_strokes(level.map(|rule| Stroke { at: (rule.y0 + rule.y1) / 2.0, from: rule.x0, to: rule.x1 }).collect())
 }
 
 /// Joins touching strokes on one line.
-fn joined(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
+fn merge_strokes(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
     strokes.sort_by(|a, b| a.at.total_cmp(&b.at).then(a.from.total_cmp(&b.from)));
     let mut joined: Vec<Stroke> = Vec::new();
     for stroke in strokes {
         let same = joined.iter_mut().rev().take_while(|other| stroke.at - other.at <= 1.0);
-        let mut same = same.filter(|other| stroke.from <= other.to + NEAR && stroke.to >= other.from - NEAR);
+        let mut same = same
+            .filter(|other| stroke.from <= other.to + MAX_LINE_DISTANCE && stroke.to >= other.from - MAX_LINE_DISTANCE);
         match same.next() {
             Some(other) => {
                 other.from = other.from.min(stroke.from);
@@ -81,7 +83,7 @@ fn joined(mut strokes: Vec<Stroke>) -> Vec<Stroke> {
 /// Groups strokes into connected components by crossings.
 fn crossing(level: &[Stroke], upright: &[Stroke]) -> Vec<(Vec<Stroke>, Vec<Stroke>)> {
     let mut groups: Vec<usize> = (0..level.len() + upright.len()).collect();
-    fn top(groups: &mut [usize], mut index: usize) -> usize {
+    fn root(groups: &mut [usize], mut index: usize) -> usize {
         while groups[index] != index {
             groups[index] = groups[groups[index]];
             index = groups[index];
@@ -90,19 +92,19 @@ fn crossing(level: &[Stroke], upright: &[Stroke]) -> Vec<(Vec<Stroke>, Vec<Strok
     }
     for (index, row) in level.iter().enumerate() {
         for (other, column) in upright.iter().enumerate() {
-            let meets = column.at >= row.from - NEAR
-                && column.at <= row.to + NEAR
-                && row.at >= column.from - NEAR
-                && row.at <= column.to + NEAR;
+            let meets = column.at >= row.from - MAX_LINE_DISTANCE
+                && column.at <= row.to + MAX_LINE_DISTANCE
+                && row.at >= column.from - MAX_LINE_DISTANCE
+                && row.at <= column.to + MAX_LINE_DISTANCE;
             if meets {
-                let (a, b) = (top(&mut groups, index), top(&mut groups, level.len() + other));
+                let (a, b) = (root(&mut groups, index), root(&mut groups, level.len() + other));
                 groups[a] = b;
             }
         }
     }
     let mut found: Vec<(usize, Vec<Stroke>, Vec<Stroke>)> = Vec::new();
     for index in 0..groups.len() {
-        let group = top(&mut groups, index);
+        let group = root(&mut groups, index);
         let place = found.iter().position(|(known, ..)| *known == group).unwrap_or_else(|| {
             found.push((group, Vec::new(), Vec::new()));
             found.len() - 1
@@ -115,7 +117,7 @@ fn crossing(level: &[Stroke], upright: &[Stroke]) -> Vec<(Vec<Stroke>, Vec<Strok
     found.into_iter().map(|(_, level, upright)| (level, upright)).collect()
 }
 
-fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
+fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<RuledGrid> {
     if level.len() < 2 || upright.is_empty() {
         return None;
     }
@@ -128,11 +130,13 @@ fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
     let columns = edges(upright.iter().map(|stroke| stroke.at).chain(ends(level)).collect());
     let rows = edges(level.iter().map(|stroke| stroke.at).chain(ends(upright)).collect());
     let cells = (columns.len() - 1) * (rows.len() - 1);
-    if columns.len() < 3 || rows.len() < 3 || cells > MOST_CELLS {
+    if columns.len() < 3 || rows.len() < 3 || cells > MAX_CELLS {
         return None;
     }
     let covers = |strokes: &[Stroke], at: f32, place: f32| {
-        strokes.iter().any(|stroke| (stroke.at - at).abs() <= NARROWEST && stroke.from <= place && place <= stroke.to)
+        strokes
+            .iter()
+            .any(|stroke| (stroke.at - at).abs() <= MIN_CELL_WIDTH && stroke.from <= place && place <= stroke.to)
     };
     let mut owners: Vec<(usize, usize)> = Vec::with_capacity(cells);
     let width = columns.len() - 1;
@@ -149,13 +153,13 @@ fn grid(level: &[Stroke], upright: &[Stroke]) -> Option<Grid> {
             owners.push(owner);
         }
     }
-    Some(Grid { columns, rows, owners })
+    Some(RuledGrid { columns, rows, owners })
 }
 
 /// Sorted positions, with double lines merged.
 fn edges(mut places: Vec<f32>) -> Vec<f32> {
     places.sort_by(f32::total_cmp);
-    places.dedup_by(|next, before| *next - *before < NARROWEST);
+    places.dedup_by(|next, before| *next - *before < MIN_CELL_WIDTH);
     places
 }
 
@@ -163,12 +167,12 @@ fn edges(mut places: Vec<f32>) -> Vec<f32> {
 mod tests {
     use super::*;
 
-    fn level(y: f32, x0: f32, x1: f32) -> Rule {
-        Rule { x0, y0: y, x1, y1: y }
+    fn level(y: f32, x0: f32, x1: f32) -> RulingLine {
+        RulingLine { x0, y0: y, x1, y1: y }
     }
 
-    fn upright(x: f32, y0: f32, y1: f32) -> Rule {
-        Rule { x0: x, y0, x1: x, y1 }
+    fn upright(x: f32, y0: f32, y1: f32) -> RulingLine {
+        RulingLine { x0: x, y0, x1: x, y1 }
     }
 
     #[test]

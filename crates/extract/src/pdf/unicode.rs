@@ -12,21 +12,21 @@ use hayro_interpret::hayro_syntax::Pdf;
 use icu_normalizer::ComposingNormalizerBorrowed;
 use skrifa::{FontRef, MetadataProvider};
 
-use super::collections::Collections;
+use super::cid_collections::CidCollections;
 
 /// Unicode mappings of the fonts of a file.
-pub(super) struct Letters<'p> {
+pub(super) struct GlyphDecoder<'p> {
     pdf: &'p Pdf,
-    collections: Collections,
+    collections: CidCollections,
     /// By font key: the character of each glyph.
     programs: HashMap<u128, HashMap<u32, char>>,
     /// By glyph of a font.
     mono: HashMap<GlyphIdentifier, bool, FixedState>,
 }
 
-impl<'p> Letters<'p> {
-    pub(super) fn new(pdf: &'p Pdf) -> Letters<'p> {
-        Letters { pdf, collections: Collections::default(), programs: HashMap::new(), mono: HashMap::default() }
+impl<'p> GlyphDecoder<'p> {
+    pub(super) fn new(pdf: &'p Pdf) -> GlyphDecoder<'p> {
+        GlyphDecoder { pdf, collections: CidCollections::default(), programs: HashMap::new(), mono: HashMap::default() }
     }
 
     /// Appends the text of a glyph.
@@ -128,7 +128,7 @@ pub(super) fn push_clean(letter: char, text: &mut String) {
     }
 }
 
-impl std::fmt::Debug for Letters<'_> {
+impl std::fmt::Debug for GlyphDecoder<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Letters").field("programs", &self.programs.len()).finish_non_exhaustive()
     }

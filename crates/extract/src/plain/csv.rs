@@ -7,7 +7,7 @@ use crate::{Block, Error, Limits, Table};
 /// Most reliable first: commas also occur inside numbers and sentences.
 const DELIMITERS: [u8; 4] = [b';', b'\t', b'|', b','];
 /// Number of rows sampled for delimiter detection.
-const SAMPLE: usize = 50;
+const SAMPLE_ROWS: usize = 50;
 
 /// Parses a file into one table.
 pub(super) fn blocks(text: &str, limits: &Limits) -> Result<Vec<Block>, Error> {
@@ -43,7 +43,7 @@ fn records(text: &str, delimiter: u8) -> impl Iterator<Item = StringRecord> {
 /// The delimiter that gives most rows the same number of values, and more than one.
 fn delimiter(text: &str) -> u8 {
     let score = |delimiter: u8| {
-        let mut lengths: Vec<_> = records(text, delimiter).take(SAMPLE).map(|record| record.len()).collect();
+        let mut lengths: Vec<_> = records(text, delimiter).take(SAMPLE_ROWS).map(|record| record.len()).collect();
         lengths.sort_unstable();
         let usual = lengths.get(lengths.len() / 2).copied().unwrap_or(0);
         let same = lengths.iter().filter(|length| **length == usual).count();

@@ -2,11 +2,11 @@
 
 use pulldown_cmark::{Event, HeadingLevel, MetadataBlockKind, Options, Parser, Tag, TagEnd};
 
-use crate::{Block, Error, Kind, Limits, Metadata, Table};
+use crate::{Block, BlockKind, Error, Limits, Metadata, Table};
 
 /// State of the conversion.
 #[derive(Default)]
-struct Writer {
+struct MarkdownReader {
     blocks: Vec<Block>,
     text: String,
     /// Number of open lists.
@@ -26,7 +26,7 @@ pub(super) fn blocks(text: &str, limits: &Limits, metadata: &mut Metadata) -> Re
         | Options::ENABLE_STRIKETHROUGH
         | Options::ENABLE_TASKLISTS
         | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    let mut writer = Writer::default();
+    let mut writer = MarkdownReader::default();
     for event in Parser::new_ext(text, options) {
         limits.check_blocks(writer.blocks.len())?;
         match event {
@@ -49,7 +49,7 @@ pub(super) fn blocks(text: &str, limits: &Limits, metadata: &mut Metadata) -> Re
     Ok(writer.blocks)
 }
 
-impl Writer {
+impl MarkdownReader {
     fn start(&mut self, tag: Tag<'_>) {
         match tag {
             Tag::Emphasis
@@ -79,9 +79,9 @@ impl Writer {
 
     fn end(&mut self, tag: TagEnd, metadata: &mut Metadata) {
         match tag {
-            TagEnd::Heading(level) => self.block(Kind::Heading { level: number(level) }),
+            TagEnd::Heading(level) => self.block(BlockKind::Heading { level: number(level) }),
             TagEnd::CodeBlock => {
-                self.block(Kind::Code);
+                self.block(BlockKind::Code);
                 self.code = false;
             }
             TagEnd::Item => {
@@ -113,19 +113,19 @@ impl Writer {
         }
         let depth = u8::try_from(self.lists.saturating_sub(1)).unwrap_or(u8::MAX);
         let kind = match self.items.last_mut() {
-            _ if self.note => Kind::Note,
+            _ if self.note => BlockKind::Note,
             Some(said) if !*said => {
                 *said = !self.text.trim().is_empty();
-                Kind::ListItem { depth }
+                BlockKind::ListItem { depth }
             }
-            _ => Kind::Paragraph,
+            _ => BlockKind::Paragraph,
         };
         self.block(kind);
     }
 
-    fn block(&mut self, kind: Kind) {
+    fn block(&mut self, kind: BlockKind) {
         let text = std::mem::take(&mut self.text);
-        let text = if kind == Kind::Code { text.trim_matches('\n').trim_end() } else { text.trim() };
+        let text = if kind == BlockKind::Code { text.trim_matches('\n').trim_end() } else { text.trim() };
         if !text.is_empty() {
             self.blocks.push(Block::new(kind, text));
         }

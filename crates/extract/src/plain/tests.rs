@@ -1,17 +1,17 @@
-use crate::{Document, Error, Format, Kind, Limits, Options, document};
+use crate::{BlockKind, Document, Error, Format, Limits, Options, document};
 
 fn read(bytes: &[u8], format: Format) -> Document {
     document(bytes, format, &Options::default()).unwrap()
 }
 
-fn kinds(text: &str) -> Vec<(Kind, String)> {
+fn kinds(text: &str) -> Vec<(BlockKind, String)> {
     let blocks = read(text.as_bytes(), Format::Markdown).pages.remove(0).blocks;
     blocks.into_iter().map(|block| (block.kind, block.text)).collect()
 }
 
 fn rows(text: &str) -> (Vec<Vec<String>>, usize) {
     match read(text.as_bytes(), Format::Csv).pages.remove(0).blocks.remove(0).kind {
-        Kind::Table(table) => (table.rows, table.header_rows),
+        BlockKind::Table(table) => (table.rows, table.header_rows),
         other => panic!("{other:?}"),
     }
 }
@@ -45,17 +45,17 @@ fn markdown_is_read_by_blocks() {
         "Title\n=====\n\nSome *marked* [text](to) with\na break.\n\n- one\n  - two\n\n    more\n- three\n\n```rust\nlet a;\n  b\n```\n\n\
          | a | b |\n|---|---|\n| 1 | `2` |\n\n> quoted\n\n<p>html</p>\n\nWord[^1].\n\n[^1]: a note\n",
     );
-    let item = |depth| Kind::ListItem { depth };
-    assert_eq!(found[0], (Kind::Heading { level: 1 }, "Title".into()));
-    assert_eq!(found[1], (Kind::Paragraph, "Some marked text with a break.".into()));
-    assert_eq!(found[2..5], [(item(0), "one".into()), (item(1), "two".into()), (Kind::Paragraph, "more".into())]);
+    let item = |depth| BlockKind::ListItem { depth };
+    assert_eq!(found[0], (BlockKind::Heading { level: 1 }, "Title".into()));
+    assert_eq!(found[1], (BlockKind::Paragraph, "Some marked text with a break.".into()));
+    assert_eq!(found[2..5], [(item(0), "one".into()), (item(1), "two".into()), (BlockKind::Paragraph, "more".into())]);
     assert_eq!(found[5], (item(0), "three".into()));
-    assert_eq!(found[6], (Kind::Code, "let a;\n  b".into()));
+    assert_eq!(found[6], (BlockKind::Code, "let a;\n  b".into()));
     assert!(
-        matches!(&found[7].0, Kind::Table(table) if table.rows == [["a", "b"], ["1", "2"]] && table.header_rows == 1)
+        matches!(&found[7].0, BlockKind::Table(table) if table.rows == [["a", "b"], ["1", "2"]] && table.header_rows == 1)
     );
-    assert_eq!(found[8..10], [(Kind::Paragraph, "quoted".into()), (Kind::Paragraph, "html".into())]);
-    assert_eq!(found[10..], [(Kind::Paragraph, "Word.".into()), (Kind::Note, "a note".into())]);
+    assert_eq!(found[8..10], [(BlockKind::Paragraph, "quoted".into()), (BlockKind::Paragraph, "html".into())]);
+    assert_eq!(found[10..], [(BlockKind::Paragraph, "Word.".into()), (BlockKind::Note, "a note".into())]);
 }
 
 #[test]

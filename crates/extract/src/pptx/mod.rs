@@ -2,18 +2,18 @@
 //!
 //! Parses the XML itself, for the same reasons as the DOCX reader.
 
-mod remarks;
+mod notes;
 mod slide;
 mod text;
 
-use crate::ooxml::{Package, Relations, Xml, outline};
-use crate::{Error, Kind, Method, Options, Page, Sink, Summary, Warning};
+use crate::ooxml::{Package, Relationships, Xml, outline};
+use crate::{BlockKind, Error, ExtractionMethod, Options, Page, Sink, Summary, Warning};
 use slide::Slide;
 
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let mut package = Package::open(bytes, options)?;
     let main = package.main_part("ppt/presentation.xml")?;
-    let relations = package.relations(&main)?;
+    let relations = package.relationships(&main)?;
     let slides = slides(&mut package, &main, &relations)?;
     let most = u64::from(options.limits.pages);
     if slides.len() as u64 > most {
@@ -24,11 +24,11 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
         let page = page(&mut package, number, name)?;
         sink.page(page);
     }
-    Ok(Summary { metadata: package.metadata()?, method: Method::TextExtraction, warnings: package.warnings })
+    Ok(Summary { metadata: package.metadata()?, method: ExtractionMethod::TextExtraction, warnings: package.warnings })
 }
 
 /// Part names of the slides, in order.
-fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Result<Vec<String>, Error> {
+fn slides(package: &mut Package<'_>, main: &str, relations: &Relationships) -> Result<Vec<String>, Error> {
     let markup = package.markup(main)?.unwrap_or_default();
     let mut xml = Xml::new(&markup, main, &package.limits);
     match xml.child()? {
@@ -42,7 +42,7 @@ fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Resul
             continue;
         }
         while let Some(tag) = xml.child()? {
-            let target = tag.relation("id").and_then(|id| relations.target(&id).map(str::to_owned));
+            let target = tag.relationship_id("id").and_then(|id| relations.target(&id).map(str::to_owned));
             slides.extend(target);
             xml.skip()?;
         }
@@ -53,9 +53,9 @@ fn slides(package: &mut Package<'_>, main: &str, relations: &Relations) -> Resul
 /// Reads a slide. A corrupted slide gives a page with the readable part, and a warning.
 fn page(package: &mut Package<'_>, number: u32, name: &str) -> Result<Page, Error> {
     let mut page = Page { number, ..Page::default() };
-    let relations = package.relations(name)?;
+    let relations = package.relationships(name)?;
     let Some(markup) = package.markup(name)? else {
-        package.warnings.push(Warning::on(number, "the slide is missing"));
+        package.warnings.push(Warning::on_page(number, "the slide is missing"));
         return Ok(page);
     };
     let limits = package.limits.clone();
@@ -65,15 +65,18 @@ fn page(package: &mut Package<'_>, number: u32, name: &str) -> Result<Page, Erro
     let outcome = slide.walk(&mut xml);
     let (titles, blocks) = (slide.titles, slide.blocks);
     match outcome {
-        Err(Error::Corrupted(what)) => package.warnings.push(Warning::on(number, what)),
+        Err(Error::Corrupted(what)) => package.warnings.push(Warning::on_page(number, what)),
         outcome => outcome?,
     }
     page.images.iter_mut().for_each(|image| image.after += titles.len());
     page.blocks = titles;
     page.blocks.extend(blocks);
-    page.blocks.extend(remarks::read(package, &relations)?);
-    page.name =
-        page.blocks.iter().find(|block| matches!(block.kind, Kind::Heading { .. })).map(|title| title.text.clone());
+    page.blocks.extend(notes::read(package, &relations)?);
+    page.name = page
+        .blocks
+        .iter()
+        .find(|block| matches!(block.kind, BlockKind::Heading { .. }))
+        .map(|title| title.text.clone());
     outline(&mut page.blocks);
     for block in &page.blocks {
         package.count(&block.text)?;

@@ -2,16 +2,16 @@
 //!
 //! Shapes are in file order, which screen readers use too; only the title comes first.
 
-use super::text::{self, Line};
-use crate::ooxml::{Package, Relations, Tag, Xml};
-use crate::{Block, Error, Kind, Page, Table};
+use super::text::{self, SlideParagraph};
+use crate::ooxml::{Package, Relationships, Tag, Xml};
+use crate::{Block, BlockKind, Error, Page, Table};
 
 /// Traverses a slide and collects its blocks.
 pub(super) struct Slide<'s, 'a> {
     pub(super) titles: Vec<Block>,
     pub(super) blocks: Vec<Block>,
     package: &'s mut Package<'a>,
-    relations: &'s Relations,
+    relations: &'s Relationships,
     page: &'s mut Page,
     pictures: usize,
     /// Alternative text of the current shape.
@@ -20,7 +20,7 @@ pub(super) struct Slide<'s, 'a> {
 
 /// Placeholder type.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placeholder {
     Title,
     /// Its paragraphs have bullets by default.
     Body,
@@ -33,7 +33,7 @@ pub(super) enum Place {
 // === impl ===
 
 impl<'s, 'a> Slide<'s, 'a> {
-    pub(super) fn new(package: &'s mut Package<'a>, relations: &'s Relations, page: &'s mut Page) -> Slide<'s, 'a> {
+    pub(super) fn new(package: &'s mut Package<'a>, relations: &'s Relationships, page: &'s mut Page) -> Slide<'s, 'a> {
         let (titles, blocks) = (Vec::new(), Vec::new());
         Slide { titles, blocks, package, relations, page, pictures: 0, description: None }
     }
@@ -74,7 +74,7 @@ impl<'s, 'a> Slide<'s, 'a> {
     }
 
     fn shape(&mut self, xml: &mut Xml<'_>) -> Result<(), Error> {
-        let mut place = Place::Free;
+        let mut place = Placeholder::Free;
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 "nvSpPr" => place = self.place(xml)?,
@@ -90,12 +90,12 @@ impl<'s, 'a> Slide<'s, 'a> {
         Ok(())
     }
 
-    fn place(&mut self, xml: &mut Xml<'_>) -> Result<Place, Error> {
-        let mut place = Place::Free;
+    fn place(&mut self, xml: &mut Xml<'_>) -> Result<Placeholder, Error> {
+        let mut place = Placeholder::Free;
         while let Some(tag) = xml.child()? {
             match tag.name() {
                 "ph" => {
-                    place = Place::of(&tag);
+                    place = Placeholder::of(&tag);
                     xml.skip()?;
                 }
                 "cNvPr" => {
@@ -104,7 +104,7 @@ impl<'s, 'a> Slide<'s, 'a> {
                 }
                 _ => {
                     let inner = self.place(xml)?;
-                    if inner != Place::Free {
+                    if inner != Placeholder::Free {
                         place = inner;
                     }
                 }
@@ -113,23 +113,23 @@ impl<'s, 'a> Slide<'s, 'a> {
         Ok(place)
     }
 
-    fn put(&mut self, place: Place, lines: Vec<Line>) {
+    fn put(&mut self, place: Placeholder, lines: Vec<SlideParagraph>) {
         match place {
-            Place::Title => {
+            Placeholder::Title => {
                 let words = lines.iter().flat_map(|line| line.text.split_whitespace());
                 let title = words.collect::<Vec<_>>().join(" ");
                 if !title.is_empty() {
                     self.titles.push(Block::heading(1, title));
                 }
             }
-            Place::Furniture => {
+            Placeholder::Furniture => {
                 let text = lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n");
                 if !text.is_empty() {
-                    self.blocks.push(Block::new(Kind::Furniture, text));
+                    self.blocks.push(Block::new(BlockKind::Furniture, text));
                 }
             }
-            Place::Body | Place::Free => {
-                let of_body = place == Place::Body;
+            Placeholder::Body | Placeholder::Free => {
+                let of_body = place == Placeholder::Body;
                 self.blocks.extend(lines.into_iter().map(|line| line.block(of_body)));
             }
         }
@@ -139,17 +139,17 @@ impl<'s, 'a> Slide<'s, 'a> {
         match tag.name() {
             "blip" => {
                 self.pictures += 1;
-                if let Some(name) = tag.relation("embed").and_then(|id| self.relations.target(&id)) {
+                if let Some(name) = tag.relationship_id("embed").and_then(|id| self.relations.target(&id)) {
                     self.package.picture(self.page, self.blocks.len(), name, self.description.take())?;
                 }
             }
             "chart" => {
-                if let Some(name) = tag.relation("id").and_then(|id| self.relations.target(&id)) {
+                if let Some(name) = tag.relationship_id("id").and_then(|id| self.relations.target(&id)) {
                     self.blocks.extend(self.package.chart(name)?);
                 }
             }
             "relIds" => {
-                if let Some(name) = tag.relation("dm").and_then(|id| self.relations.target(&id)) {
+                if let Some(name) = tag.relationship_id("dm").and_then(|id| self.relations.target(&id)) {
                     self.blocks.extend(self.package.diagram(name)?);
                 }
             }
@@ -168,13 +168,13 @@ impl<'s, 'a> Slide<'s, 'a> {
     }
 }
 
-impl Place {
-    pub(super) fn of(tag: &Tag<'_>) -> Place {
+impl Placeholder {
+    pub(super) fn of(tag: &Tag<'_>) -> Placeholder {
         match tag.get("type").as_deref() {
-            Some("title" | "ctrTitle") => Place::Title,
-            Some("dt" | "sldNum" | "ftr" | "hdr") => Place::Furniture,
-            Some("subTitle") => Place::Free,
-            _ => Place::Body,
+            Some("title" | "ctrTitle") => Placeholder::Title,
+            Some("dt" | "sldNum" | "ftr" | "hdr") => Placeholder::Furniture,
+            Some("subTitle") => Placeholder::Free,
+            _ => Placeholder::Body,
         }
     }
 }
@@ -192,7 +192,7 @@ fn table(xml: &mut Xml<'_>) -> Result<Table, Error> {
                 let mut row = Vec::new();
                 while let Some(tag) = xml.child()? {
                     if tag.name() == "tc" {
-                        row.push(cell(xml)?);
+                        row.push(cell_text(xml)?);
                     } else {
                         xml.skip()?;
                     }
@@ -206,7 +206,7 @@ fn table(xml: &mut Xml<'_>) -> Result<Table, Error> {
     Ok(table)
 }
 
-fn cell(xml: &mut Xml<'_>) -> Result<String, Error> {
+fn cell_text(xml: &mut Xml<'_>) -> Result<String, Error> {
     let mut texts = Vec::new();
     while let Some(tag) = xml.child()? {
         if tag.name() == "txBody" {

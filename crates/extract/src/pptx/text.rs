@@ -1,11 +1,11 @@
 //! Paragraphs of a shape.
 
 use crate::ooxml::{Xml, math};
-use crate::{Block, Error, Kind};
+use crate::{Block, BlockKind, Error};
 
 /// A paragraph.
 #[derive(Default)]
-pub(super) struct Line {
+pub(super) struct SlideParagraph {
     pub(super) text: String,
     level: u8,
     /// Explicit bullet or numbering, if any.
@@ -13,7 +13,7 @@ pub(super) struct Line {
 }
 
 /// The non-empty paragraphs of the current element.
-pub(super) fn lines(xml: &mut Xml<'_>) -> Result<Vec<Line>, Error> {
+pub(super) fn lines(xml: &mut Xml<'_>) -> Result<Vec<SlideParagraph>, Error> {
     let mut lines = Vec::new();
     collect(xml, &mut lines)?;
     Ok(lines)
@@ -21,11 +21,11 @@ pub(super) fn lines(xml: &mut Xml<'_>) -> Result<Vec<Line>, Error> {
 
 // === impl ===
 
-impl Line {
+impl SlideParagraph {
     /// Paragraphs in the body of a slide have bullets by default.
     pub(super) fn block(self, of_body: bool) -> Block {
         let listed = self.bullet.unwrap_or(of_body || self.level > 0);
-        let kind = if listed { Kind::ListItem { depth: self.level } } else { Kind::Paragraph };
+        let kind = if listed { BlockKind::ListItem { depth: self.level } } else { BlockKind::Paragraph };
         Block::new(kind, self.text)
     }
 
@@ -42,13 +42,13 @@ impl Line {
     }
 }
 
-fn collect(xml: &mut Xml<'_>, lines: &mut Vec<Line>) -> Result<(), Error> {
+fn collect(xml: &mut Xml<'_>, lines: &mut Vec<SlideParagraph>) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         if tag.name() != "p" {
             collect(xml, lines)?;
             continue;
         }
-        let mut line = Line::default();
+        let mut line = SlideParagraph::default();
         paragraph(xml, &mut line)?;
         line.text = line.text.trim().to_owned();
         if !line.text.is_empty() {
@@ -58,7 +58,7 @@ fn collect(xml: &mut Xml<'_>, lines: &mut Vec<Line>) -> Result<(), Error> {
     Ok(())
 }
 
-fn paragraph(xml: &mut Xml<'_>, line: &mut Line) -> Result<(), Error> {
+fn paragraph(xml: &mut Xml<'_>, line: &mut SlideParagraph) -> Result<(), Error> {
     while let Some(tag) = xml.child()? {
         match tag.name() {
             "pPr" => {

@@ -10,8 +10,8 @@ use std::collections::HashMap;
 use crate::{Error, Limits};
 
 /// Maximum number of entities, and maximum bytes of one. Illustrator defines a dozen URIs.
-const MOST: usize = 64;
-const LONGEST: usize = 256;
+const MAX_ENTITIES: usize = 64;
+const MAX_ENTITY_BYTES: usize = 256;
 
 /// Removes the document type and expands its entities.
 pub(super) fn resolve<'a>(text: &'a str, limits: &Limits) -> Result<Cow<'a, str>, Error> {
@@ -59,7 +59,7 @@ fn entities(declaration: &str) -> (HashMap<&str, String>, usize) {
             unquoted(rest, &['>']).map(|end| end + 1)
         };
         let Some(end) = end else { break };
-        if let Some((name, value)) = entity(&rest[..end]).filter(|_| entities.len() < MOST) {
+        if let Some((name, value)) = entity(&rest[..end]).filter(|_| entities.len() < MAX_ENTITIES) {
             entities.entry(name).or_insert(value);
         }
         at += end;
@@ -73,7 +73,7 @@ fn entity(declaration: &str) -> Option<(&str, String)> {
     let rest = rest.trim_start();
     let quote = rest.chars().next().filter(|letter| matches!(letter, '"' | '\''))?;
     let value = rest[1..].split(quote).next()?;
-    let is_plain = value.len() <= LONGEST && !value.contains(['&', '<', '%']);
+    let is_plain = value.len() <= MAX_ENTITY_BYTES && !value.contains(['&', '<', '%']);
     is_plain.then(|| (name, value.replace('"', "&quot;").replace('\'', "&apos;").replace('>', "&gt;")))
 }
 

@@ -1,6 +1,6 @@
 use std::fmt::Write;
 
-use crate::{Document, Error, Format, Limits, Method, Options, document, svg_raster};
+use crate::{Document, Error, ExtractionMethod, Format, Limits, Options, document, svg_raster};
 
 fn read(inside: &str) -> Document {
     let svg = format!("<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 40 20'>{inside}</svg>");
@@ -17,7 +17,7 @@ fn text_comes_in_document_order() {
         "<title>A chart</title><g><text>one <tspan>two</tspan></text></g><text><textPath>three</textPath></text>";
     assert_eq!(texts(inside), ["A chart", "one two", "three"]);
     let read = read(inside);
-    assert_eq!((read.method, read.metadata.title.as_deref()), (Method::ImageAnalysis, Some("A chart")));
+    assert_eq!((read.method, read.metadata.title.as_deref()), (ExtractionMethod::ImageAnalysis, Some("A chart")));
     assert_eq!((read.metadata.width, read.metadata.height), (Some(40), Some(20)));
 }
 

@@ -1,13 +1,13 @@
 //! Cell comments, both legacy and threaded.
 
 use super::strings::item;
-use crate::ooxml::{Package, Relations, Xml};
-use crate::{Block, Error, Kind};
+use crate::ooxml::{Package, Relationships, Xml};
+use crate::{Block, BlockKind, Error};
 
 /// Placeholder text for programs that do not support threaded comments.
-const STANDS_IN: &str = "[Threaded comment]";
+const THREADED_PLACEHOLDER: &str = "[Threaded comment]";
 
-pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<Vec<Block>, Error> {
+pub(super) fn read(package: &mut Package<'_>, relations: &Relationships) -> Result<Vec<Block>, Error> {
     let mut texts = Vec::new();
     for name in relations.of_kind("threadedComment") {
         package.try_part(name, |xml| collect(xml, &mut texts))?;
@@ -16,12 +16,12 @@ pub(super) fn read(package: &mut Package<'_>, relations: &Relations) -> Result<V
     for name in relations.of_kind("comments") {
         package.try_part(name, |xml| collect(xml, &mut texts))?;
     }
-    texts.retain(|(_, text)| !(is_conversation && text.starts_with(STANDS_IN)));
+    texts.retain(|(_, text)| !(is_conversation && text.starts_with(THREADED_PLACEHOLDER)));
     let mut blocks = Vec::new();
     for (cell, text) in texts {
         let text = format!("{cell}: {text}");
         package.count(&text)?;
-        blocks.push(Block::new(Kind::Comment, text));
+        blocks.push(Block::new(BlockKind::Comment, text));
     }
     Ok(blocks)
 }

@@ -4,18 +4,18 @@
 //! rectangle for every sheet up to its outermost cells, exposes of a number format only whether it is a date, and does
 //! not support comments.
 
-mod band;
 mod comments;
-mod form;
+mod images;
 mod number;
-mod pictures;
+mod number_format;
 mod sheet;
 mod strings;
 mod styles;
+mod table_region;
 
-use crate::ooxml::{Package, Relations, Xml};
+use crate::ooxml::{Package, Relationships, Xml};
 use crate::outline::outline;
-use crate::{Block, Error, Method, Options, Page, Sink, Summary, Warning};
+use crate::{Block, Error, ExtractionMethod, Options, Page, Sink, Summary, Warning};
 use sheet::Sheet;
 use strings::Strings;
 use styles::Styles;
@@ -33,7 +33,7 @@ struct Workbook {
 pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Result<Summary, Error> {
     let mut package = Package::open(bytes, options)?;
     let main = package.main_part("xl/workbook.xml")?;
-    let relations = package.relations(&main)?;
+    let relations = package.relationships(&main)?;
     let mut workbook = workbook(&mut package, &main, &relations)?;
     let sheets = std::mem::take(&mut workbook.sheets);
     let most = u64::from(options.limits.pages);
@@ -46,7 +46,7 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
         let mut page = Page { number, name: Some(name.clone()), ..Page::default() };
         match part {
             Some(part) => fill(&mut package, &workbook, &part, &mut page)?,
-            None => package.warnings.push(Warning::on(number, "the sheet is missing")),
+            None => package.warnings.push(Warning::on_page(number, "the sheet is missing")),
         }
         any |= !page.blocks.is_empty() || !page.images.is_empty();
         // The sheet name is often the only description of the cells.
@@ -61,10 +61,10 @@ pub(crate) fn read(bytes: &[u8], options: &Options, sink: &mut dyn Sink) -> Resu
     if !any {
         return Err(Error::NoText);
     }
-    Ok(Summary { metadata: package.metadata()?, method: Method::TextExtraction, warnings: package.warnings })
+    Ok(Summary { metadata: package.metadata()?, method: ExtractionMethod::TextExtraction, warnings: package.warnings })
 }
 
-fn workbook(package: &mut Package<'_>, main: &str, relations: &Relations) -> Result<Workbook, Error> {
+fn workbook(package: &mut Package<'_>, main: &str, relations: &Relationships) -> Result<Workbook, Error> {
     let mut workbook = Workbook::default();
     let markup = package.markup(main)?.unwrap_or_default();
     let mut xml = Xml::new(&markup, main, &package.limits);
@@ -80,7 +80,7 @@ fn workbook(package: &mut Package<'_>, main: &str, relations: &Relations) -> Res
             }
             "sheets" => {
                 while let Some(tag) = xml.child()? {
-                    let part = tag.relation("id").and_then(|id| relations.target(&id).map(str::to_owned));
+                    let part = tag.relationship_id("id").and_then(|id| relations.target(&id).map(str::to_owned));
                     workbook.sheets.push((tag.get("name").unwrap_or_default().into_owned(), part));
                     xml.skip()?;
                 }
@@ -103,7 +103,7 @@ fn workbook(package: &mut Package<'_>, main: &str, relations: &Relations) -> Res
 /// Reads a sheet. A corrupted sheet gives a page with the readable part, and a warning.
 fn fill(package: &mut Package<'_>, workbook: &Workbook, part: &str, page: &mut Page) -> Result<(), Error> {
     let Some(markup) = package.markup(part)? else {
-        package.warnings.push(Warning::on(page.number, "the sheet is missing"));
+        package.warnings.push(Warning::on_page(page.number, "the sheet is missing"));
         return Ok(());
     };
     let limits = package.limits.clone();
@@ -113,10 +113,10 @@ fn fill(package: &mut Package<'_>, workbook: &Workbook, part: &str, page: &mut P
     let outcome = sheet.read(&mut xml);
     sheet.finish();
     match outcome {
-        Err(Error::Corrupted(what)) => package.warnings.push(Warning::on(page.number, what)),
+        Err(Error::Corrupted(what)) => package.warnings.push(Warning::on_page(page.number, what)),
         outcome => outcome?,
     }
-    let relations = package.relations(part)?;
+    let relations = package.relationships(part)?;
     page.blocks.extend(comments::read(package, &relations)?);
-    pictures::read(package, &relations, page)
+    images::read(package, &relations, page)
 }

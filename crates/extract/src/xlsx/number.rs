@@ -2,46 +2,46 @@
 
 use std::borrow::Cow;
 
-use super::form::{self, Form, Shape};
-use crate::ooxml::{figure, rounded};
+use super::number_format::{self, NumberFormat, NumberKind};
+use crate::ooxml::{number_text, round_to_15_digits};
 
 /// Serial number of the last supported day, 9999-12-31.
-const LAST_DAY: f64 = 2_958_466.0;
+const MAX_DAY: f64 = 2_958_466.0;
 /// Days from the epoch of workbooks to 1970-01-01.
-const TO_1970: i64 = 25_569;
-const FROM_1904: f64 = 1462.0;
+const DAYS_TO_UNIX_EPOCH: i64 = 25_569;
+const DAYS_TO_1904: f64 = 1462.0;
 /// In seconds.
-const DAY: i64 = 86_400;
+const SECONDS_PER_DAY: i64 = 86_400;
 
 /// Formats the raw number of a cell.
-pub(super) fn shown(raw: &str, form: &Form, from_1904: bool) -> String {
+pub(super) fn format_number(raw: &str, form: &NumberFormat, from_1904: bool) -> String {
     let raw = raw.trim();
-    if *form == form::PLAIN {
-        return figure(raw);
+    if *form == number_format::PLAIN {
+        return number_text(raw);
     }
     let Ok(number) = raw.parse::<f64>() else { return raw.to_owned() };
-    let day = if from_1904 { number + FROM_1904 } else { number };
-    let is_day = (0.0..LAST_DAY).contains(&day);
+    let day = if from_1904 { number + DAYS_TO_1904 } else { number };
+    let is_day = (0.0..MAX_DAY).contains(&day);
     match form.shape {
-        Shape::Date if is_day => date(day),
+        NumberKind::Date if is_day => date(day),
         // Half a second before midnight rounds to midnight.
-        Shape::Time if is_day => time(seconds(day.fract()) % DAY),
-        Shape::DateTime if is_day => date_and_time(day),
-        Shape::Duration if is_day => time(seconds(number)),
+        NumberKind::Time if is_day => time(seconds(day.fract()) % SECONDS_PER_DAY),
+        NumberKind::DateTime if is_day => date_and_time(day),
+        NumberKind::Duration if is_day => time(seconds(number)),
         shape => {
             let plain = match form.decimals {
-                decimals if shape == Shape::Percent => format!("{}%", decimal(number * 100.0, decimals)),
-                None => figure(raw),
+                decimals if shape == NumberKind::Percent => format!("{}%", decimal(number * 100.0, decimals)),
+                None => number_text(raw),
                 decimals => decimal(number, decimals),
             };
             let (sign, plain) = plain.strip_prefix('-').map_or(("", plain.as_str()), |plain| ("-", plain));
-            format!("{sign}{}{}{}", form.before, masked(plain, &form.mask), form.after)
+            format!("{sign}{}{}{}", form.prefix, apply_mask(plain, &form.mask), form.suffix)
         }
     }
 }
 
 /// Applies a mask to the digits before the decimal point, from the last digit. Surplus digits come first.
-fn masked<'a>(plain: &'a str, mask: &str) -> Cow<'a, str> {
+fn apply_mask<'a>(plain: &'a str, mask: &str) -> Cow<'a, str> {
     let (whole, rest) = plain.split_at(plain.find('.').unwrap_or(plain.len()));
     if mask.is_empty() || !whole.bytes().all(|byte| byte.is_ascii_digit()) {
         return Cow::Borrowed(plain);
@@ -68,7 +68,7 @@ fn decimal(number: f64, decimals: Option<u8>) -> String {
     match decimals {
         // A larger number has no decimal places, but hundreds of digits.
         Some(places) if number.abs() < 1e15 => format!("{number:.places$}", places = usize::from(places)),
-        _ => rounded(number),
+        _ => round_to_15_digits(number),
     }
 }
 
@@ -78,19 +78,19 @@ fn date(day: f64) -> String {
     if whole == 60 {
         return "1900-02-29".to_owned();
     }
-    let (year, month, day) = civil(if whole < 60 { whole + 1 } else { whole } - TO_1970);
+    let (year, month, day) = civil(if whole < 60 { whole + 1 } else { whole } - DAYS_TO_UNIX_EPOCH);
     format!("{year:04}-{month:02}-{day:02}")
 }
 
 fn date_and_time(day: f64) -> String {
     // Half a second before midnight rounds to the next day.
     let seconds = seconds(day);
-    let (day, rest) = ((seconds / DAY) as f64, seconds % DAY);
+    let (day, rest) = ((seconds / SECONDS_PER_DAY) as f64, seconds % SECONDS_PER_DAY);
     if rest == 0 { date(day) } else { format!("{} {}", date(day), time(rest)) }
 }
 
 fn seconds(days: f64) -> i64 {
-    (days * DAY as f64).round() as i64
+    (days * SECONDS_PER_DAY as f64).round() as i64
 }
 
 fn time(seconds: i64) -> String {
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     fn check(raw: &str, code: &str, expected: &str) {
-        assert_eq!(shown(raw, &Form::parse(code), false), expected, "{raw} as {code}");
+        assert_eq!(format_number(raw, &NumberFormat::parse(code), false), expected, "{raw} as {code}");
     }
 
     #[test]
@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn days_may_be_counted_from_1904() {
-        assert_eq!(shown("0", &Form::parse("yyyy"), true), "1904-01-01");
+        assert_eq!(format_number("0", &NumberFormat::parse("yyyy"), true), "1904-01-01");
     }
 
     #[test]
@@ -184,7 +184,7 @@ mod tests {
             for code in
                 ["yyyy", "h:mm", "0.00", "0%", "[h]", "General", "", "0.000000000000000000000000", "\\", "[", "\""]
             {
-                let text = shown(raw, &Form::parse(code), false);
+                let text = format_number(raw, &NumberFormat::parse(code), false);
                 assert!(text.len() < 64, "{raw} as {code}: {text}");
             }
         }

@@ -4,9 +4,9 @@
 //! and an empty row ends a region.
 
 use super::Workbook;
-use super::band::{Band, Cell};
 use super::strings::{item, unescape};
-use super::{form, number};
+use super::table_region::{SheetCell, TableRegion};
+use super::{number, number_format};
 use crate::ooxml::{Package, Tag, Xml};
 use crate::{Block, Error};
 
@@ -15,7 +15,7 @@ pub(super) struct Sheet<'s, 'a> {
     package: &'s mut Package<'a>,
     workbook: &'s Workbook,
     blocks: &'s mut Vec<Block>,
-    band: Band,
+    region: TableRegion,
     /// Position of the last row, and of the last cell in it, from 1.
     row: u32,
     column: u32,
@@ -26,14 +26,14 @@ pub(super) struct Sheet<'s, 'a> {
 
 /// Attributes of a cell.
 #[derive(Default)]
-struct Head {
+struct CellAttributes {
     column: Option<u32>,
-    content: Content,
+    content: CellContent,
     style: Option<usize>,
 }
 
 #[derive(Default, Clone, Copy, PartialEq, Eq)]
-enum Content {
+enum CellContent {
     #[default]
     Number,
     SharedText,
@@ -42,7 +42,7 @@ enum Content {
 }
 
 /// Maximum columns of a sheet.
-const MOST_COLUMNS: u32 = 16_384;
+const MAX_COLUMNS: u32 = 16_384;
 
 // === impl ===
 
@@ -52,8 +52,8 @@ impl<'s, 'a> Sheet<'s, 'a> {
         workbook: &'s Workbook,
         blocks: &'s mut Vec<Block>,
     ) -> Sheet<'s, 'a> {
-        let (band, value, formula) = (Band::default(), String::new(), String::new());
-        Sheet { package, workbook, blocks, band, row: 0, column: 0, value, formula }
+        let (band, value, formula) = (TableRegion::default(), String::new(), String::new());
+        Sheet { package, workbook, blocks, region: band, row: 0, column: 0, value, formula }
     }
 
     /// Reads the content of the root element, which is open.
@@ -76,7 +76,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
 
     /// Converts the last region to blocks.
     pub(super) fn finish(&mut self) {
-        self.blocks.extend(std::mem::take(&mut self.band).blocks());
+        self.blocks.extend(std::mem::take(&mut self.region).blocks());
     }
 
     fn read_row(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<(), Error> {
@@ -93,17 +93,17 @@ impl<'s, 'a> Sheet<'s, 'a> {
         if cells.is_empty() {
             return Ok(());
         }
-        if !self.band.goes_on_with(self.row, &cells) {
+        if !self.region.continues_with(self.row, &cells) {
             self.package.count_blocks(1)?;
             self.finish();
         }
-        self.band.push(self.row, cells);
+        self.region.push(self.row, cells);
         Ok(())
     }
 
-    fn read_cell(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<Option<Cell>, Error> {
-        let head = Head::of(tag);
-        self.column = head.column.unwrap_or(self.column + 1).min(MOST_COLUMNS);
+    fn read_cell(&mut self, tag: &Tag<'_>, xml: &mut Xml<'_>) -> Result<Option<SheetCell>, Error> {
+        let head = CellAttributes::of(tag);
+        self.column = head.column.unwrap_or(self.column + 1).min(MAX_COLUMNS);
         self.value.clear();
         self.formula.clear();
         while let Some(tag) = xml.child()? {
@@ -117,7 +117,7 @@ impl<'s, 'a> Sheet<'s, 'a> {
         let text = match (self.value.is_empty(), head.content) {
             (false, _) => self.shown(&head),
             // Programs without a calculation engine store no result; an empty text is a result.
-            (true, Content::Number) if !self.formula.is_empty() => format!("={}", self.formula),
+            (true, CellContent::Number) if !self.formula.is_empty() => format!("={}", self.formula),
             (true, _) => return Ok(None),
         };
         if text.trim().is_empty() {
@@ -126,40 +126,40 @@ impl<'s, 'a> Sheet<'s, 'a> {
         self.package.count_cells(1)?;
         // A few long shared strings, referenced by every cell, would exceed the file size many times.
         self.package.count(&text)?;
-        let is_text = matches!(head.content, Content::SharedText | Content::Text);
-        Ok(Some(Cell { column: self.column, text, is_text }))
+        let is_text = matches!(head.content, CellContent::SharedText | CellContent::Text);
+        Ok(Some(SheetCell { column: self.column, text, is_text }))
     }
 
-    fn shown(&self, head: &Head) -> String {
+    fn shown(&self, head: &CellAttributes) -> String {
         let value = self.value.as_str();
         match head.content {
-            Content::SharedText => {
+            CellContent::SharedText => {
                 let text = value.trim().parse().ok().and_then(|index| self.workbook.strings.get(index));
                 unescape(text.unwrap_or_default()).into_owned()
             }
-            Content::Text => unescape(value).into_owned(),
-            Content::Boolean => if value.trim() == "0" { "FALSE" } else { "TRUE" }.to_owned(),
-            Content::Number => {
-                let form: &form::Form = self.workbook.styles.form(head.style);
-                number::shown(value, form, self.workbook.from_1904)
+            CellContent::Text => unescape(value).into_owned(),
+            CellContent::Boolean => if value.trim() == "0" { "FALSE" } else { "TRUE" }.to_owned(),
+            CellContent::Number => {
+                let form: &number_format::NumberFormat = self.workbook.styles.form(head.style);
+                number::format_number(value, form, self.workbook.from_1904)
             }
         }
     }
 }
 
-impl Head {
-    fn of(tag: &Tag<'_>) -> Head {
-        let mut head = Head::default();
+impl CellAttributes {
+    fn of(tag: &Tag<'_>) -> CellAttributes {
+        let mut head = CellAttributes::default();
         tag.each(|name, value| match name {
             "r" => head.column = column(&value),
             "s" => head.style = value.parse().ok(),
             "t" => {
                 head.content = match value.as_ref() {
-                    "s" => Content::SharedText,
+                    "s" => CellContent::SharedText,
                     // Formula results, inline strings, errors and ISO dates.
-                    "str" | "inlineStr" | "e" | "d" => Content::Text,
-                    "b" => Content::Boolean,
-                    _ => Content::Number,
+                    "str" | "inlineStr" | "e" | "d" => CellContent::Text,
+                    "b" => CellContent::Boolean,
+                    _ => CellContent::Number,
                 }
             }
             _ => {}
@@ -173,5 +173,5 @@ fn column(reference: &str) -> Option<u32> {
     let letters = reference.bytes().take_while(u8::is_ascii_alphabetic);
     let column =
         letters.take(4).fold(0, |column, letter| column * 26 + u32::from(letter.to_ascii_uppercase() - b'A') + 1);
-    (1..=MOST_COLUMNS).contains(&column).then_some(column)
+    (1..=MAX_COLUMNS).contains(&column).then_some(column)
 }

@@ -1,6 +1,6 @@
 //! DOCX tests.
 
-use corbie_extract::{Format, Kind};
+use corbie_extract::{BlockKind, Format};
 
 use super::archive::{Archive, HEAD};
 use super::{outline, read};
@@ -297,7 +297,7 @@ fn pictures_come_with_what_is_said_about_them() {
     let [image] = document.pages[0].images.as_slice() else { panic!("one picture, used twice") };
     assert_eq!((image.width, image.height, image.media_type.as_deref()), (3, 5, Some("image/png")));
     assert_eq!(image.description.as_deref(), Some("A crow"));
-    assert!(document.pages[0].blocks.iter().all(|block| block.kind != Kind::Paragraph));
+    assert!(document.pages[0].blocks.iter().all(|block| block.kind != BlockKind::Paragraph));
 }
 
 #[test]

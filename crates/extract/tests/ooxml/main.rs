@@ -4,11 +4,11 @@ mod archive;
 mod container;
 mod docx;
 mod hostile;
-mod pictures;
+mod images;
 mod pptx;
 mod xlsx;
 
-use corbie_extract::{Document, Error, Format, Kind, Options};
+use corbie_extract::{BlockKind, Document, Error, Format, Options};
 
 fn read(bytes: &[u8], format: Format) -> Document {
     corbie_extract::document(bytes, format, &Options::default()).expect("the document can be read")
@@ -24,9 +24,9 @@ fn outline(document: &Document) -> Vec<String> {
     blocks
         .map(|block| {
             let kind = match &block.kind {
-                Kind::Heading { level } => format!("heading {level}"),
-                Kind::ListItem { depth } => format!("item {depth}"),
-                Kind::Table(table) => format!("table {}", table.header_rows),
+                BlockKind::Heading { level } => format!("heading {level}"),
+                BlockKind::ListItem { depth } => format!("item {depth}"),
+                BlockKind::Table(table) => format!("table {}", table.header_rows),
                 kind => format!("{kind:?}").to_lowercase(),
             };
             format!("{kind}: {}", block.text.replace('\n', "|").replace('\t', ","))

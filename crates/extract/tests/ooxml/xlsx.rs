@@ -151,7 +151,7 @@ fn a_diagonal_is_not_filled_up() {
     };
     let rows = (1..=3000).map(|at| row(at, &[(&letters(at * 5), "1")])).collect::<String>();
     let document = read(&xlsx(&rows).bytes(), Format::Xlsx);
-    let corbie_extract::Kind::Table(table) = &document.pages[0].blocks[1].kind else { panic!("a table") };
+    let corbie_extract::BlockKind::Table(table) = &document.pages[0].blocks[1].kind else { panic!("a table") };
     assert_eq!(table.rows.len(), 3000);
     assert!(table.rows.iter().all(|row| row.len() == 1));
 }

@@ -1,6 +1,6 @@
 //! Tables, headings, and running headers and footers.
 
-use corbie_extract::Kind;
+use corbie_extract::BlockKind;
 
 use crate::pdf_builder::{Builder, lines, text};
 use crate::{check, page, read};
@@ -23,7 +23,7 @@ fn a_ruled_table_keeps_its_cells() {
     let page = page(&content);
     let texts: Vec<&str> = page.blocks.iter().map(|block| block.text.as_str()).collect();
     assert_eq!(texts, ["Above the table", "Name\tPrice\nGreen apples\t1.20", "Below the table"]);
-    let Kind::Table(table) = &page.blocks[1].kind else { panic!("{:?} is a table", page.blocks[1]) };
+    let BlockKind::Table(table) = &page.blocks[1].kind else { panic!("{:?} is a table", page.blocks[1]) };
     assert_eq!(table.header_rows, 1);
 }
 
@@ -57,7 +57,7 @@ fn headers_and_footers_are_furniture() {
         );
     }
     for page in read(builder).pages {
-        let furniture: Vec<bool> = page.blocks.iter().map(|block| block.kind == Kind::Furniture).collect();
+        let furniture: Vec<bool> = page.blocks.iter().map(|block| block.kind == BlockKind::Furniture).collect();
         assert_eq!(furniture, [true, false, true], "page {}", page.number);
     }
 }
@@ -75,7 +75,7 @@ fn headings_are_known_by_size_and_weight_and_are_the_path_of_what_follows() {
     let kinds: Vec<Option<u8>> = page
         .blocks
         .iter()
-        .map(|block| if let Kind::Heading { level } = block.kind { Some(level) } else { None })
+        .map(|block| if let BlockKind::Heading { level } = block.kind { Some(level) } else { None })
         .collect();
     assert_eq!(kinds, [Some(1), Some(2), None, Some(3), None]);
     assert_eq!(page.blocks[4].path, ["The title", "A chapter", "A section"]);
@@ -90,6 +90,6 @@ fn bookmarks_make_headings_of_what_looks_like_text() {
     builder.object(&format!("<< /Title (Introduction) /Dest [{page} 0 R /Fit] >>"));
     builder.catalog(&format!("/Outlines {} 0 R", next + 1));
     let document = read(builder);
-    assert_eq!(document.pages[0].blocks[0].kind, Kind::Heading { level: 1 });
-    assert_eq!(document.pages[0].blocks[1].kind, Kind::Paragraph);
+    assert_eq!(document.pages[0].blocks[0].kind, BlockKind::Heading { level: 1 });
+    assert_eq!(document.pages[0].blocks[1].kind, BlockKind::Paragraph);
 }

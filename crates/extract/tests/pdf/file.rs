@@ -1,6 +1,6 @@
 //! File-level tests: annotations, metadata, passwords, corruption and limits.
 
-use corbie_extract::{Error, Format, Kind, Limits, Options, PdfPages, document};
+use corbie_extract::{BlockKind, Error, Format, Limits, Options, PdfPages, document};
 
 use crate::pdf_builder::{Builder, text};
 use crate::read;
@@ -14,8 +14,11 @@ fn fields_and_comments_are_read() {
     let annotations = format!("/Annots [{field} 0 R {empty} 0 R {comment} 0 R]");
     builder.page_with(text("F1", 10, 60, 700, "A form").as_bytes(), &annotations);
     let page = read(builder).pages.remove(0);
-    let blocks: Vec<(&Kind, &str)> = page.blocks.iter().map(|block| (&block.kind, block.text.as_str())).collect();
-    assert_eq!(blocks, [(&Kind::Paragraph, "A form"), (&Kind::Field, "Your name: Ada"), (&Kind::Comment, "Ok")]);
+    let blocks: Vec<(&BlockKind, &str)> = page.blocks.iter().map(|block| (&block.kind, block.text.as_str())).collect();
+    assert_eq!(
+        blocks,
+        [(&BlockKind::Paragraph, "A form"), (&BlockKind::Field, "Your name: Ada"), (&BlockKind::Comment, "Ok")]
+    );
 }
 
 #[test]

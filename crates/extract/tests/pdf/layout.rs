@@ -1,6 +1,6 @@
 //! Words, lines, columns and paragraphs, by glyph positions.
 
-use corbie_extract::Kind;
+use corbie_extract::BlockKind;
 
 use crate::pdf_builder::{Builder, lines, text};
 use crate::{check, page, read};
@@ -156,13 +156,13 @@ fn paragraphs_are_parted_by_space_and_list_items_by_bullets() {
         + &lines(60, 630, &["- first", "- second"])
         + &lines(80, 606, &["- inner"]);
     let page = page(&content);
-    let kinds: Vec<(&str, &Kind)> = page.blocks.iter().map(|block| (block.text.as_str(), &block.kind)).collect();
+    let kinds: Vec<(&str, &BlockKind)> = page.blocks.iter().map(|block| (block.text.as_str(), &block.kind)).collect();
     let expected = [
-        ("One paragraph goes on here.", &Kind::Paragraph),
-        ("Another one.", &Kind::Paragraph),
-        ("- first", &Kind::ListItem { depth: 0 }),
-        ("- second", &Kind::ListItem { depth: 0 }),
-        ("- inner", &Kind::ListItem { depth: 1 }),
+        ("One paragraph goes on here.", &BlockKind::Paragraph),
+        ("Another one.", &BlockKind::Paragraph),
+        ("- first", &BlockKind::ListItem { depth: 0 }),
+        ("- second", &BlockKind::ListItem { depth: 0 }),
+        ("- inner", &BlockKind::ListItem { depth: 1 }),
     ];
     assert_eq!(kinds, expected);
 }

@@ -2,10 +2,10 @@
 
 mod blocks;
 mod file;
+mod images;
 mod layout;
 #[path = "../pdf_builder/mod.rs"]
 mod pdf_builder;
-mod pictures;
 mod scan;
 
 use corbie_extract::{Document, Format, Options, Page, document};

@@ -1,7 +1,7 @@
 //! Fuzz target: a saved segment with altered content and a valid checksum.
 #![no_main]
 
-#[path = "../promises.rs"]
-mod promises;
+#[path = "../invariants.rs"]
+mod invariants;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| promises::hold("segment", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| invariants::check_invariants("segment", bytes));

@@ -1,29 +1,29 @@
 //! Reference model: a map of documents, searched exhaustively.
 
-use corbie_index::{Change, Chunk, Document, Filter};
+use corbie_index::{Chunk, Document, Filter, IndexUpdate};
 use std::collections::{BTreeMap, HashMap};
 
 #[derive(Debug, Default)]
-pub(crate) struct Model {
+pub(crate) struct ReferenceModel {
     pub(crate) documents: BTreeMap<u64, Document>,
 }
 
-impl Model {
-    pub(crate) fn apply(&mut self, change: &Change) {
+impl ReferenceModel {
+    pub(crate) fn apply(&mut self, change: &IndexUpdate) {
         match change {
-            Change::Put(document) => {
+            IndexUpdate::Put(document) => {
                 self.documents.insert(document.key, document.clone());
             }
-            Change::Remove { document } => {
+            IndexUpdate::Remove { document } => {
                 self.documents.remove(document);
             }
-            Change::Describe { document, added, facets } => {
+            IndexUpdate::SetAttributes { document, added, facets } => {
                 if let Some(document) = self.documents.get_mut(document) {
                     document.added = *added;
                     document.facets = facets.clone();
                 }
             }
-            Change::Clear => self.documents.clear(),
+            IndexUpdate::Clear => self.documents.clear(),
         }
     }
 

@@ -7,7 +7,7 @@ use super::lbfgs;
 use super::softmax::{log_softmax, softmax};
 
 /// How fast the probability falls with the distance from a centroid, before calibration on held-out examples.
-const STEEPNESS: f32 = 20.0;
+const CENTROID_SCALE: f32 = 20.0;
 
 /// A linear layer and a softmax.
 #[derive(Clone)]
@@ -41,15 +41,15 @@ impl DenseHead {
             probabilities: Array2::zeros((examples, classes)),
         };
         let start = Array1::zeros((dimension + 1) * classes);
-        let found = lbfgs::minimise(start, &mut |point, slope| objective.evaluate(point, slope));
+        let found = lbfgs::minimize(start, &mut |point, slope| objective.evaluate(point, slope));
         let (weights, bias) = split(&found, dimension, classes);
         DenseHead { weights: weights.to_owned(), bias: bias.to_vec() }
     }
 
     /// An untrained nearest-centroid head: a class is more probable the closer its centroid is to the vector.
-    pub(super) fn of_middles(middles: Array2<f32>) -> DenseHead {
+    pub(super) fn from_centroids(middles: Array2<f32>) -> DenseHead {
         let bias = vec![0.0; middles.nrows()];
-        DenseHead { weights: (middles * STEEPNESS).reversed_axes().as_standard_layout().into_owned(), bias }
+        DenseHead { weights: (middles * CENTROID_SCALE).reversed_axes().as_standard_layout().into_owned(), bias }
     }
 
     pub(super) fn dimension(&self) -> usize {

@@ -6,40 +6,49 @@
 
 use ndarray::Array2;
 
-use super::checksum::Fnv;
 use super::dense::DenseHead;
-use super::glance::Glance;
+use super::early_exit::EarlyExit;
+use super::ensemble::Ensemble;
+use super::fnv::Fnv;
+use super::knn::KnnHead;
 use super::neighbours::Neighbours;
-use super::ngrams::Grams;
-use super::product::Product;
-use super::scope::{Scope, Spread};
+use super::ngrams::NgramKind;
+use super::out_of_scope::{OutOfScope, Standardizer};
 use super::sparse::SparseHead;
 use super::vocabulary::Vocabulary;
-use super::votes::Votes;
 use super::{Classifier, ModelId};
 
 const MAGIC: &[u8; 12] = b"corbie heads";
 const VERSION: u32 = 2;
 
 /// Larger than any number in a real classifier, and small enough that sums and products of such numbers stay finite.
-const LARGEST: f32 = 1e9;
+const MAX_VALUE: f32 = 1e9;
 
 /// Error for bytes that are not a valid classifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LoadError {
     #[error("this is not a saved classifier; give a file that corbie saved")]
-    Foreign,
+    InvalidMagic,
     #[error("the classifier was saved in format {found}, but this version reads format {VERSION}; train it again")]
-    OtherVersion { found: u32 },
+    UnsupportedVersion { found: u32 },
     #[error("the saved classifier has {found} bytes and should have {expected}; copy it again or train it again")]
     WrongLength { found: usize, expected: u64 },
     #[error("the saved classifier is damaged: {reason}; copy it again or train it again")]
-    Damaged { reason: &'static str },
+    Corrupt { reason: &'static str },
 }
 
 pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
     let mut body = Vec::new();
-    let Classifier { model, dense, words, chars, product, votes, glance, scope } = classifier;
+    let Classifier {
+        model,
+        dense,
+        words,
+        chars,
+        ensemble: product,
+        knn: votes,
+        early_exit: glance,
+        out_of_scope: scope,
+    } = classifier;
     put_count(&mut body, model.as_str().len());
     body.extend_from_slice(model.as_str().as_bytes());
     put_count(&mut body, dense.dimension());
@@ -55,59 +64,63 @@ pub(super) fn write(classifier: &Classifier) -> Vec<u8> {
     put_floats(&mut body, &product.weights);
     put_floats(&mut body, &[votes.power]);
     put_floats(&mut body, &glance.weights);
-    put_floats(&mut body, &[glance.sure]);
-    put_sorted(&mut body, &glance.known);
+    put_floats(&mut body, &[glance.threshold]);
+    put_sorted(&mut body, &glance.known_shares);
     put_count(&mut body, scope.neighbours.as_ref().map_or(0, |neighbours| neighbours.scales.len()));
     if let Some(neighbours) = &scope.neighbours {
         body.extend(neighbours.class_of.iter().flat_map(|class| class.to_le_bytes()));
         put_floats(&mut body, &neighbours.scales);
         body.extend(neighbours.numbers.iter().map(|number| number.cast_unsigned()));
     }
-    put_floats(&mut body, &scope.middles);
-    for spread in scope.spreads {
+    put_floats(&mut body, &scope.centroids);
+    for spread in scope.standardizers {
         put_floats(&mut body, &[spread.mean, spread.deviation]);
     }
-    put_sorted(&mut body, &scope.known);
-    seal(&body)
+    put_sorted(&mut body, &scope.reference_scores);
+    add_header(&body)
 }
 
 pub(super) fn read(bytes: &[u8]) -> Result<Classifier, LoadError> {
-    let mut reader = Reader { rest: open(bytes)? };
+    let mut reader = ByteReader { rest: check_header(bytes)? };
     let name_length = reader.count()?;
-    let name = std::str::from_utf8(reader.take(name_length)?).map_err(|_| damaged("the model's name is not text"))?;
+    let name = std::str::from_utf8(reader.take(name_length)?).map_err(|_| corrupt("the model's name is not text"))?;
     let dimension = reader.count()?;
     let classes = reader.count()?;
     if dimension == 0 || classes < 2 {
-        return Err(damaged("it has no dimension or fewer than two classes"));
+        return Err(corrupt("it has no dimension or fewer than two classes"));
     }
     let classifier = Classifier {
         model: ModelId::from(name),
         dense: DenseHead { weights: reader.table(dimension, classes)?, bias: reader.floats(classes)? },
-        words: reader.sparse(Grams::Words, classes)?,
-        chars: reader.sparse(Grams::Chars, classes)?,
-        product: Product { weights: [reader.float()?, reader.float()?, reader.float()?, reader.float()?] },
-        votes: Votes { power: reader.float()? },
-        glance: Glance { weights: [reader.float()?, reader.float()?], sure: reader.float()?, known: reader.sorted()? },
-        scope: reader.scope(dimension, classes)?,
+        words: reader.sparse(NgramKind::Words, classes)?,
+        chars: reader.sparse(NgramKind::Chars, classes)?,
+        ensemble: Ensemble { weights: [reader.float()?, reader.float()?, reader.float()?, reader.float()?] },
+        knn: KnnHead { power: reader.float()? },
+        early_exit: EarlyExit {
+            weights: [reader.float()?, reader.float()?],
+            threshold: reader.float()?,
+            known_shares: reader.sorted()?,
+        },
+        out_of_scope: reader.scope(dimension, classes)?,
     };
     match reader.rest {
         [] => Ok(classifier),
-        _ => Err(damaged("something follows its end")),
+        _ => Err(corrupt("something follows its end")),
     }
 }
 
 /// Prepends the header to a body.
-fn seal(body: &[u8]) -> Vec<u8> {
+fn add_header(body: &[u8]) -> Vec<u8> {
     let header = [MAGIC, &VERSION.to_le_bytes()[..], &(body.len() as u64).to_le_bytes(), &checksum(body).to_le_bytes()];
     [&header.concat(), body].concat()
 }
 
 /// Validates the header and returns the body.
-fn open(bytes: &[u8]) -> Result<&[u8], LoadError> {
-    let mut reader = Reader { rest: bytes.strip_prefix(MAGIC).ok_or(LoadError::Foreign)? };
+fn check_header(bytes: &[u8]) -> Result<&[u8], LoadError> {
+    let mut reader = ByteReader { rest: bytes.strip_prefix(MAGIC).ok_or(LoadError::InvalidMagic)? };
     let found = u32::from_le_bytes(reader.array()?);
     if found != VERSION {
-        return Err(LoadError::OtherVersion { found });
+        return Err(LoadError::UnsupportedVersion { found });
     }
     let length = u64::from_le_bytes(reader.array()?);
     let sum = u64::from_le_bytes(reader.array()?);
@@ -117,7 +130,7 @@ fn open(bytes: &[u8]) -> Result<&[u8], LoadError> {
         return Err(LoadError::WrongLength { found: bytes.len(), expected: length.saturating_add(header) });
     }
     if checksum(body) != sum {
-        return Err(damaged("its checksum does not match"));
+        return Err(corrupt("its checksum does not match"));
     }
     Ok(body)
 }
@@ -126,12 +139,12 @@ fn checksum(body: &[u8]) -> u64 {
     Fnv::new().with(body).value()
 }
 
-fn damaged(reason: &'static str) -> LoadError {
-    LoadError::Damaged { reason }
+fn corrupt(reason: &'static str) -> LoadError {
+    LoadError::Corrupt { reason }
 }
 
 fn too_short() -> LoadError {
-    damaged("it ends too early")
+    corrupt("it ends too early")
 }
 
 fn put_count(body: &mut Vec<u8>, count: usize) {
@@ -149,11 +162,11 @@ fn put_sorted(body: &mut Vec<u8>, floats: &[f32]) {
 }
 
 /// Cursor over the unread bytes.
-struct Reader<'a> {
+struct ByteReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> ByteReader<'a> {
     fn take(&mut self, bytes: usize) -> Result<&'a [u8], LoadError> {
         let (taken, rest) = self.rest.split_at_checked(bytes).ok_or_else(too_short)?;
         self.rest = rest;
@@ -171,12 +184,12 @@ impl<'a> Reader<'a> {
     fn float(&mut self) -> Result<f32, LoadError> {
         let float = f32::from_le_bytes(self.array()?);
         // Also false for NaN.
-        if float.abs() <= LARGEST { Ok(float) } else { Err(damaged("a number is out of range")) }
+        if float.abs() <= MAX_VALUE { Ok(float) } else { Err(corrupt("a number is out of range")) }
     }
 
     fn floats(&mut self, count: usize) -> Result<Vec<f32>, LoadError> {
         let bytes = count.checked_mul(4).ok_or_else(too_short)?;
-        let mut reader = Reader { rest: self.take(bytes)? };
+        let mut reader = ByteReader { rest: self.take(bytes)? };
         (0..count).map(|_| reader.float()).collect()
     }
 
@@ -185,19 +198,19 @@ impl<'a> Reader<'a> {
         Ok(Array2::from_shape_vec((rows, columns), self.floats(count)?).expect("as many as asked for"))
     }
 
-    fn sparse(&mut self, grams: Grams, classes: usize) -> Result<SparseHead, LoadError> {
+    fn sparse(&mut self, grams: NgramKind, classes: usize) -> Result<SparseHead, LoadError> {
         let count = self.count()?;
         let bytes = self.take(count.checked_mul(2).ok_or_else(too_short)?)?;
         let buckets: Vec<u16> = bytes.chunks_exact(2).map(|pair| u16::from_le_bytes([pair[0], pair[1]])).collect();
         if !buckets.is_sorted_by(|one, next| one < next) {
-            return Err(damaged("its vocabulary is out of order"));
+            return Err(corrupt("its vocabulary is out of order"));
         }
         let weights = self.table(count, classes)?.into_raw_vec_and_offset().0;
         let vocabulary = Vocabulary::from_sorted(buckets.into_iter());
         Ok(SparseHead { grams, vocabulary, weights, bias: self.floats(classes)? })
     }
 
-    fn scope(&mut self, dimension: usize, classes: usize) -> Result<Scope, LoadError> {
+    fn scope(&mut self, dimension: usize, classes: usize) -> Result<OutOfScope, LoadError> {
         let neighbours = match self.count()? {
             0 => None,
             count => {
@@ -205,7 +218,7 @@ impl<'a> Reader<'a> {
                 let (class_of, _) = class_of.as_chunks();
                 let class_of: Vec<u32> = class_of.iter().map(|bytes| u32::from_le_bytes(*bytes)).collect();
                 if class_of.iter().any(|class| *class as usize >= classes) {
-                    return Err(damaged("an example is of a class that is not there"));
+                    return Err(corrupt("an example is of a class that is not there"));
                 }
                 let scales = self.floats(count)?;
                 let numbers = self.take(count.checked_mul(dimension).ok_or_else(too_short)?)?;
@@ -214,8 +227,8 @@ impl<'a> Reader<'a> {
             }
         };
         let middles = self.table(classes, dimension)?;
-        let spreads = [self.spread()?, self.spread()?, self.spread()?];
-        Ok(Scope { neighbours, middles, spreads, known: self.sorted()? })
+        let spreads = [self.standardizer()?, self.standardizer()?, self.standardizer()?];
+        Ok(OutOfScope { neighbours, centroids: middles, standardizers: spreads, reference_scores: self.sorted()? })
     }
 
     fn sorted(&mut self) -> Result<Vec<f32>, LoadError> {
@@ -223,15 +236,15 @@ impl<'a> Reader<'a> {
         let floats = self.floats(count)?;
         match floats.is_sorted() {
             true => Ok(floats),
-            false => Err(damaged("its known scores are out of order")),
+            false => Err(corrupt("its known scores are out of order")),
         }
     }
 
-    fn spread(&mut self) -> Result<Spread, LoadError> {
-        let spread = Spread { mean: self.float()?, deviation: self.float()? };
+    fn standardizer(&mut self) -> Result<Standardizer, LoadError> {
+        let spread = Standardizer { mean: self.float()?, deviation: self.float()? };
         match spread.is_usable() {
             true => Ok(spread),
-            false => Err(damaged("a deviation is too small")),
+            false => Err(corrupt("a deviation is too small")),
         }
     }
 }
@@ -264,11 +277,11 @@ mod tests {
 
     #[test]
     fn foreign_files_and_other_versions_are_told_apart() {
-        assert_eq!(read(b"PK\x03\x04").unwrap_err(), LoadError::Foreign);
-        assert_eq!(read(&[]).unwrap_err(), LoadError::Foreign);
+        assert_eq!(read(b"PK\x03\x04").unwrap_err(), LoadError::InvalidMagic);
+        assert_eq!(read(&[]).unwrap_err(), LoadError::InvalidMagic);
         let mut newer = SAVED.clone();
         newer[MAGIC.len()] = 9;
-        assert_eq!(read(&newer).unwrap_err(), LoadError::OtherVersion { found: 9 });
+        assert_eq!(read(&newer).unwrap_err(), LoadError::UnsupportedVersion { found: 9 });
     }
 
     #[test]
@@ -277,7 +290,7 @@ mod tests {
             assert!(read(&SAVED[..end]).is_err(), "{end}");
             // A truncated body with a recomputed header must fail too.
             if let Some(body) = SAVED[..end].get(HEADER..) {
-                assert!(read(&seal(body)).is_err(), "{end}");
+                assert!(read(&add_header(body)).is_err(), "{end}");
             }
         }
         let longer = [&SAVED[..], b"!"].concat();
@@ -302,14 +315,14 @@ mod tests {
         put_count(&mut body, 0);
         put_count(&mut body, u32::MAX as usize);
         put_count(&mut body, u32::MAX as usize);
-        assert_eq!(read(&seal(&body)).unwrap_err(), too_short());
+        assert_eq!(read(&add_header(&body)).unwrap_err(), too_short());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_safe(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             prop_assert!(read(&bytes).is_err());
-            prop_assert!(read(&seal(&bytes)).is_err());
+            prop_assert!(read(&add_header(&bytes)).is_err());
         }
 
         /// The checksum is recomputed, so the test exercises the parser itself. Accepted input must work.
@@ -320,7 +333,7 @@ mod tests {
                 let place = place.index(body.len());
                 body[place] = value;
             }
-            if let Ok(classifier) = read(&seal(&body)) {
+            if let Ok(classifier) = read(&add_header(&body)) {
                 let embedding = Embedding { model: classifier.model().clone(), vector: vec![0.6, 0.8], tokens: 3, truncated: false };
                 let verdict = classifier.classify("red sea", &embedding).unwrap();
                 prop_assert!((verdict.probabilities.iter().sum::<f32>() - 1.0).abs() < 1e-4);

@@ -7,34 +7,34 @@
 //!
 //! Training is deterministic: the same examples in the same order give the same bytes on the same CPU type.
 
-mod checksum;
+mod cross_validation;
 mod dense;
+mod early_exit;
+mod ensemble;
 mod file;
-mod folds;
-mod glance;
+mod fnv;
+mod held_out_neighbours;
+mod knn;
 mod lbfgs;
 mod neighbours;
 mod ngrams;
-mod product;
-mod scope;
+mod out_of_scope;
 mod shuffle;
 mod softmax;
 mod sparse;
-mod surroundings;
 mod train;
 mod vocabulary;
-mod votes;
 
 use std::fmt;
 
 use crate::{Embedding, ModelId};
 use dense::DenseHead;
+use early_exit::EarlyExit;
+use ensemble::Ensemble;
 pub use file::LoadError;
-use glance::Glance;
-use product::Product;
-use scope::Scope;
+use knn::KnnHead;
+use out_of_scope::OutOfScope;
 use sparse::SparseHead;
-use votes::Votes;
 
 /// A labelled text with its embedding.
 #[derive(Debug, Clone, Copy)]
@@ -52,10 +52,10 @@ pub struct Classifier {
     dense: DenseHead,
     words: SparseHead,
     chars: SparseHead,
-    product: Product,
-    votes: Votes,
-    glance: Glance,
-    scope: Scope,
+    ensemble: Ensemble,
+    knn: KnnHead,
+    early_exit: EarlyExit,
+    out_of_scope: OutOfScope,
 }
 
 /// A training example near a text.
@@ -70,7 +70,7 @@ pub struct Neighbour {
 
 /// The result of classifying one text.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct Prediction {
     /// One per class; the sum is one.
     pub probabilities: Vec<f32>,
     /// The share of in-scope texts with a lower out-of-scope score: at 0.95, only one in-scope text in twenty has a
@@ -110,12 +110,12 @@ pub enum ClassifyError {
         "the text was embedded by `{found}`, but the classifier was trained on vectors of `{expected}`; embed the text \
          with that model or train again"
     )]
-    OtherModel { found: ModelId, expected: ModelId },
+    ModelMismatch { found: ModelId, expected: ModelId },
     #[error(
         "the vector has {found} numbers, but the classifier was trained on vectors of {expected}; embed the text again \
          or train again"
     )]
-    OtherDimension { found: usize, expected: usize },
+    DimensionMismatch { found: usize, expected: usize },
     #[error("the vector is not of length one; embed the text again")]
     NotAUnitVector,
 }
@@ -129,58 +129,64 @@ impl Classifier {
     }
 
     /// Classifies a text. For an empty text, only the embedding counts.
-    pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Verdict, ClassifyError> {
+    pub fn classify(&self, text: &str, embedding: &Embedding) -> Result<Prediction, ClassifyError> {
         self.check(embedding)?;
         let dense = self.dense.log_probabilities(&embedding.vector);
-        let words = self.words.look_at(text).log_probabilities;
-        let chars = self.chars.look_at(text).log_probabilities;
-        let nearest = self.scope.nearest(&embedding.vector);
-        let mut scores = self.product.combine([&dense, &words, &chars, &self.scope.votes(&nearest)]);
+        let words = self.words.predict(text).log_probabilities;
+        let chars = self.chars.predict(text).log_probabilities;
+        let nearest = self.out_of_scope.nearest(&embedding.vector);
+        let mut scores = self.ensemble.combine([&dense, &words, &chars, &self.out_of_scope.votes(&nearest)]);
         let energy = -softmax::softmax(&mut scores);
-        Ok(self.verdict(scores, energy, &nearest, embedding))
+        Ok(self.prediction(scores, energy, &nearest, embedding))
     }
 
     /// Early exit: classifies a text in microseconds by its words and characters alone, if the confidence is high
     /// enough. About one in two hundred of these verdicts is wrong. `None` means that the text has to be embedded.
     ///
     /// With few examples, the confidence is never high enough.
-    pub fn glance(&self, text: &str) -> Option<Verdict> {
-        let verdict = self.glance.look(&self.words, &self.chars, text)?;
-        Some(Verdict { strangeness: self.scope.typical_strangeness(verdict.out_of_scope), ..verdict })
+    pub fn classify_early(&self, text: &str) -> Option<Prediction> {
+        let verdict = self.early_exit.predict(&self.words, &self.chars, text)?;
+        Some(Prediction { strangeness: self.out_of_scope.typical_strangeness(verdict.out_of_scope), ..verdict })
     }
 
     /// Classifies by nearest neighbours (k-NN) alone, without the other heads. `None` if the classifier has no
     /// neighbours because there were too many examples.
-    pub fn vote(&self, embedding: &Embedding) -> Option<Result<Verdict, ClassifyError>> {
-        self.scope.neighbours.as_ref()?;
+    pub fn classify_knn(&self, embedding: &Embedding) -> Option<Result<Prediction, ClassifyError>> {
+        self.out_of_scope.neighbours.as_ref()?;
         Some(self.check(embedding).map(|()| {
-            let nearest = self.scope.nearest(&embedding.vector);
-            let mut scores = self.scope.votes(&nearest);
-            scores.iter_mut().for_each(|score| *score *= self.votes.power);
+            let nearest = self.out_of_scope.nearest(&embedding.vector);
+            let mut scores = self.out_of_scope.votes(&nearest);
+            scores.iter_mut().for_each(|score| *score *= self.knn.power);
             softmax::softmax(&mut scores);
             // Without the other heads there is no energy, so the mean energy of in-scope texts is used.
-            self.verdict(scores, self.scope.spreads[0].mean, &nearest, embedding)
+            self.prediction(scores, self.out_of_scope.standardizers[0].mean, &nearest, embedding)
         }))
     }
 
     /// The nearest examples, nearest first; empty if there were too many examples to store.
     pub fn nearest(&self, embedding: &Embedding) -> Result<Vec<Neighbour>, ClassifyError> {
         self.check(embedding)?;
-        Ok(self.scope.nearest(&embedding.vector))
+        Ok(self.out_of_scope.nearest(&embedding.vector))
     }
 
-    fn verdict(&self, probabilities: Vec<f32>, energy: f32, nearest: &[Neighbour], embedding: &Embedding) -> Verdict {
-        let strangeness = self.scope.strangeness(energy, nearest, &embedding.vector);
-        Verdict { probabilities, out_of_scope: self.scope.share_less_strange(strangeness), strangeness }
+    fn prediction(
+        &self,
+        probabilities: Vec<f32>,
+        energy: f32,
+        nearest: &[Neighbour],
+        embedding: &Embedding,
+    ) -> Prediction {
+        let strangeness = self.out_of_scope.strangeness(energy, nearest, &embedding.vector);
+        Prediction { probabilities, out_of_scope: self.out_of_scope.reference_quantile(strangeness), strangeness }
     }
 
     fn check(&self, embedding: &Embedding) -> Result<(), ClassifyError> {
         let expected = self.dense.dimension();
         if embedding.model != self.model {
-            return Err(ClassifyError::OtherModel { found: embedding.model.clone(), expected: self.model.clone() });
+            return Err(ClassifyError::ModelMismatch { found: embedding.model.clone(), expected: self.model.clone() });
         }
         if embedding.vector.len() != expected {
-            return Err(ClassifyError::OtherDimension { found: embedding.vector.len(), expected });
+            return Err(ClassifyError::DimensionMismatch { found: embedding.vector.len(), expected });
         }
         if !is_unit(&embedding.vector) {
             return Err(ClassifyError::NotAUnitVector);
@@ -208,10 +214,10 @@ impl Classifier {
     }
 }
 
-impl Verdict {
+impl Prediction {
     /// The most probable class; the first one on a tie.
     pub fn class(&self) -> usize {
-        most_probable(&self.probabilities)
+        argmax(&self.probabilities)
     }
 
     /// The probability of the most probable class.
@@ -227,7 +233,7 @@ impl Verdict {
 }
 
 /// Index of the largest probability; the first one on a tie.
-pub fn most_probable(probabilities: &[f32]) -> usize {
+pub fn argmax(probabilities: &[f32]) -> usize {
     let mut best = 0;
     for (class, probability) in probabilities.iter().enumerate() {
         if *probability > probabilities[best] {
@@ -257,8 +263,8 @@ fn is_unit(vector: &[f32]) -> bool {
 mod tests {
     use super::*;
 
-    fn verdict(probabilities: &[f32]) -> Verdict {
-        Verdict { probabilities: probabilities.to_vec(), out_of_scope: 0.0, strangeness: 0.0 }
+    fn verdict(probabilities: &[f32]) -> Prediction {
+        Prediction { probabilities: probabilities.to_vec(), out_of_scope: 0.0, strangeness: 0.0 }
     }
 
     #[test]

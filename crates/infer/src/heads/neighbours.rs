@@ -8,11 +8,11 @@ use ndarray::ArrayView2;
 use super::Neighbour;
 
 /// Number of neighbours in the distance score.
-const NEAREST: usize = 5;
+const DISTANCE_NEIGHBOURS: usize = 5;
 /// Number of independent accumulators, so that the compiler vectorizes well: 32 is three times as fast as a single sum.
 const LANES: usize = 32;
 /// Components per partial sum; an i32 would hold more.
-const CARRY: usize = 64 * 1024;
+const ACCUMULATOR_BLOCK: usize = 64 * 1024;
 
 /// Vectors of one dimension, each with its own scale and the class of its example.
 #[derive(Clone)]
@@ -30,7 +30,7 @@ impl Neighbours {
         let mut neighbours =
             Neighbours { dimension: vectors.ncols(), class_of, scales: Vec::new(), numbers: Vec::new() };
         for vector in vectors.rows() {
-            let (scale, numbers) = rounded(&vector.to_vec());
+            let (scale, numbers) = quantize(&vector.to_vec());
             neighbours.scales.push(scale);
             neighbours.numbers.extend(numbers);
         }
@@ -38,7 +38,7 @@ impl Neighbours {
     }
 
     pub(super) fn nearest(&self, vector: &[f32], most: usize) -> Vec<Neighbour> {
-        let (scale, numbers) = rounded(vector);
+        let (scale, numbers) = quantize(vector);
         let numbers: Vec<i16> = numbers.into_iter().map(i16::from).collect();
         let rows = self.numbers.chunks_exact(self.dimension).zip(&self.scales);
         let similarities: Vec<f32> = rows.map(|(row, of_row)| scale * of_row * dot(row, &numbers)).collect();
@@ -60,13 +60,13 @@ pub(super) fn nearest(similarities: &[f32], most: usize, class_of: impl Fn(usize
 }
 
 /// Negated mean similarity of the first few neighbours: higher is farther.
-pub(super) fn far_from_nearest(nearest: &[Neighbour]) -> f32 {
-    let few = &nearest[..NEAREST.min(nearest.len())];
+pub(super) fn neighbour_distance(nearest: &[Neighbour]) -> f32 {
+    let few = &nearest[..DISTANCE_NEIGHBOURS.min(nearest.len())];
     -few.iter().map(|neighbour| neighbour.similarity).sum::<f32>() / few.len().max(1) as f32
 }
 
 /// Quantizes a vector to multiples of a scale.
-fn rounded(vector: &[f32]) -> (f32, Vec<i8>) {
+fn quantize(vector: &[f32]) -> (f32, Vec<i8>) {
     let largest = vector.iter().fold(0.0f32, |largest, number| largest.max(number.abs()));
     let scale = largest.max(f32::MIN_POSITIVE) / 127.0;
     (scale, vector.iter().map(|number| (number / scale).round() as i8).collect())
@@ -74,11 +74,11 @@ fn rounded(vector: &[f32]) -> (f32, Vec<i8>) {
 
 /// The second vector is 8-bit too, but already widened, so that it is not widened again for every row.
 fn dot(one: &[i8], other: &[i16]) -> f32 {
-    let parts = one.chunks(CARRY).zip(other.chunks(CARRY));
-    parts.map(|(one, other)| dot_of_part(one, other) as f32).sum()
+    let parts = one.chunks(ACCUMULATOR_BLOCK).zip(other.chunks(ACCUMULATOR_BLOCK));
+    parts.map(|(one, other)| dot_block(one, other) as f32).sum()
 }
 
-fn dot_of_part(one: &[i8], other: &[i16]) -> i32 {
+fn dot_block(one: &[i8], other: &[i16]) -> i32 {
     let (ones, one_rest) = one.as_chunks::<LANES>();
     let (others, other_rest) = other.as_chunks::<LANES>();
     let mut sums = [0; LANES];
@@ -107,9 +107,9 @@ mod tests {
 
     #[test]
     fn only_the_nearest_five_count() {
-        assert_eq!(far_from_nearest(&nearest(&[0.1, 0.9, 0.8, -1.0, 0.7, 0.6, 0.5], 7, |_| 0)), -0.7);
-        assert_eq!(far_from_nearest(&nearest(&[0.5, 0.25], 7, |_| 0)), -0.375);
-        assert_eq!(far_from_nearest(&[]), 0.0);
+        assert_eq!(neighbour_distance(&nearest(&[0.1, 0.9, 0.8, -1.0, 0.7, 0.6, 0.5], 7, |_| 0)), -0.7);
+        assert_eq!(neighbour_distance(&nearest(&[0.5, 0.25], 7, |_| 0)), -0.375);
+        assert_eq!(neighbour_distance(&[]), 0.0);
     }
 
     #[test]
@@ -122,15 +122,15 @@ mod tests {
         });
         let neighbours = Neighbours::of(vectors.view(), &[0; 20]);
         for vector in vectors.rows() {
-            let exact = far_from_nearest(&nearest(&vectors.dot(&vector).to_vec(), 20, |_| 0));
-            let found = far_from_nearest(&neighbours.nearest(&vector.to_vec(), 20));
+            let exact = neighbour_distance(&nearest(&vectors.dot(&vector).to_vec(), 20, |_| 0));
+            let found = neighbour_distance(&neighbours.nearest(&vector.to_vec(), 20));
             assert!((exact - found).abs() < 2e-3, "{found} is not {exact}");
         }
     }
 
     #[test]
     fn the_largest_numbers_do_not_overflow() {
-        let length = 2 * CARRY;
+        let length = 2 * ACCUMULATOR_BLOCK;
         assert_eq!(dot(&vec![-128; length], &vec![-128; length]), length as f32 * 16384.0);
         assert_eq!(Neighbours::of(array![[0.0, 0.0]].view(), &[0]).nearest(&[0.0, 0.0], 1)[0].similarity, 0.0);
     }

@@ -1,13 +1,13 @@
 //! Hashed n-gram features: word unigrams and bigrams, or character n-grams within words.
 
-use super::checksum::Fnv;
+use super::fnv::Fnv;
 
 /// Length of the counted prefix. Models read less than this; it bounds the time for very long texts.
-const MOST_BYTES: usize = 16 * 1024;
+const MAX_TEXT_BYTES: usize = 16 * 1024;
 
 /// Kinds of n-grams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Grams {
+pub(super) enum NgramKind {
     /// Words and pairs of adjacent words. Every character that is not a letter, digit or space is a separate word,
     /// because a question mark is informative.
     Words,
@@ -19,14 +19,14 @@ pub(super) enum Grams {
 /// The n-grams of one text: the hash bucket of each, ascending, and 1 + ln of its count.
 ///
 /// Feature hashing makes a dictionary unnecessary. Collisions are rare and harmless.
-pub(super) type Counts = Vec<(u16, f32)>;
+pub(super) type NgramCounts = Vec<(u16, f32)>;
 
-impl Grams {
-    pub(super) fn read(self, text: &str) -> Counts {
-        let text = text[..text.floor_char_boundary(MOST_BYTES)].to_lowercase();
+impl NgramKind {
+    pub(super) fn count(self, text: &str) -> NgramCounts {
+        let text = text[..text.floor_char_boundary(MAX_TEXT_BYTES)].to_lowercase();
         let mut buckets = match self {
-            Grams::Words => words(&text),
-            Grams::Chars => chars(&text),
+            NgramKind::Words => words(&text),
+            NgramKind::Chars => chars(&text),
         };
         buckets.sort_unstable();
         let runs = buckets.chunk_by(|one, other| one == other);
@@ -83,17 +83,17 @@ fn bucket(piece: &str) -> u16 {
 mod tests {
     use super::*;
 
-    fn check(grams: Grams, text: &str, pieces: &[(&str, u32)]) {
-        let mut expected: Counts =
+    fn check(grams: NgramKind, text: &str, pieces: &[(&str, u32)]) {
+        let mut expected: NgramCounts =
             pieces.iter().map(|(piece, times)| (bucket(piece), 1.0 + (*times as f32).ln())).collect();
         expected.sort_by_key(|(bucket, _)| *bucket);
-        assert_eq!(grams.read(text), expected, "{text}");
+        assert_eq!(grams.count(text), expected, "{text}");
     }
 
     #[test]
     fn words_and_their_pairs_are_counted() {
         check(
-            Grams::Words,
+            NgramKind::Words,
             "What's  up, UP?",
             &[
                 ("what", 1),
@@ -114,13 +114,13 @@ mod tests {
 
     #[test]
     fn letters_of_every_script_make_words() {
-        check(Grams::Words, "Größe Ω3", &[("größe", 1), ("ω3", 1), ("größe ω3", 1)]);
+        check(NgramKind::Words, "Größe Ω3", &[("größe", 1), ("ω3", 1), ("größe ω3", 1)]);
     }
 
     #[test]
     fn runs_of_letters_stay_inside_words() {
         check(
-            Grams::Chars,
+            NgramKind::Chars,
             "a Né",
             &[(" a", 1), ("a ", 1), (" a ", 1), (" n", 1), ("né", 1), ("é ", 1), (" né", 1), ("né ", 1), (" né ", 1)],
         );
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn an_empty_text_has_no_pieces() {
-        check(Grams::Words, " \n", &[]);
-        check(Grams::Chars, "", &[]);
+        check(NgramKind::Words, " \n", &[]);
+        check(NgramKind::Chars, "", &[]);
     }
 
     #[test]
     fn the_end_of_a_book_is_not_read() {
-        let book = "ö".repeat(MOST_BYTES);
-        assert_eq!(Grams::Words.read(&book), Grams::Words.read(&book[..MOST_BYTES]));
+        let book = "ö".repeat(MAX_TEXT_BYTES);
+        assert_eq!(NgramKind::Words.count(&book), NgramKind::Words.count(&book[..MAX_TEXT_BYTES]));
     }
 }

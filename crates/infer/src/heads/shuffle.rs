@@ -2,11 +2,11 @@
 
 /// SplitMix64: small, fast, and good enough for shuffling examples.
 #[derive(Debug)]
-pub(super) struct Shuffle(u64);
+pub(super) struct SplitMix64(u64);
 
-impl Shuffle {
-    pub(super) fn seeded(seed: u64) -> Shuffle {
-        Shuffle(seed)
+impl SplitMix64 {
+    pub(super) fn seeded(seed: u64) -> SplitMix64 {
+        SplitMix64(seed)
     }
 
     /// Fisher–Yates shuffle.
@@ -36,7 +36,7 @@ mod tests {
 
     #[test]
     fn a_shuffle_is_a_permutation_and_the_next_one_differs() {
-        let mut shuffle = Shuffle::seeded(7);
+        let mut shuffle = SplitMix64::seeded(7);
         let mut first: Vec<usize> = (0..50).collect();
         shuffle.shuffle(&mut first);
         let mut second: Vec<usize> = (0..50).collect();
@@ -48,6 +48,6 @@ mod tests {
 
     #[test]
     fn the_generator_is_the_published_one() {
-        assert_eq!(Shuffle::seeded(1234567).next(), 6457827717110365317);
+        assert_eq!(SplitMix64::seeded(1234567).next(), 6457827717110365317);
     }
 }

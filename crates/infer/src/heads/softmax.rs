@@ -2,7 +2,7 @@
 
 /// Converts scores to probabilities in place and returns log Σ exp of the scores.
 pub(super) fn softmax(scores: &mut [f32]) -> f32 {
-    let most = most(scores);
+    let most = max_score(scores);
     let mut total = 0.0;
     for score in scores.iter_mut() {
         *score = (*score - most).exp();
@@ -20,11 +20,11 @@ pub(super) fn log_softmax(scores: &mut [f32]) {
 }
 
 pub(super) fn log_sum_exp(scores: &[f32]) -> f32 {
-    let most = most(scores);
+    let most = max_score(scores);
     most + scores.iter().map(|score| (score - most).exp()).sum::<f32>().ln()
 }
 
-fn most(scores: &[f32]) -> f32 {
+fn max_score(scores: &[f32]) -> f32 {
     scores.iter().copied().fold(f32::NEG_INFINITY, f32::max)
 }
 

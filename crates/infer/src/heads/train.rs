@@ -4,41 +4,41 @@ use std::collections::BTreeSet;
 
 use ndarray::{Array2, ArrayView2, Axis, concatenate};
 
+use super::cross_validation::{self, Split};
 use super::dense::DenseHead;
-use super::folds::{self, Split};
-use super::glance::{self, Glance};
-use super::ngrams::{Counts, Grams};
-use super::product::{self, Product};
-use super::scope::Scope;
+use super::early_exit::{self, EarlyExit};
+use super::ensemble::{self, Ensemble};
+use super::held_out_neighbours::{NeighbourFeatures, centroids};
+use super::knn::KnnHead;
+use super::ngrams::{NgramCounts, NgramKind};
+use super::out_of_scope::OutOfScope;
 use super::softmax::log_sum_exp;
 use super::sparse::SparseHead;
-use super::surroundings::{Surroundings, middles};
-use super::votes::Votes;
 use super::{Classifier, Example, TrainError, is_unit};
 
 /// Candidate inverse regularization strengths of the dense head. Cross-validation selects the best.
-const LOOSENESS: [f32; 3] = [2.0, 6.0, 20.0];
+const INVERSE_REGULARIZATION: [f32; 3] = [2.0, 6.0, 20.0];
 /// From this size, one split is enough for the selection.
-const MANY_VECTORS: usize = 3000;
+const MIN_SINGLE_SPLIT_VECTORS: usize = 3000;
 /// Minimum improvement in loss for choosing weaker regularization.
-const WORTH_IT: f64 = 1e-4;
+const MIN_LOSS_IMPROVEMENT: f64 = 1e-4;
 /// From this size, buckets that occur in a single text are dropped: they double the size of the classifier and carry no
 /// information.
-const MANY_TEXTS: usize = 2000;
+const MIN_TEXTS_TO_PRUNE: usize = 2000;
 /// With fewer held-out examples, fitted weights would be noise.
-const FEWEST_HELD_OUT: usize = 10;
+const MIN_HELD_OUT: usize = 10;
 /// From this number of examples times classes, iterative training would take minutes, so only centroids and neighbours
 /// are used. Two thousand classes with two examples each reach it.
-const MANY_CELLS: usize = 4_000_000;
+const MAX_TRAINED_CELLS: usize = 4_000_000;
 /// Number of examples times classes that are then held out for fitting the weights.
-const HELD_OUT_CELLS: usize = 2_000_000;
+const MAX_HELD_OUT_CELLS: usize = 2_000_000;
 
 /// Training data in the form that each head needs.
-struct Material {
+struct TrainingData {
     /// One row per example.
     vectors: Array2<f32>,
-    words: Vec<Counts>,
-    chars: Vec<Counts>,
+    words: Vec<NgramCounts>,
+    chars: Vec<NgramCounts>,
     class_of: Vec<usize>,
     classes: usize,
 }
@@ -49,45 +49,45 @@ struct HeldOut {
     words: Array2<f32>,
     chars: Array2<f32>,
     /// Vocabulary coverage of each text, the mean of words and characters.
-    known: Vec<f32>,
+    known_shares: Vec<f32>,
     class_of: Vec<usize>,
 }
 
 pub(super) fn train(examples: &[Example<'_>], classes: usize) -> Result<Classifier, TrainError> {
     check(examples, classes)?;
-    let material = Material::of(examples, classes);
-    let mut splits = folds::splits(&material.class_of, classes);
+    let material = TrainingData::of(examples, classes);
+    let mut splits = cross_validation::splits(&material.class_of, classes);
     if material.is_huge() {
         splits.truncate(1);
-        splits.iter_mut().for_each(|split| split.held_out.truncate(HELD_OUT_CELLS / classes));
+        splits.iter_mut().for_each(|split| split.held_out.truncate(MAX_HELD_OUT_CELLS / classes));
     }
-    if splits.iter().map(|split| split.held_out.len()).sum::<usize>() < FEWEST_HELD_OUT {
+    if splits.iter().map(|split| split.held_out.len()).sum::<usize>() < MIN_HELD_OUT {
         splits.clear();
     }
     let everything: Vec<usize> = (0..examples.len()).collect();
     let vectors = material.vectors.view();
-    let around = Surroundings::of(vectors, &material.class_of, classes, &splits);
+    let around = NeighbourFeatures::of(vectors, &material.class_of, classes, &splits);
     let (looseness, product, votes, glance, energies) = if splits.is_empty() {
         // The strongest regularization depends least on the few examples.
-        (LOOSENESS[0], Product::FIXED, Votes::FIXED, Glance::NEVER, Vec::new())
+        (INVERSE_REGULARIZATION[0], Ensemble::FIXED, KnnHead::FIXED, EarlyExit::NEVER, Vec::new())
     } else {
         let (looseness, held_out) = material.hold_out(&splits);
         let heads = [held_out.dense.view(), held_out.words.view(), held_out.chars.view(), around.votes.view()];
-        let product = Product::fit(heads, &held_out.class_of);
+        let product = Ensemble::fit(heads, &held_out.class_of);
         let energies = product.combine_all(heads).rows().into_iter().map(|row| -log_sum_exp(&row.to_vec())).collect();
-        let votes = Votes::fit(around.votes.view(), &held_out.class_of);
-        let glance = Glance::fit([heads[1], heads[2]], &held_out.known, &held_out.class_of);
+        let votes = KnnHead::fit(around.votes.view(), &held_out.class_of);
+        let glance = EarlyExit::fit([heads[1], heads[2]], &held_out.known_shares, &held_out.class_of);
         (looseness, product, votes, glance, energies)
     };
     Ok(Classifier {
         model: examples[0].embedding.model.clone(),
         dense: material.dense(&everything, looseness),
-        words: material.sparse(Grams::Words, &everything),
-        chars: material.sparse(Grams::Chars, &everything),
-        product,
-        votes,
-        glance,
-        scope: Scope::fit(vectors, &material.class_of, classes, &energies, &around),
+        words: material.sparse(NgramKind::Words, &everything),
+        chars: material.sparse(NgramKind::Chars, &everything),
+        ensemble: product,
+        knn: votes,
+        early_exit: glance,
+        out_of_scope: OutOfScope::fit(vectors, &material.class_of, classes, &energies, &around),
     })
 }
 
@@ -120,18 +120,18 @@ fn check(examples: &[Example<'_>], classes: usize) -> Result<(), TrainError> {
     }
 }
 
-impl Material {
-    fn of(examples: &[Example<'_>], classes: usize) -> Material {
+impl TrainingData {
+    fn of(examples: &[Example<'_>], classes: usize) -> TrainingData {
         let dimension = examples[0].embedding.vector.len();
-        let counts = |grams: Grams| match is_huge(examples.len(), classes) {
+        let counts = |grams: NgramKind| match is_huge(examples.len(), classes) {
             true => Vec::new(),
-            false => examples.iter().map(|example| grams.read(example.text)).collect(),
+            false => examples.iter().map(|example| grams.count(example.text)).collect(),
         };
         let numbers = examples.iter().flat_map(|example| &example.embedding.vector).copied().collect();
-        Material {
+        TrainingData {
             vectors: Array2::from_shape_vec((examples.len(), dimension), numbers).expect("all are of one dimension"),
-            words: counts(Grams::Words),
-            chars: counts(Grams::Chars),
+            words: counts(NgramKind::Words),
+            chars: counts(NgramKind::Chars),
             class_of: examples.iter().map(|example| example.class).collect(),
             classes,
         }
@@ -141,10 +141,11 @@ impl Material {
     /// the dense head.
     fn hold_out(&self, splits: &[Split]) -> (f32, HeldOut) {
         let (looseness, dense) = self.hold_out_dense(splits);
-        let (words, known_words) = self.hold_out_sparse(Grams::Words, splits);
-        let (chars, known_chars) = self.hold_out_sparse(Grams::Chars, splits);
-        let known = known_words.iter().zip(known_chars).map(|(words, chars)| glance::known(*words, chars)).collect();
-        (looseness, HeldOut { dense, words, chars, known, class_of: self.classes_of(splits) })
+        let (words, known_words) = self.hold_out_sparse(NgramKind::Words, splits);
+        let (chars, known_chars) = self.hold_out_sparse(NgramKind::Chars, splits);
+        let known =
+            known_words.iter().zip(known_chars).map(|(words, chars)| early_exit::known_share(*words, chars)).collect();
+        (looseness, HeldOut { dense, words, chars, known_shares: known, class_of: self.classes_of(splits) })
     }
 
     fn is_huge(&self) -> bool {
@@ -152,7 +153,7 @@ impl Material {
     }
 
     fn hold_out_dense(&self, splits: &[Split]) -> (f32, Array2<f32>) {
-        let tried = if self.class_of.len() < MANY_VECTORS { splits.len() } else { 1 };
+        let tried = if self.class_of.len() < MIN_SINGLE_SPLIT_VECTORS { splits.len() } else { 1 };
         let (tried, rest) = splits.split_at(tried);
         let class_of = self.classes_of(tried);
         let ask = |split: &Split, looseness| {
@@ -160,12 +161,12 @@ impl Material {
             head.log_probabilities_of(self.vectors.select(Axis(0), &split.held_out).view())
         };
         let mut best: Option<(f64, f32, Array2<f32>)> = None;
-        let choices = if self.is_huge() { &LOOSENESS[..1] } else { &LOOSENESS };
+        let choices = if self.is_huge() { &INVERSE_REGULARIZATION[..1] } else { &INVERSE_REGULARIZATION };
         for looseness in choices.iter().copied() {
             let logs = stack(tried.iter().map(|split| ask(split, looseness)).collect());
             // Calibrates first; otherwise the loss would mainly reflect miscalibration instead of fit.
-            let loss = product::fit([logs.view()], &class_of, [1.0]).loss;
-            if best.as_ref().is_none_or(|(lowest, ..)| loss < lowest - WORTH_IT) {
+            let loss = ensemble::fit([logs.view()], &class_of, [1.0]).loss;
+            if best.as_ref().is_none_or(|(lowest, ..)| loss < lowest - MIN_LOSS_IMPROVEMENT) {
                 best = Some((loss, looseness, logs));
             }
         }
@@ -175,16 +176,16 @@ impl Material {
     }
 
     /// Log-probabilities and vocabulary coverage of each text.
-    fn hold_out_sparse(&self, grams: Grams, splits: &[Split]) -> (Array2<f32>, Vec<f32>) {
+    fn hold_out_sparse(&self, grams: NgramKind, splits: &[Split]) -> (Array2<f32>, Vec<f32>) {
         let (mut logs, mut known) = (Vec::new(), Vec::new());
         // With too many examples, n-grams are not counted, because no sparse head is trained.
-        let nothing = Counts::new();
+        let nothing = NgramCounts::new();
         for split in splits {
             let head = self.sparse(grams, &split.training);
             for index in &split.held_out {
-                let look = head.look(self.counts(grams).get(*index).unwrap_or(&nothing));
+                let look = head.predict_counts(self.counts(grams).get(*index).unwrap_or(&nothing));
                 logs.extend(look.log_probabilities);
-                known.push(look.known);
+                known.push(look.known_share);
             }
         }
         let logs = Array2::from_shape_vec((known.len(), self.classes), logs).expect("all rows have all classes");
@@ -195,25 +196,25 @@ impl Material {
         let vectors = self.vectors.select(Axis(0), training);
         let class_of = self.classes_at(training);
         match self.is_huge() {
-            true => DenseHead::of_middles(middles(vectors.view(), &class_of, self.classes)),
+            true => DenseHead::from_centroids(centroids(vectors.view(), &class_of, self.classes)),
             false => DenseHead::train(vectors.view(), &class_of, self.classes, looseness),
         }
     }
 
-    fn sparse(&self, grams: Grams, training: &[usize]) -> SparseHead {
+    fn sparse(&self, grams: NgramKind, training: &[usize]) -> SparseHead {
         if self.is_huge() {
-            return SparseHead::without_words(grams, self.classes);
+            return SparseHead::empty(grams, self.classes);
         }
-        let texts: Vec<&Counts> = training.iter().map(|index| &self.counts(grams)[*index]).collect();
+        let texts: Vec<&NgramCounts> = training.iter().map(|index| &self.counts(grams)[*index]).collect();
         // Depends on the number of all examples, so that heads of a split resemble the final heads.
-        let fewest_texts = if self.class_of.len() < MANY_TEXTS { 1 } else { 2 };
+        let fewest_texts = if self.class_of.len() < MIN_TEXTS_TO_PRUNE { 1 } else { 2 };
         SparseHead::train(grams, &texts, &self.classes_at(training), self.classes, fewest_texts)
     }
 
-    fn counts(&self, grams: Grams) -> &[Counts] {
+    fn counts(&self, grams: NgramKind) -> &[NgramCounts] {
         match grams {
-            Grams::Words => &self.words,
-            Grams::Chars => &self.chars,
+            NgramKind::Words => &self.words,
+            NgramKind::Chars => &self.chars,
         }
     }
 
@@ -227,7 +228,7 @@ impl Material {
 }
 
 fn is_huge(examples: usize, classes: usize) -> bool {
-    examples * classes >= MANY_CELLS
+    examples * classes >= MAX_TRAINED_CELLS
 }
 
 /// Stacks tables with the same columns vertically.

@@ -1,6 +1,6 @@
 //! Mapping of hash buckets to rows of a head's weights (rank over a bit set).
 
-use super::ngrams::Counts;
+use super::ngrams::NgramCounts;
 
 /// A set of buckets. The rank of a bucket is its row.
 #[derive(Clone)]
@@ -17,14 +17,14 @@ pub(super) struct Features {
     /// Rows and their values, normalized to unit length.
     pub(super) rows: Vec<(usize, f32)>,
     /// Vocabulary coverage, from 0 to 1.
-    pub(super) known: f32,
+    pub(super) known_share: f32,
 }
 
 const WORDS: usize = (1 << 16) / 64;
 
 impl Vocabulary {
     /// The buckets that occur in at least `fewest_texts` texts, but at most `most`: the rarest are dropped first.
-    pub(super) fn of(texts: &[&Counts], fewest_texts: u32, most: usize) -> Vocabulary {
+    pub(super) fn of(texts: &[&NgramCounts], fewest_texts: u32, most: usize) -> Vocabulary {
         let mut texts_with = vec![0u32; 1 << 16];
         for (bucket, _) in texts.iter().copied().flatten() {
             texts_with[usize::from(*bucket)] += 1;
@@ -59,7 +59,7 @@ impl Vocabulary {
         (0..=u16::MAX).filter(|bucket| self.row(*bucket).is_some())
     }
 
-    pub(super) fn features(&self, counts: &Counts) -> Features {
+    pub(super) fn features(&self, counts: &NgramCounts) -> Features {
         let mut rows = Vec::with_capacity(counts.len());
         let (mut known, mut all) = (0.0, 0.0);
         for (bucket, value) in counts {
@@ -71,7 +71,7 @@ impl Vocabulary {
         }
         let length = f32::sqrt(known);
         rows.iter_mut().for_each(|(_, value)| *value /= length);
-        Features { rows, known: if all > 0.0 { known / all } else { 1.0 } }
+        Features { rows, known_share: if all > 0.0 { known / all } else { 1.0 } }
     }
 
     fn row(&self, bucket: u16) -> Option<usize> {
@@ -94,13 +94,13 @@ mod tests {
         let features = vocabulary.features(&vec![(3, 1.0), (4, 2.0), (900, 2.0)]);
         let length = 5f32.sqrt();
         assert_eq!(features.rows, [(0, 1.0 / length), (1, 2.0 / length)]);
-        assert_eq!(features.known, 5.0 / 9.0);
-        assert_eq!(vocabulary.features(&vec![]).known, 1.0);
+        assert_eq!(features.known_share, 5.0 / 9.0);
+        assert_eq!(vocabulary.features(&vec![]).known_share, 1.0);
     }
 
     #[test]
     fn the_rarest_are_left_out_first() {
-        let texts: [Counts; 3] = [vec![(1, 1.0), (2, 1.0), (3, 1.0)], vec![(1, 1.0), (2, 1.0)], vec![(1, 1.0)]];
+        let texts: [NgramCounts; 3] = [vec![(1, 1.0), (2, 1.0), (3, 1.0)], vec![(1, 1.0), (2, 1.0)], vec![(1, 1.0)]];
         let buckets = |fewest, most| {
             Vocabulary::of(&texts.iter().collect::<Vec<_>>(), fewest, most).buckets().collect::<Vec<_>>()
         };

@@ -4,7 +4,7 @@ use std::arch::x86_64::*;
 
 use super::WIDTH;
 use super::math::{exp, largest, sum};
-use super::registers::{LANES, load, store};
+use super::simd_io::{LANES, load, store};
 
 const HEADS: usize = 12;
 /// Dimension of one head.
@@ -36,7 +36,7 @@ pub(super) fn attend(looked: &[f32], tokens: usize, attended: &mut [f32]) {
             }
             weights[tokens..].fill(0.0);
             let share = 1.0 / sum(&weights);
-            mix(&weights[..tokens], looked, at, share, &mut attended[at..][..HEAD]);
+            weighted_sum(&weights[..tokens], looked, at, share, &mut attended[at..][..HEAD]);
         }
     }
 }
@@ -77,7 +77,7 @@ fn compare_some<const REGISTERS: usize>(query: &[f32], keys: &[f32], start: usiz
 /// Weighted sum of the values, times `share`.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,fma")]
-fn mix(weights: &[f32], looked: &[f32], at: usize, share: f32, out: &mut [f32]) {
+fn weighted_sum(weights: &[f32], looked: &[f32], at: usize, share: f32, out: &mut [f32]) {
     // Four tokens in parallel, for the same reason.
     let mut sums = [[_mm512_setzero_ps(); 2]; 4];
     for (weights, rows) in weights.chunks(4).zip(looked.chunks(4 * ROW)) {

@@ -3,7 +3,7 @@
 use std::arch::x86_64::*;
 
 use super::math::{largest, to_integer};
-use super::registers::{LANES, load, load_integers, store};
+use super::simd_io::{LANES, load, load_integers, store};
 use super::weights::Weights;
 
 /// Weights in the order of the kernel: panels of 32 outputs; within a panel, four inputs at a time for all its outputs.
@@ -26,7 +26,7 @@ struct Block([i8; 64]);
 
 /// Rows of 8-bit quantized inputs, each with its own scale.
 #[derive(Default)]
-pub(super) struct Quantised {
+pub(super) struct QuantizedRows {
     bytes: Vec<u8>,
     scales: Vec<f32>,
     zero_point: i32,
@@ -35,10 +35,10 @@ pub(super) struct Quantised {
 
 const PANEL: usize = 32;
 /// Rows per tile: with two registers of outputs each, as many as fit next to the weights.
-const MOST_ROWS: usize = 8;
+const MAX_TILE_ROWS: usize = 8;
 const GELU_FLOOR: f32 = 0.17;
 /// A row of zeros still needs a scale.
-const LEAST: f32 = 1e-8;
+const MIN_SCALE: f32 = 1e-8;
 
 impl Dense {
     pub(super) fn read(weights: &Weights, name: &str, inputs: usize, outputs: usize) -> Result<Dense, String> {
@@ -73,10 +73,10 @@ impl Dense {
     }
 }
 
-impl Quantised {
+impl QuantizedRows {
     /// Symmetric quantization for signed inputs: 127 levels each way.
     #[inline(always)]
-    pub(super) fn around_zero(&mut self, rows: &[f32], layer: &Dense) {
+    pub(super) fn quantize_symmetric(&mut self, rows: &[f32], layer: &Dense) {
         self.bytes.clear();
         self.scales.clear();
         self.zero_point = 128;
@@ -86,7 +86,7 @@ impl Quantised {
                 Some(shift) => self.shifted.extend(row.iter().zip(shift).map(|(number, shift)| number * shift)),
                 None => self.shifted.extend_from_slice(row),
             }
-            let most = largest(&self.shifted, f32::abs).max(LEAST);
+            let most = largest(&self.shifted, f32::abs).max(MIN_SCALE);
             let levels = 127.0 / most;
             self.bytes
                 .extend(self.shifted.iter().map(|number| (to_integer(number * levels) + 128).clamp(0, 255) as u8));
@@ -96,12 +96,12 @@ impl Quantised {
 
     /// Asymmetric quantization for GELU outputs, which are never below -0.17: 255 levels above that.
     #[inline(always)]
-    pub(super) fn above_floor(&mut self, rows: &[f32], layer: &Dense) {
+    pub(super) fn quantize_gelu(&mut self, rows: &[f32], layer: &Dense) {
         self.bytes.clear();
         self.scales.clear();
         self.zero_point = 0;
         for row in rows.chunks_exact(layer.inputs) {
-            let most = largest(row, |number| number + GELU_FLOOR).max(LEAST);
+            let most = largest(row, |number| number + GELU_FLOOR).max(MIN_SCALE);
             let levels = 255.0 / most;
             let bytes = row.iter().map(|number| to_integer((number + GELU_FLOOR) * levels).clamp(0, 255) as u8);
             self.bytes.extend(bytes);
@@ -113,7 +113,7 @@ impl Quantised {
 impl Dense {
     /// Writes one row of outputs per row of inputs.
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
-    pub(super) fn multiply(&self, inputs: &Quantised, out: &mut [f32]) {
+    pub(super) fn multiply(&self, inputs: &QuantizedRows, out: &mut [f32]) {
         let rows = inputs.scales.len();
         assert_eq!(inputs.bytes.len(), rows * self.inputs);
         assert_eq!(out.len(), rows * self.outputs);
@@ -122,7 +122,7 @@ impl Dense {
         for (index, panel) in self.panels.chunks_exact(blocks).enumerate() {
             let mut row = 0;
             while row < rows {
-                let many = (rows - row).min(MOST_ROWS);
+                let many = (rows - row).min(MAX_TILE_ROWS);
                 match many {
                     1 => self.tile::<1>(panel, index, inputs, row, out),
                     2 => self.tile::<2>(panel, index, inputs, row, out),
@@ -131,7 +131,7 @@ impl Dense {
                     5 => self.tile::<5>(panel, index, inputs, row, out),
                     6 => self.tile::<6>(panel, index, inputs, row, out),
                     7 => self.tile::<7>(panel, index, inputs, row, out),
-                    _ => self.tile::<MOST_ROWS>(panel, index, inputs, row, out),
+                    _ => self.tile::<MAX_TILE_ROWS>(panel, index, inputs, row, out),
                 }
                 row += many;
             }
@@ -141,7 +141,14 @@ impl Dense {
     /// `ROWS` rows by one panel.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512dq,avx512vnni,fma")]
-    fn tile<const ROWS: usize>(&self, panel: &[Block], index: usize, inputs: &Quantised, row: usize, out: &mut [f32]) {
+    fn tile<const ROWS: usize>(
+        &self,
+        panel: &[Block],
+        index: usize,
+        inputs: &QuantizedRows,
+        row: usize,
+        out: &mut [f32],
+    ) {
         let rows: [&[[u8; 4]]; ROWS] = std::array::from_fn(|offset| {
             inputs.bytes[(row + offset) * self.inputs..][..self.inputs].as_chunks::<4>().0
         });

@@ -8,10 +8,10 @@
 mod attention;
 mod dense;
 mod math;
-mod registers;
+mod simd_io;
 mod weights;
 
-use dense::{Dense, Quantised};
+use dense::{Dense, QuantizedRows};
 use math::{gelu, layer_norm};
 use weights::Weights;
 
@@ -25,22 +25,22 @@ pub(crate) struct MiniLm {
     words: &'static [u8],
     word_scales: Vec<f32>,
     positions: Vec<f32>,
-    norm: Norm,
+    norm: LayerNorm,
     layers: Vec<Layer>,
 }
 
 struct Layer {
     /// Query, key and value in one matrix product.
-    look: Dense,
-    attended: Dense,
-    attention_norm: Norm,
-    widen: Dense,
-    narrow: Dense,
-    norm: Norm,
+    query_key_value: Dense,
+    attention_output: Dense,
+    attention_norm: LayerNorm,
+    feed_forward_in: Dense,
+    feed_forward_out: Dense,
+    norm: LayerNorm,
 }
 
 /// Learned parameters of a layer norm.
-struct Norm {
+struct LayerNorm {
     weight: Vec<f32>,
     bias: Vec<f32>,
 }
@@ -52,8 +52,8 @@ impl MiniLm {
     }
 
     fn read(weights: &Weights) -> Result<MiniLm, String> {
-        let norm = |name: &str| -> Result<Norm, String> {
-            Ok(Norm {
+        let norm = |name: &str| -> Result<LayerNorm, String> {
+            Ok(LayerNorm {
                 weight: weights.floats(&format!("{name}.weight"), WIDTH)?,
                 bias: weights.floats(&format!("{name}.bias"), WIDTH)?,
             })
@@ -61,11 +61,11 @@ impl MiniLm {
         let layer = |index: usize| -> Result<Layer, String> {
             let at = format!("encoder.layer.{index}");
             Ok(Layer {
-                look: Dense::read(weights, &format!("{at}.attention.self.qkv"), WIDTH, 3 * WIDTH)?,
-                attended: Dense::read(weights, &format!("{at}.attention.output.dense"), WIDTH, WIDTH)?,
+                query_key_value: Dense::read(weights, &format!("{at}.attention.self.qkv"), WIDTH, 3 * WIDTH)?,
+                attention_output: Dense::read(weights, &format!("{at}.attention.output.dense"), WIDTH, WIDTH)?,
                 attention_norm: norm(&format!("{at}.attention.output.LayerNorm"))?,
-                widen: Dense::read(weights, &format!("{at}.intermediate.dense"), WIDTH, INNER)?,
-                narrow: Dense::read(weights, &format!("{at}.output.dense"), INNER, WIDTH)?,
+                feed_forward_in: Dense::read(weights, &format!("{at}.intermediate.dense"), WIDTH, INNER)?,
+                feed_forward_out: Dense::read(weights, &format!("{at}.output.dense"), INNER, WIDTH)?,
                 norm: norm(&format!("{at}.output.LayerNorm"))?,
             })
         };
@@ -74,7 +74,7 @@ impl MiniLm {
         Ok(MiniLm {
             words,
             word_scales: weights.floats("words.scale", count)?,
-            positions: weights.floats("positions", crate::builtin::card().max_tokens * WIDTH)?,
+            positions: weights.floats("positions", crate::builtin::embedding_model_card().max_tokens * WIDTH)?,
             norm: norm("embeddings.LayerNorm")?,
             layers: (0..LAYERS).map(layer).collect::<Result<_, _>>()?,
         })
@@ -118,26 +118,26 @@ fn run(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
 fn forward(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
     let tokens = ids.len();
     let mut states = embed(model, ids);
-    let mut quantised = Quantised::default();
+    let mut quantised = QuantizedRows::default();
     let mut looked = vec![0.0; tokens * 3 * WIDTH];
     let mut attended = vec![0.0; tokens * WIDTH];
     let mut wide = vec![0.0; tokens * INNER];
     let mut out = vec![0.0; tokens * WIDTH];
     for layer in &model.layers {
-        quantised.around_zero(&states, &layer.look);
-        layer.look.multiply(&quantised, &mut looked);
+        quantised.quantize_symmetric(&states, &layer.query_key_value);
+        layer.query_key_value.multiply(&quantised, &mut looked);
         attention::attend(&looked, tokens, &mut attended);
-        quantised.around_zero(&attended, &layer.attended);
-        layer.attended.multiply(&quantised, &mut out);
+        quantised.quantize_symmetric(&attended, &layer.attention_output);
+        layer.attention_output.multiply(&quantised, &mut out);
         add_and_norm(&out, &mut states, &layer.attention_norm);
 
-        quantised.around_zero(&states, &layer.widen);
-        layer.widen.multiply(&quantised, &mut wide);
+        quantised.quantize_symmetric(&states, &layer.feed_forward_in);
+        layer.feed_forward_in.multiply(&quantised, &mut wide);
         for number in &mut wide {
             *number = gelu(*number);
         }
-        quantised.above_floor(&wide, &layer.narrow);
-        layer.narrow.multiply(&quantised, &mut out);
+        quantised.quantize_gelu(&wide, &layer.feed_forward_out);
+        layer.feed_forward_out.multiply(&quantised, &mut out);
         add_and_norm(&out, &mut states, &layer.norm);
     }
     states
@@ -159,7 +159,7 @@ fn embed(model: &MiniLm, ids: &[u32]) -> Vec<f32> {
 }
 
 #[inline(always)]
-fn add_and_norm(change: &[f32], states: &mut [f32], norm: &Norm) {
+fn add_and_norm(change: &[f32], states: &mut [f32], norm: &LayerNorm) {
     for (row, change) in states.chunks_exact_mut(WIDTH).zip(change.chunks_exact(WIDTH)) {
         for (number, change) in row.iter_mut().zip(change) {
             *number += change;
@@ -178,10 +178,10 @@ mod tests {
     fn no_layer_reads_or_writes_beyond_its_slices() {
         let Some(plain) = MiniLm::load() else { return };
         let plain = plain.unwrap();
-        let guarded = crate::guarded::guarded(MiniLm::load).expect("the same processor").unwrap();
+        let guarded = crate::guard_page::with_guard_pages(MiniLm::load).expect("the same processor").unwrap();
         for tokens in (1..=9).chain([16, 23, 64]) {
             let ids: Box<[u32]> = (0..tokens).map(|at| 1000 + 37 * at).collect();
-            let found = crate::guarded::guarded(|| guarded.states(&ids.clone()));
+            let found = crate::guard_page::with_guard_pages(|| guarded.states(&ids.clone()));
             assert_eq!(found.unwrap(), plain.states(&ids).unwrap(), "{tokens} tokens");
         }
     }

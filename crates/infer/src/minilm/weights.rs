@@ -8,7 +8,7 @@ use crate::builtin::{NETWORK, WEIGHTS};
 
 /// Bytes of each tensor in the data file.
 pub(super) struct Weights {
-    places: HashMap<String, &'static [u8]>,
+    tensors: HashMap<String, &'static [u8]>,
 }
 
 impl Weights {
@@ -27,11 +27,11 @@ impl Weights {
                 places.insert(name.clone(), bytes);
             }
         }
-        Ok(Weights { places })
+        Ok(Weights { tensors: places })
     }
 
     pub(super) fn bytes(&self, name: &str) -> Result<&'static [u8], String> {
-        self.places.get(name).copied().ok_or_else(|| format!("it has no tensor `{name}`"))
+        self.tensors.get(name).copied().ok_or_else(|| format!("it has no tensor `{name}`"))
     }
 
     pub(super) fn floats(&self, name: &str, count: usize) -> Result<Vec<f32>, String> {
@@ -44,6 +44,6 @@ impl Weights {
 
     /// Like `floats`, for an optional tensor.
     pub(super) fn floats_if_any(&self, name: &str, count: usize) -> Result<Option<Vec<f32>>, String> {
-        if self.places.contains_key(name) { self.floats(name, count).map(Some) } else { Ok(None) }
+        if self.tensors.contains_key(name) { self.floats(name, count).map(Some) } else { Ok(None) }
     }
 }

@@ -1,15 +1,15 @@
 //! Text detection: an image becomes a probability map, and the map becomes boxes, one per line of text.
 
-use super::Picture;
-use super::blobs::{Blob, blobs};
-use super::geometry::{Point, Slanted, Turn};
-use super::margins;
+use super::ImageRef;
+use super::connected_components::{Component, connected_components};
+use super::content_bounds;
+use super::geometry::{Point, RotatedRect, Rotation};
 use super::network::{Network, Tensor};
 use super::resize::resize;
 
 /// Published settings of the network.
 const THRESHOLD: f32 = 0.2;
-const LEAST_SCORE: f32 = 0.4;
+const MIN_SCORE: f32 = 0.4;
 /// The network marks the core of a line; this ratio expands it to the full line.
 const UNCLIP_RATIO: f32 = 1.4;
 const MEAN: [f32; 3] = [0.485, 0.456, 0.406];
@@ -18,38 +18,40 @@ const DEVIATION: [f32; 3] = [0.229, 0.224, 0.225];
 const MULTIPLE: usize = 32;
 
 /// Minimum thickness in pixels of the map. Thinner regions are specks.
-const LEAST_CORE: f32 = 2.0;
+const MIN_CORE: f32 = 2.0;
 /// Minimum aspect ratio of a box with a reliable direction.
-const TRUSTED_ASPECT: f32 = 5.0;
+const MIN_RELIABLE_ASPECT: f32 = 5.0;
 /// Minimum difference to the skew of the page, in degrees, for a long box to keep its own angle.
-const OWN_SLANT: f32 = 1.5;
+const MAX_SLANT_DEVIATION: f32 = 1.5;
 
 /// Lines of text, in coordinates of the rotated image.
 #[derive(Debug, Default)]
-pub(crate) struct Detected {
-    pub(crate) boxes: Vec<Slanted>,
+pub(crate) struct DetectionResult {
+    pub(crate) boxes: Vec<RotatedRect>,
     /// Slope of the lines to the right, in degrees (positive is downwards).
     pub(crate) skew: f32,
     /// Number of lines beyond the limit.
-    pub(crate) left_out: usize,
+    pub(crate) omitted: usize,
 }
 
 pub(crate) fn detect(
     network: &Network,
-    picture: &Picture<'_>,
-    turn: Turn,
+    picture: &ImageRef<'_>,
+    turn: Rotation,
     longest_side: u32,
     most: usize,
-) -> Result<Detected, String> {
-    let Some(input) = Input::new(picture, turn, longest_side as usize) else { return Ok(Detected::default()) };
+) -> Result<DetectionResult, String> {
+    let Some(input) = DetectionInput::new(picture, turn, longest_side as usize) else {
+        return Ok(DetectionResult::default());
+    };
     let (height, width) = (input.height, input.width);
     let (scale, origin) = (input.scale, input.origin);
     let output = network.run(Tensor { channels: 3, height, width, numbers: input.numbers })?;
     if (output.channels, output.height, output.width) != (1, height, width) {
         return Err(format!("its map is {} by {} for a picture of {width} by {height}", output.width, output.height));
     }
-    let mut blobs = blobs(&output.numbers, width, THRESHOLD);
-    blobs.retain(|blob| blob.score >= LEAST_SCORE);
+    let mut blobs = connected_components(&output.numbers, width, THRESHOLD);
+    blobs.retain(|blob| blob.score >= MIN_SCORE);
     // Keeps the largest if there are too many. The sort is stable, so the result is deterministic.
     blobs.sort_by_key(|blob| std::cmp::Reverse(blob.pixels));
     let left_out = blobs.len().saturating_sub(most);
@@ -59,36 +61,36 @@ pub(crate) fn detect(
             *point = Point::new((point.x + origin.x) * scale.x, (point.y + origin.y) * scale.y);
         }
     }
-    let least = LEAST_CORE * scale.x.max(scale.y).min(1.0);
-    Ok(Detected { left_out, ..fit(&blobs, least) })
+    let least = MIN_CORE * scale.x.max(scale.y).min(1.0);
+    Ok(DetectionResult { omitted: left_out, ..fit_boxes(&blobs, least) })
 }
 
 /// Boxes around components. Boxes that are too short for a reliable direction use the skew of the page.
-fn fit(blobs: &[Blob], least: f32) -> Detected {
-    let fitted: Vec<(&Blob, Slanted)> =
-        blobs.iter().filter_map(|blob| Some((blob, Slanted::around(&blob.hull)?))).collect();
+fn fit_boxes(blobs: &[Component], least: f32) -> DetectionResult {
+    let fitted: Vec<(&Component, RotatedRect)> =
+        blobs.iter().filter_map(|blob| Some((blob, RotatedRect::around(&blob.hull)?))).collect();
     let skew = page_skew(fitted.iter().map(|(_, fitted)| fitted));
     let page = Point::at_angle(skew);
-    let mut boxes: Vec<Slanted> = Vec::with_capacity(fitted.len());
+    let mut boxes: Vec<RotatedRect> = Vec::with_capacity(fitted.len());
     for (blob, own) in fitted {
         let long = own.aspect().max(1.0 / own.aspect());
         // For a tall box, the long side determines the aspect ratio: it may be upright on a skewed page.
-        let is_own = long >= TRUSTED_ASPECT && (own.angle() - skew).abs() > OWN_SLANT;
-        let core = if is_own || long >= 2.0 * TRUSTED_ASPECT { own } else { Slanted::at(&blob.hull, page) };
+        let is_own = long >= MIN_RELIABLE_ASPECT && (own.angle() - skew).abs() > MAX_SLANT_DEVIATION;
+        let core = if is_own || long >= 2.0 * MIN_RELIABLE_ASPECT { own } else { RotatedRect::at(&blob.hull, page) };
         if core.width.min(core.height) < least {
             continue;
         }
         let distance = core.width * core.height * UNCLIP_RATIO / (2.0 * (core.width + core.height));
-        boxes.push(core.widened(distance));
+        boxes.push(core.expand(distance));
     }
-    Detected { boxes, skew, left_out: 0 }
+    DetectionResult { boxes, skew, omitted: 0 }
 }
 
 /// Median angle of the lines, weighted by length.
-pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
+pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a RotatedRect>) -> f32 {
     let mut angles: Vec<(f32, f32)> = boxes
         .map(|fitted| (fitted.aspect().max(1.0 / fitted.aspect()), fitted))
-        .filter(|(long, _)| *long >= TRUSTED_ASPECT)
+        .filter(|(long, _)| *long >= MIN_RELIABLE_ASPECT)
         .map(|(_, fitted)| (fitted.angle(), fitted.width.max(fitted.height)))
         .collect();
     angles.sort_by(|one, other| one.0.total_cmp(&other.0));
@@ -102,7 +104,7 @@ pub(crate) fn page_skew<'a>(boxes: impl Iterator<Item = &'a Slanted>) -> f32 {
 }
 
 /// Input of the network.
-struct Input {
+struct DetectionInput {
     numbers: Vec<f32>,
     width: usize,
     height: usize,
@@ -112,15 +114,15 @@ struct Input {
     scale: Point,
 }
 
-impl Input {
+impl DetectionInput {
     /// `None` if the image is blank.
-    fn new(picture: &Picture<'_>, turn: Turn, longest_side: usize) -> Option<Input> {
+    fn new(picture: &ImageRef<'_>, turn: Rotation, longest_side: usize) -> Option<DetectionInput> {
         let (old_width, old_height) = (picture.width as usize, picture.height as usize);
         let factor = (longest_side as f32 / old_width.max(old_height) as f32).min(1.0);
         let new = |old: usize| ((old as f32 * factor).round() as usize).max(1);
         let (small_width, small_height) = (new(old_width), new(old_height));
         let small = resize(picture, small_width, small_height);
-        let part = margins::within(&small, small_width)?;
+        let part = content_bounds::content_bounds(&small, small_width)?;
 
         let (turned_width, turned_height) = turn.size(part.columns.len(), part.rows.len());
         let (width, height) = (turned_width.next_multiple_of(MULTIPLE), turned_height.next_multiple_of(MULTIPLE));
@@ -133,10 +135,10 @@ impl Input {
             for x in 0..width {
                 let inner_x = x.min(turned_width - 1);
                 let (from_x, from_y) = match turn {
-                    Turn::None => (part.columns.start + inner_x, part.rows.start + inner_y),
-                    Turn::Quarter => (part.columns.start + inner_y, part.rows.end - 1 - inner_x),
-                    Turn::Half => (part.columns.end - 1 - inner_x, part.rows.end - 1 - inner_y),
-                    Turn::ThreeQuarters => (part.columns.end - 1 - inner_y, part.rows.start + inner_x),
+                    Rotation::None => (part.columns.start + inner_x, part.rows.start + inner_y),
+                    Rotation::Quarter => (part.columns.start + inner_y, part.rows.end - 1 - inner_x),
+                    Rotation::Half => (part.columns.end - 1 - inner_x, part.rows.end - 1 - inner_y),
+                    Rotation::ThreeQuarters => (part.columns.end - 1 - inner_y, part.rows.start + inner_x),
                 };
                 let pixel = &small[(from_y * small_width + from_x) * 3..][..3];
                 // The network expects BGR.
@@ -149,15 +151,15 @@ impl Input {
         let (left, top) = (part.columns.start, part.rows.start);
         let (right, bottom) = (small_width - part.columns.end, small_height - part.rows.end);
         let (x, y) = match turn {
-            Turn::None => (left, top),
-            Turn::Quarter => (bottom, left),
-            Turn::Half => (right, bottom),
-            Turn::ThreeQuarters => (top, right),
+            Rotation::None => (left, top),
+            Rotation::Quarter => (bottom, left),
+            Rotation::Half => (right, bottom),
+            Rotation::ThreeQuarters => (top, right),
         };
         let (whole, small) =
             (turn.size(picture.width, picture.height), turn.size(small_width as f32, small_height as f32));
         let scale = Point::new(whole.0 as f32 / small.0, whole.1 as f32 / small.1);
-        Some(Input { numbers, width, height, origin: Point::new(x as f32, y as f32), scale })
+        Some(DetectionInput { numbers, width, height, origin: Point::new(x as f32, y as f32), scale })
     }
 }
 
@@ -165,10 +167,10 @@ impl Input {
 mod tests {
     use super::*;
 
-    fn blob(centre: (f32, f32), degrees: f32, width: f32, height: f32) -> Blob {
+    fn blob(centre: (f32, f32), degrees: f32, width: f32, height: f32) -> Component {
         let centre = Point::new(centre.0, centre.1);
-        let hull = Slanted { centre, along: Point::at_angle(degrees), width, height }.corners().to_vec();
-        Blob { hull, score: 1.0, pixels: (width * height) as usize }
+        let hull = RotatedRect { centre, along: Point::at_angle(degrees), width, height }.corners().to_vec();
+        Component { hull, score: 1.0, pixels: (width * height) as usize }
     }
 
     #[test]
@@ -178,7 +180,7 @@ mod tests {
             blob((200.0, 40.0), 2.2, 300.0, 10.0),
             blob((60.0, 60.0), -9.0, 14.0, 10.0),
         ];
-        let detected = fit(&lines, 1.0);
+        let detected = fit_boxes(&lines, 1.0);
         assert!((detected.skew - 2.0).abs() < 0.21, "{detected:?}");
         assert!((detected.boxes[2].angle() - detected.skew).abs() < 0.01, "{detected:?}");
     }
@@ -190,13 +192,13 @@ mod tests {
             blob((200.0, 40.0), 0.0, 300.0, 10.0),
             blob((200.0, 200.0), 30.0, 200.0, 10.0),
         ];
-        let detected = fit(&lines, 1.0);
+        let detected = fit_boxes(&lines, 1.0);
         assert!((detected.boxes[2].angle() - 30.0).abs() < 0.01, "{detected:?}");
     }
 
     #[test]
     fn a_core_is_widened_to_its_line() {
-        let detected = fit(&[blob((50.0, 50.0), 0.0, 90.0, 10.0)], 1.0);
+        let detected = fit_boxes(&[blob((50.0, 50.0), 0.0, 90.0, 10.0)], 1.0);
         // 900 * 1.4 / 200
         assert!((detected.boxes[0].height - (10.0 + 2.0 * 6.3)).abs() < 0.01, "{detected:?}");
     }

@@ -16,7 +16,7 @@ pub struct Quad(pub [Point; 4]);
 
 /// Clockwise rotation that makes the text of an image upright.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Turn {
+pub enum Rotation {
     #[default]
     None,
     Quarter,
@@ -26,7 +26,7 @@ pub enum Turn {
 
 /// Rotated bounding rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Slanted {
+pub(crate) struct RotatedRect {
     pub(crate) centre: Point,
     /// Unit vector along the width. It points right, within 45°.
     pub(crate) along: Point,
@@ -36,7 +36,7 @@ pub(crate) struct Slanted {
 
 /// Axis-aligned rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Upright {
+pub(crate) struct BoundingBox {
     pub(crate) left: f32,
     pub(crate) top: f32,
     pub(crate) right: f32,
@@ -48,15 +48,15 @@ impl Point {
         Point { x, y }
     }
 
-    pub(crate) fn plus(self, other: Point) -> Point {
+    pub(crate) fn add(self, other: Point) -> Point {
         Point::new(self.x + other.x, self.y + other.y)
     }
 
-    pub(crate) fn minus(self, other: Point) -> Point {
+    pub(crate) fn sub(self, other: Point) -> Point {
         Point::new(self.x - other.x, self.y - other.y)
     }
 
-    pub(crate) fn times(self, factor: f32) -> Point {
+    pub(crate) fn scale(self, factor: f32) -> Point {
         Point::new(self.x * factor, self.y * factor)
     }
 
@@ -70,7 +70,7 @@ impl Point {
     }
 
     /// Rotates by 90° clockwise.
-    pub(crate) fn turned(self) -> Point {
+    pub(crate) fn perpendicular(self) -> Point {
         Point::new(-self.y, self.x)
     }
 
@@ -80,45 +80,45 @@ impl Point {
     }
 }
 
-impl Turn {
+impl Rotation {
     /// The size of a rotated image.
     pub(crate) fn size<N>(self, width: N, height: N) -> (N, N) {
         match self {
-            Turn::None | Turn::Half => (width, height),
-            Turn::Quarter | Turn::ThreeQuarters => (height, width),
+            Rotation::None | Rotation::Half => (width, height),
+            Rotation::Quarter | Rotation::ThreeQuarters => (height, width),
         }
     }
 
     /// Maps a point of the rotated image to the original image, whose size is given.
-    pub(crate) fn undo(self, place: Point, width: f32, height: f32) -> Point {
+    pub(crate) fn unrotate(self, place: Point, width: f32, height: f32) -> Point {
         match self {
-            Turn::None => place,
-            Turn::Quarter => Point::new(place.y, height - place.x),
-            Turn::Half => Point::new(width - place.x, height - place.y),
-            Turn::ThreeQuarters => Point::new(width - place.y, place.x),
+            Rotation::None => place,
+            Rotation::Quarter => Point::new(place.y, height - place.x),
+            Rotation::Half => Point::new(width - place.x, height - place.y),
+            Rotation::ThreeQuarters => Point::new(width - place.y, place.x),
         }
     }
 }
 
-impl Slanted {
+impl RotatedRect {
     /// The minimum-area rectangle around a convex hull.
-    pub(crate) fn around(hull: &[Point]) -> Option<Slanted> {
-        let edges = hull.iter().zip(hull.iter().cycle().skip(1)).map(|(from, to)| to.minus(*from));
+    pub(crate) fn around(hull: &[Point]) -> Option<RotatedRect> {
+        let edges = hull.iter().zip(hull.iter().cycle().skip(1)).map(|(from, to)| to.sub(*from));
         edges
             .filter_map(|edge| {
                 let length = edge.dot(edge).sqrt();
-                (length > 0.0).then(|| Slanted::at(hull, edge.times(1.0 / length)))
+                (length > 0.0).then(|| RotatedRect::at(hull, edge.scale(1.0 / length)))
             })
             .min_by(|one, other| (one.width * one.height).total_cmp(&(other.width * other.height)))
     }
 
     /// The bounding rectangle of a hull with a side in this direction.
-    pub(crate) fn at(hull: &[Point], direction: Point) -> Slanted {
+    pub(crate) fn at(hull: &[Point], direction: Point) -> RotatedRect {
         let mut along = direction;
         while along.x < along.y.abs() || along.x <= 0.0 {
-            along = along.turned();
+            along = along.perpendicular();
         }
-        let across = along.turned();
+        let across = along.perpendicular();
         let range = |axis: Point| {
             hull.iter().fold((f32::MAX, f32::MIN), |(least, most), point| {
                 let place = point.dot(axis);
@@ -126,23 +126,23 @@ impl Slanted {
             })
         };
         let ((left, right), (top, bottom)) = (range(along), range(across));
-        let centre = along.times((left + right) / 2.0).plus(across.times((top + bottom) / 2.0));
-        Slanted { centre, along, width: right - left, height: bottom - top }
+        let centre = along.scale((left + right) / 2.0).add(across.scale((top + bottom) / 2.0));
+        RotatedRect { centre, along, width: right - left, height: bottom - top }
     }
 
     /// Top left, top right, bottom right, bottom left.
     pub(crate) fn corners(&self) -> [Point; 4] {
-        let (half, tall) = (self.along.times(self.width / 2.0), self.along.turned().times(self.height / 2.0));
+        let (half, tall) = (self.along.scale(self.width / 2.0), self.along.perpendicular().scale(self.height / 2.0));
         [
-            self.centre.minus(half).minus(tall),
-            self.centre.plus(half).minus(tall),
-            self.centre.plus(half).plus(tall),
-            self.centre.minus(half).plus(tall),
+            self.centre.sub(half).sub(tall),
+            self.centre.add(half).sub(tall),
+            self.centre.add(half).add(tall),
+            self.centre.sub(half).add(tall),
         ]
     }
 
-    pub(crate) fn widened(self, distance: f32) -> Slanted {
-        Slanted { width: self.width + 2.0 * distance, height: self.height + 2.0 * distance, ..self }
+    pub(crate) fn expand(self, distance: f32) -> RotatedRect {
+        RotatedRect { width: self.width + 2.0 * distance, height: self.height + 2.0 * distance, ..self }
     }
 
     /// In degrees, clockwise.
@@ -155,10 +155,10 @@ impl Slanted {
     }
 }
 
-impl Upright {
-    pub(crate) fn around(points: &[Point]) -> Upright {
-        let nothing = Upright { left: f32::MAX, top: f32::MAX, right: f32::MIN, bottom: f32::MIN };
-        points.iter().fold(nothing, |box_, point| Upright {
+impl BoundingBox {
+    pub(crate) fn around(points: &[Point]) -> BoundingBox {
+        let nothing = BoundingBox { left: f32::MAX, top: f32::MAX, right: f32::MIN, bottom: f32::MIN };
+        points.iter().fold(nothing, |box_, point| BoundingBox {
             left: box_.left.min(point.x),
             top: box_.top.min(point.y),
             right: box_.right.max(point.x),
@@ -174,8 +174,8 @@ impl Upright {
         self.right - self.left
     }
 
-    pub(crate) fn with(self, other: Upright) -> Upright {
-        Upright {
+    pub(crate) fn union(self, other: BoundingBox) -> BoundingBox {
+        BoundingBox {
             left: self.left.min(other.left),
             top: self.top.min(other.top),
             right: self.right.max(other.right),
@@ -195,7 +195,7 @@ pub(crate) fn convex_hull(mut points: Vec<Point>) -> Vec<Point> {
         let mut chain: Vec<Point> = Vec::new();
         for point in points {
             while let [.., before, last] = chain[..]
-                && last.minus(before).cross(point.minus(last)) <= 0.0
+                && last.sub(before).cross(point.sub(last)) <= 0.0
             {
                 chain.pop();
             }
@@ -217,8 +217,8 @@ mod tests {
     fn the_smallest_rectangle_stands_at_the_slant_of_the_points() {
         for degrees in [-40.0f32, -5.0, -1.2, 0.0, 0.3, 12.0, 44.0] {
             let along = Point::at_angle(degrees);
-            let truth = Slanted { centre: Point::new(70.0, 50.0), along, width: 60.0, height: 10.0 };
-            let found = Slanted::around(&convex_hull(truth.corners().to_vec())).unwrap();
+            let truth = RotatedRect { centre: Point::new(70.0, 50.0), along, width: 60.0, height: 10.0 };
+            let found = RotatedRect::around(&convex_hull(truth.corners().to_vec())).unwrap();
             assert!((found.angle() - degrees).abs() < 0.01, "{degrees}: {found:?}");
             assert!((found.width - 60.0).abs() < 0.01 && (found.height - 10.0).abs() < 0.01, "{degrees}: {found:?}");
         }
@@ -235,9 +235,9 @@ mod tests {
     fn turning_back_is_the_inverse_of_turning() {
         let (width, height) = (30.0, 20.0);
         // The top left corner of the rotated image is a different corner of the original.
-        let corner = |turn: Turn| turn.undo(Point::default(), width, height);
-        assert_eq!(corner(Turn::Quarter), Point::new(0.0, 20.0));
-        assert_eq!(corner(Turn::Half), Point::new(30.0, 20.0));
-        assert_eq!(corner(Turn::ThreeQuarters), Point::new(30.0, 0.0));
+        let corner = |turn: Rotation| turn.unrotate(Point::default(), width, height);
+        assert_eq!(corner(Rotation::Quarter), Point::new(0.0, 20.0));
+        assert_eq!(corner(Rotation::Half), Point::new(30.0, 20.0));
+        assert_eq!(corner(Rotation::ThreeQuarters), Point::new(30.0, 0.0));
     }
 }

@@ -1,7 +1,7 @@
 //! Paragraphs and their kinds: text, heading, table.
 
-use super::text::{cells, is_unspaced, joined};
-use super::{Line, Point, Quad, Recognised};
+use super::join_lines::{cells, is_unspaced, join_lines};
+use super::{ImageText, OcrLine, Point, Quad};
 
 /// Consecutive lines of an image without a break.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,12 +26,12 @@ pub enum ParagraphKind {
 }
 
 /// Minimum letter size of a heading, relative to the usual line.
-const HEADING_SIZE: f32 = 1.22;
-const HEADING_ROWS: usize = 2;
+const MIN_HEADING_SCALE: f32 = 1.22;
+const MAX_HEADING_ROWS: usize = 2;
 /// In letters. Longer paragraphs are text, regardless of size.
-const HEADING_LENGTH: usize = 160;
+const MAX_HEADING_LETTERS: usize = 160;
 
-impl Recognised {
+impl ImageText {
     /// Paragraphs in reading order.
     pub fn paragraphs(&self) -> Vec<Paragraph> {
         let usual = median(self.lines.iter().map(|line| (letter_size(&line.text, &line.quad), letters(line))));
@@ -47,17 +47,17 @@ impl Recognised {
 
 impl Paragraph {
     /// `usual` is the typical letter size of the page.
-    fn of(lines: &[Line], usual: f32) -> Paragraph {
+    fn of(lines: &[OcrLine], usual: f32) -> Paragraph {
         let height = median(lines.iter().map(|line| (sides(&line.quad).1, letters(line))));
         let size = median(lines.iter().map(|line| (letter_size(&line.text, &line.quad), letters(line))));
-        let (text, rows) = (joined(lines), cells(lines));
+        let (text, rows) = (join_lines(lines), cells(lines));
         let wide = rows.iter().filter(|row| row.len() > 1).count();
-        let is_short = rows.len() <= HEADING_ROWS && text.chars().count() <= HEADING_LENGTH;
+        let is_short = rows.len() <= MAX_HEADING_ROWS && text.chars().count() <= MAX_HEADING_LETTERS;
         // An isolated dash or number is large for its line, but not a heading.
         let has_words = text.chars().filter(|letter| letter.is_alphabetic()).count() > 1;
         let kind = if wide > 1 {
             ParagraphKind::Table(rows)
-        } else if wide == 0 && is_short && has_words && size >= HEADING_SIZE * usual {
+        } else if wide == 0 && is_short && has_words && size >= MIN_HEADING_SCALE * usual {
             ParagraphKind::Heading
         } else {
             ParagraphKind::Text
@@ -92,14 +92,14 @@ fn usual_width(letter: char) -> f32 {
 fn sides(quad: &Quad) -> (f32, f32) {
     let [begin, end, _, below] = quad.0;
     let length = |side: Point| side.dot(side).sqrt();
-    (length(end.minus(begin)), length(below.minus(begin)))
+    (length(end.sub(begin)), length(below.sub(begin)))
 }
 
-fn letters(line: &Line) -> f32 {
+fn letters(line: &OcrLine) -> f32 {
     line.text.chars().count() as f32
 }
 
-fn confidence(lines: &[Line]) -> f32 {
+fn confidence(lines: &[OcrLine]) -> f32 {
     let all: f32 = lines.iter().map(letters).sum();
     if all == 0.0 {
         return 0.0;
@@ -125,19 +125,19 @@ mod tests {
     use super::*;
 
     /// A line at the left margin, `height` pixels high.
-    fn line(text: &str, paragraph: usize, row: usize, height: f32) -> Line {
+    fn line(text: &str, paragraph: usize, row: usize, height: f32) -> OcrLine {
         cell(text, 0.0, paragraph, row, height)
     }
 
-    fn cell(text: &str, left: f32, paragraph: usize, row: usize, height: f32) -> Line {
+    fn cell(text: &str, left: f32, paragraph: usize, row: usize, height: f32) -> OcrLine {
         let (top, right) = (row as f32 * 50.0, left + height / 2.0 * text.len() as f32);
         let corners = [(left, top), (right, top), (right, top + height), (left, top + height)];
         let quad = Quad(corners.map(|(x, y)| Point { x, y }));
-        Line { text: text.into(), confidence: 0.9, quad, paragraph, row, ends: false }
+        OcrLine { text: text.into(), confidence: 0.9, quad, paragraph, row, ends: false }
     }
 
-    fn kinds(lines: Vec<Line>) -> Vec<ParagraphKind> {
-        let found = Recognised { lines, ..Recognised::default() };
+    fn kinds(lines: Vec<OcrLine>) -> Vec<ParagraphKind> {
+        let found = ImageText { lines, ..ImageText::default() };
         found.paragraphs().into_iter().map(|paragraph| paragraph.kind).collect()
     }
 

@@ -6,17 +6,17 @@
 
 use std::ops::Range;
 
-use super::geometry::{Point, Upright};
+use super::geometry::{BoundingBox, Point};
 
 /// Adjacent lines without a break.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Paragraph {
-    pub(crate) rows: Vec<Row>,
+pub(crate) struct ParagraphLayout {
+    pub(crate) rows: Vec<LayoutRow>,
 }
 
 /// Lines at one height, from left to right.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Row {
+pub(crate) struct LayoutRow {
     /// Indices of lines in the input.
     pub(crate) lines: Vec<usize>,
     /// The row ends its text: the next row starts a new paragraph, list entry or table row.
@@ -26,23 +26,23 @@ pub(crate) struct Row {
 /// Space in the box before and after the letters, in heights of the box.
 const MARGIN: f32 = 0.15;
 /// In line heights.
-const LEAST_GUTTER: f32 = 0.4;
+const MIN_GUTTER: f32 = 0.4;
 /// Minimum aspect ratio of a text line; table cells are often shorter.
-const TEXT_ASPECT: f32 = 6.0;
+const MIN_TEXT_ASPECT: f32 = 6.0;
 /// Minimum fill of a column of text.
-const TEXT_FILL: f32 = 0.55;
+const MIN_TEXT_FILL: f32 = 0.55;
 /// Minimum fill of a table that covers one side only.
-const TABLE_FILL: f32 = 0.66;
+const MIN_TABLE_FILL: f32 = 0.66;
 /// Fewer rows on both sides are not columns.
-const LEAST_ROWS: usize = 3;
+const MIN_COLUMN_ROWS: usize = 3;
 /// Letter size within a paragraph, relative to the previous row.
 const SAME_SIZE: Range<f32> = 0.8..1.25;
-const MOST_GUTTERS: usize = 64;
-const MOST_DEPTH: usize = 8;
+const MAX_GUTTERS: usize = 64;
+const MAX_DEPTH: usize = 8;
 
 /// Layout attributes of a line.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Placed {
+pub(crate) struct LineLayout {
     pub(crate) corners: [Point; 4],
     /// Share of the line's width taken by its first word, from 0 to 1.
     pub(crate) first_word: f32,
@@ -51,55 +51,56 @@ pub(crate) struct Placed {
 }
 
 /// Groups lines of a page with this skew, in degrees, into paragraphs.
-pub(crate) fn paragraphs(lines: &[Placed], skew: f32) -> Vec<Paragraph> {
-    let (along, down) = (Point::at_angle(skew), Point::at_angle(skew).turned());
-    let straighten =
-        |corners: &[Point; 4]| Upright::around(&corners.map(|corner| Point::new(corner.dot(along), corner.dot(down))));
-    let boxes: Vec<Upright> = lines.iter().map(|line| straighten(&line.corners)).collect();
+pub(crate) fn paragraphs(lines: &[LineLayout], skew: f32) -> Vec<ParagraphLayout> {
+    let (along, down) = (Point::at_angle(skew), Point::at_angle(skew).perpendicular());
+    let straighten = |corners: &[Point; 4]| {
+        BoundingBox::around(&corners.map(|corner| Point::new(corner.dot(along), corner.dot(down))))
+    };
+    let boxes: Vec<BoundingBox> = lines.iter().map(|line| straighten(&line.corners)).collect();
     let first_words: Vec<f32> = lines.iter().zip(&boxes).map(|(line, place)| line.first_word * place.width()).collect();
     let mut parts = Vec::new();
     let all: Vec<usize> = (0..boxes.len()).collect();
-    cut(&boxes.iter().map(narrow).collect::<Vec<_>>(), all, 0, &mut parts);
+    split_page(&boxes.iter().map(narrow).collect::<Vec<_>>(), all, 0, &mut parts);
     parts.into_iter().flat_map(|rows| compose(lines, &boxes, &first_words, rows)).collect()
 }
 
 /// The box without the margin around its letters: gutters can be hardly wider than that margin.
-fn narrow(place: &Upright) -> Upright {
+fn narrow(place: &BoundingBox) -> BoundingBox {
     let room = (MARGIN * place.height()).min(place.width() / 4.0);
-    Upright { left: place.left + room, right: place.right - room, ..*place }
+    BoundingBox { left: place.left + room, right: place.right - room, ..*place }
 }
 
 /// Recursively finds the parts of the page in order, left columns before right.
-fn cut(boxes: &[Upright], mut part: Vec<usize>, depth: usize, parts: &mut Vec<Vec<Row>>) {
+fn split_page(boxes: &[BoundingBox], mut part: Vec<usize>, depth: usize, parts: &mut Vec<Vec<LayoutRow>>) {
     part.sort_by(|one, other| {
         boxes[*one].top.total_cmp(&boxes[*other].top).then(boxes[*one].left.total_cmp(&boxes[*other].left))
     });
-    let best = (depth < MOST_DEPTH).then(|| best_gutter(boxes, &part)).flatten();
+    let best = (depth < MAX_DEPTH).then(|| best_gutter(boxes, &part)).flatten();
     let Some(bands) = best else {
         parts.push(rows(boxes, &part));
         return;
     };
     for band in bands {
         match band {
-            Band::Columns(left, right) => {
-                cut(boxes, left, depth + 1, parts);
-                cut(boxes, right, depth + 1, parts);
+            PageBand::Columns(left, right) => {
+                split_page(boxes, left, depth + 1, parts);
+                split_page(boxes, right, depth + 1, parts);
             }
-            Band::Whole(lines) => cut(boxes, lines, depth + 1, parts),
+            PageBand::Whole(lines) => split_page(boxes, lines, depth + 1, parts),
         }
     }
 }
 
 /// A horizontal band of a page with a gutter.
 #[derive(Debug)]
-enum Band {
+enum PageBand {
     Columns(Vec<usize>, Vec<usize>),
     Whole(Vec<usize>),
 }
 
 /// The cut that puts most of the text into columns; `None` without columns.
-fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
-    if part.len() < 2 * LEAST_ROWS {
+fn best_gutter(boxes: &[BoundingBox], part: &[usize]) -> Option<Vec<PageBand>> {
+    if part.len() < 2 * MIN_COLUMN_ROWS {
         return None;
     }
     let height = median(part.iter().map(|index| boxes[*index].height()))?;
@@ -108,12 +109,12 @@ fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
     // Right edges of one column are almost equal; the last one leaves most of the text on the left.
     candidates =
         candidates.chunk_by(|one, other| other - one < height / 2.0).filter_map(|near| near.last().copied()).collect();
-    let every = candidates.len().div_ceil(MOST_GUTTERS).max(1);
+    let every = candidates.len().div_ceil(MAX_GUTTERS).max(1);
     let cut_at = |gutter: &f32| {
-        let bands = bands(boxes, part, *gutter + LEAST_GUTTER * height / 2.0, height);
+        let bands = bands(boxes, part, *gutter + MIN_GUTTER * height / 2.0, height);
         let columns = bands.iter().map(|band| match band {
-            Band::Columns(left, right) => left.len().min(right.len()),
-            Band::Whole(_) => 0,
+            PageBand::Columns(left, right) => left.len().min(right.len()),
+            PageBand::Whole(_) => 0,
         });
         (columns.sum::<usize>(), bands)
     };
@@ -123,16 +124,16 @@ fn best_gutter(boxes: &[Upright], part: &[usize]) -> Option<Vec<Band>> {
 }
 
 /// Cuts the part at one gutter: lines that cross it stay between the parts above and below them.
-fn bands(boxes: &[Upright], part: &[usize], gutter: f32, height: f32) -> Vec<Band> {
+fn bands(boxes: &[BoundingBox], part: &[usize], gutter: f32, height: f32) -> Vec<PageBand> {
     let mut bands = Vec::new();
     let (mut left, mut right): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut whole: Vec<usize> = Vec::new();
-    let close = |left: &mut Vec<usize>, right: &mut Vec<usize>, whole: &mut Vec<usize>, bands: &mut Vec<Band>| {
+    let close = |left: &mut Vec<usize>, right: &mut Vec<usize>, whole: &mut Vec<usize>, bands: &mut Vec<PageBand>| {
         if are_columns(boxes, left, right, height) {
             if !whole.is_empty() {
-                bands.push(Band::Whole(std::mem::take(whole)));
+                bands.push(PageBand::Whole(std::mem::take(whole)));
             }
-            bands.push(Band::Columns(std::mem::take(left), std::mem::take(right)));
+            bands.push(PageBand::Columns(std::mem::take(left), std::mem::take(right)));
         } else {
             whole.append(left);
             whole.append(right);
@@ -151,39 +152,39 @@ fn bands(boxes: &[Upright], part: &[usize], gutter: f32, height: f32) -> Vec<Ban
     }
     close(&mut left, &mut right, &mut whole, &mut bands);
     if !whole.is_empty() {
-        bands.push(Band::Whole(whole));
+        bands.push(PageBand::Whole(whole));
     }
     bands
 }
 
 /// Whether both sides are text columns with a gap between them.
-fn are_columns(boxes: &[Upright], left: &[usize], right: &[usize], height: f32) -> bool {
-    let edge = |side: &[usize]| side.iter().map(|index| boxes[*index]).reduce(Upright::with);
+fn are_columns(boxes: &[BoundingBox], left: &[usize], right: &[usize], height: f32) -> bool {
+    let edge = |side: &[usize]| side.iter().map(|index| boxes[*index]).reduce(BoundingBox::union);
     let (Some(one), Some(other)) = (edge(left), edge(right)) else { return false };
-    let is_text = |side: &[usize], edge: Upright| {
+    let is_text = |side: &[usize], edge: BoundingBox| {
         let rows = rows(boxes, side);
-        let width = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
+        let width = |row: &LayoutRow| row.lines.iter().map(|line| boxes[*line].width()).sum::<f32>();
         let Some(usual) = median(rows.iter().map(width)) else { return false };
         // Several short cells in a row are part of a table, unless they fill their side: then there are two tables.
-        let longest = |row: &Row| row.lines.iter().map(|line| boxes[*line].width()).fold(0.0, f32::max);
-        let is_long = median(rows.iter().map(longest)).is_some_and(|longest| longest >= TEXT_ASPECT * height);
-        let fill = if is_long { TEXT_FILL } else { TABLE_FILL };
-        rows.len() >= LEAST_ROWS && usual >= TEXT_ASPECT * height && usual >= fill * edge.width()
+        let longest = |row: &LayoutRow| row.lines.iter().map(|line| boxes[*line].width()).fold(0.0, f32::max);
+        let is_long = median(rows.iter().map(longest)).is_some_and(|longest| longest >= MIN_TEXT_ASPECT * height);
+        let fill = if is_long { MIN_TEXT_FILL } else { MIN_TABLE_FILL };
+        rows.len() >= MIN_COLUMN_ROWS && usual >= MIN_TEXT_ASPECT * height && usual >= fill * edge.width()
     };
     // They overlap for most of their heights.
     let shared = one.bottom.min(other.bottom) - one.top.max(other.top);
-    other.left - one.right >= LEAST_GUTTER * height
+    other.left - one.right >= MIN_GUTTER * height
         && shared >= 0.5 * one.height().min(other.height())
         && is_text(left, one)
         && is_text(right, other)
 }
 
 /// Groups lines into rows by height, each from left to right. The input is sorted from the top.
-fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
-    let mut rows: Vec<(Upright, Row)> = Vec::new();
+fn rows(boxes: &[BoundingBox], part: &[usize]) -> Vec<LayoutRow> {
+    let mut rows: Vec<(BoundingBox, LayoutRow)> = Vec::new();
     for index in part {
         let place = boxes[*index];
-        let fits = |(extent, row): &(Upright, Row)| {
+        let fits = |(extent, row): &(BoundingBox, LayoutRow)| {
             let shared = extent.bottom.min(place.bottom) - extent.top.max(place.top);
             let beside = row.lines.iter().all(|line| {
                 let other = boxes[*line];
@@ -195,7 +196,7 @@ fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
         let from = rows.len().saturating_sub(4);
         match rows[from..].iter_mut().find(|row| fits(row)) {
             Some((_, row)) => row.lines.push(*index),
-            None => rows.push((place, Row { lines: vec![*index], ends: false })),
+            None => rows.push((place, LayoutRow { lines: vec![*index], ends: false })),
         }
     }
     rows.sort_by(|one, other| (one.0.top + one.0.bottom).total_cmp(&(other.0.top + other.0.bottom)));
@@ -206,19 +207,24 @@ fn rows(boxes: &[Upright], part: &[usize]) -> Vec<Row> {
 }
 
 /// Groups closely spaced rows into paragraphs.
-fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<Row>) -> Vec<Paragraph> {
-    let extent = |row: &Row| row.lines.iter().map(|line| boxes[*line]).reduce(Upright::with);
-    let extents: Vec<Upright> = rows.iter().filter_map(extent).collect();
-    let Some(whole) = extents.iter().copied().reduce(Upright::with) else { return Vec::new() };
+fn compose(
+    lines: &[LineLayout],
+    boxes: &[BoundingBox],
+    first_words: &[f32],
+    rows: Vec<LayoutRow>,
+) -> Vec<ParagraphLayout> {
+    let extent = |row: &LayoutRow| row.lines.iter().map(|line| boxes[*line]).reduce(BoundingBox::union);
+    let extents: Vec<BoundingBox> = rows.iter().filter_map(extent).collect();
+    let Some(whole) = extents.iter().copied().reduce(BoundingBox::union) else { return Vec::new() };
     let pitches = extents.windows(2).map(|pair| pair[1].top - pair[0].top).filter(|pitch| *pitch > 0.0);
-    let height = median(extents.iter().map(Upright::height)).unwrap_or(1.0);
+    let height = median(extents.iter().map(BoundingBox::height)).unwrap_or(1.0);
     let usual_pitch = median(pitches).unwrap_or(height).min(2.0 * height);
     // Width of the next row's first word, and the start of that row.
-    let first = |row: &Row| row.lines.first().map(|line| (first_words[*line], boxes[*line].left));
+    let first = |row: &LayoutRow| row.lines.first().map(|line| (first_words[*line], boxes[*line].left));
     let nexts: Vec<Option<(f32, f32)>> = rows.iter().skip(1).map(first).chain([None]).collect();
 
-    let mut paragraphs: Vec<Paragraph> = Vec::new();
-    let mut before: Option<(Upright, f32)> = None;
+    let mut paragraphs: Vec<ParagraphLayout> = Vec::new();
+    let mut before: Option<(BoundingBox, f32)> = None;
     for ((mut row, extent), next) in rows.into_iter().zip(&extents).zip(nexts) {
         // The longest part of a row gives the best estimate of its letter size.
         let longest = row.lines.iter().max_by(|one, other| boxes[**one].width().total_cmp(&boxes[**other].width()));
@@ -236,11 +242,11 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
         before = Some((*extent, size));
         match paragraphs.last_mut() {
             Some(paragraph) if !begins => paragraph.rows.push(row),
-            _ => paragraphs.push(Paragraph { rows: vec![row] }),
+            _ => paragraphs.push(ParagraphLayout { rows: vec![row] }),
         }
     }
-    let mut paragraphs: Vec<Paragraph> =
-        paragraphs.into_iter().flat_map(|paragraph| part_tables(boxes, paragraph)).collect();
+    let mut paragraphs: Vec<ParagraphLayout> =
+        paragraphs.into_iter().flat_map(|paragraph| separate_tables(boxes, paragraph)).collect();
     for paragraph in &mut paragraphs {
         // In a table, rows without a gap are rows too.
         let wide = paragraph.rows.iter().filter(|row| has_wide_gap(boxes, row)).count();
@@ -253,19 +259,19 @@ fn compose(lines: &[Placed], boxes: &[Upright], first_words: &[f32], rows: Vec<R
 
 /// Separates a table from the text directly above and below it. A single row without a gap may be its title or one of
 /// its rows; several are text.
-fn part_tables(boxes: &[Upright], mut paragraph: Paragraph) -> Vec<Paragraph> {
+fn separate_tables(boxes: &[BoundingBox], mut paragraph: ParagraphLayout) -> Vec<ParagraphLayout> {
     let is_wide: Vec<bool> = paragraph.rows.iter().map(|row| has_wide_gap(boxes, row)).collect();
     let count = is_wide.iter().filter(|is_wide| **is_wide).count();
     let (first, last) = (is_wide.iter().position(|is_wide| *is_wide), is_wide.iter().rposition(|is_wide| *is_wide));
     let (Some(first), Some(last)) = (first, last) else { return vec![paragraph] };
-    if count < LEAST_ROWS || 2 * count < last + 1 - first {
+    if count < MIN_COLUMN_ROWS || 2 * count < last + 1 - first {
         return vec![paragraph];
     }
     let is_text = |rows: usize| rows > 1;
     let below = if is_text(is_wide.len() - last - 1) { paragraph.rows.split_off(last + 1) } else { Vec::new() };
     let table = if is_text(first) { paragraph.rows.split_off(first) } else { std::mem::take(&mut paragraph.rows) };
     let parts = [paragraph.rows, table, below].into_iter();
-    parts.filter(|rows| !rows.is_empty()).map(|rows| Paragraph { rows }).collect()
+    parts.filter(|rows| !rows.is_empty()).map(|rows| ParagraphLayout { rows }).collect()
 }
 
 /// A gap this wide separates cells, not words.
@@ -273,7 +279,7 @@ pub(crate) fn is_wide(gap: f32, height: f32) -> bool {
     gap > 1.2 * height
 }
 
-fn has_wide_gap(boxes: &[Upright], row: &Row) -> bool {
+fn has_wide_gap(boxes: &[BoundingBox], row: &LayoutRow) -> bool {
     row.lines.windows(2).any(|pair| {
         let (left, right) = (boxes[pair[0]], boxes[pair[1]]);
         is_wide(right.left - left.right, left.height().min(right.height()))
@@ -292,16 +298,16 @@ mod tests {
 
     /// Lines 20 pixels high: left, right and top of each, and the share of its first word.
     fn order(lines: &[(f32, f32, f32, f32)]) -> Vec<Vec<Vec<usize>>> {
-        let placed: Vec<Placed> = lines
+        let placed: Vec<LineLayout> = lines
             .iter()
-            .map(|(left, right, top, first_word)| Placed {
+            .map(|(left, right, top, first_word)| LineLayout {
                 corners: [(*left, *top), (*right, *top), (*right, top + 20.0), (*left, top + 20.0)]
                     .map(|(x, y)| Point::new(x, y)),
                 first_word: *first_word,
                 size: 20.0,
             })
             .collect();
-        let rows = |paragraph: Paragraph| paragraph.rows.into_iter().map(|row| row.lines).collect();
+        let rows = |paragraph: ParagraphLayout| paragraph.rows.into_iter().map(|row| row.lines).collect();
         paragraphs(&placed, 0.0).into_iter().map(rows).collect()
     }
 
@@ -356,9 +362,9 @@ mod tests {
         };
         let ends = |first_word: f32| {
             let lines = [
-                Placed { corners: corners(400.0, 0.0), first_word: 0.2, size: 20.0 },
-                Placed { corners: corners(320.0, 24.0), first_word: 0.2, size: 20.0 },
-                Placed { corners: corners(400.0, 48.0), first_word, size: 20.0 },
+                LineLayout { corners: corners(400.0, 0.0), first_word: 0.2, size: 20.0 },
+                LineLayout { corners: corners(320.0, 24.0), first_word: 0.2, size: 20.0 },
+                LineLayout { corners: corners(400.0, 48.0), first_word, size: 20.0 },
             ];
             paragraphs(&lines, 0.0)[0].rows.iter().map(|row| row.ends).collect::<Vec<_>>()
         };
@@ -368,18 +374,18 @@ mod tests {
 
     #[test]
     fn the_order_does_not_depend_on_the_skew() {
-        let straight: Vec<Placed> = (0..12)
+        let straight: Vec<LineLayout> = (0..12)
             .map(|index| {
                 let (left, top) = (100.0 + (index % 2) as f32 * 420.0, 100.0 + (index / 2) as f32 * 24.0);
                 let corners = [(left, top), (left + 380.0, top), (left + 380.0, top + 20.0), (left, top + 20.0)];
-                Placed { corners: corners.map(|(x, y)| Point::new(x, y)), first_word: 0.1, size: 20.0 }
+                LineLayout { corners: corners.map(|(x, y)| Point::new(x, y)), first_word: 0.1, size: 20.0 }
             })
             .collect();
         for degrees in [-5.0f32, -1.2, 2.0, 5.0] {
-            let (along, down) = (Point::at_angle(degrees), Point::at_angle(degrees).turned());
-            let turn = |point: Point| along.times(point.x).plus(down.times(point.y));
-            let skewed: Vec<Placed> =
-                straight.iter().map(|line| Placed { corners: line.corners.map(turn), ..*line }).collect();
+            let (along, down) = (Point::at_angle(degrees), Point::at_angle(degrees).perpendicular());
+            let turn = |point: Point| along.scale(point.x).add(down.scale(point.y));
+            let skewed: Vec<LineLayout> =
+                straight.iter().map(|line| LineLayout { corners: line.corners.map(turn), ..*line }).collect();
             assert_eq!(paragraphs(&skewed, degrees), paragraphs(&straight, 0.0), "{degrees}");
         }
     }

@@ -2,12 +2,12 @@
 //!
 //! Uses a triangle (tent) filter, which preserves thin strokes when downscaling.
 
-use super::Picture;
+use super::ImageRef;
 
 /// The resized image: red, green and blue of each pixel.
-pub(crate) fn resize(picture: &Picture<'_>, width: usize, height: usize) -> Vec<f32> {
+pub(crate) fn resize(picture: &ImageRef<'_>, width: usize, height: usize) -> Vec<f32> {
     let (old_width, old_height) = (picture.width as usize, picture.height as usize);
-    let (columns, rows) = (tents(old_width, width), tents(old_height, height));
+    let (columns, rows) = (triangle_filters(old_width, width), triangle_filters(old_height, height));
     let mut resized = vec![0.0f32; width * height * 3];
     let mut narrow = vec![0.0f32; width * 3];
     // The new rows that the old row contributes to; the window only moves down.
@@ -41,12 +41,12 @@ pub(crate) fn resize(picture: &Picture<'_>, width: usize, height: usize) -> Vec<
 }
 
 /// Filter weights of a new pixel over the old pixels; the sum is one.
-struct Tent {
+struct TriangleFilter {
     start: usize,
     weights: Vec<f32>,
 }
 
-fn tents(old: usize, new: usize) -> Vec<Tent> {
+fn triangle_filters(old: usize, new: usize) -> Vec<TriangleFilter> {
     let scale = old as f32 / new as f32;
     let reach = scale.max(1.0);
     (0..new)
@@ -63,7 +63,7 @@ fn tents(old: usize, new: usize) -> Vec<Tent> {
             } else {
                 weights.fill(1.0 / (end - start) as f32);
             }
-            Tent { start, weights }
+            TriangleFilter { start, weights }
         })
         .collect()
 }
@@ -74,14 +74,14 @@ mod tests {
 
     fn gray(width: u32, height: u32, values: &[u8]) -> Vec<f32> {
         let rgb: Vec<u8> = values.iter().flat_map(|value| [*value; 3]).collect();
-        let picture = Picture { width, height, rgb: &rgb };
+        let picture = ImageRef { width, height, rgb: &rgb };
         resize(&picture, width as usize / 2, height as usize / 2).into_iter().step_by(3).collect()
     }
 
     #[test]
     fn a_plain_picture_stays_plain_at_every_size() {
         let rgb = [40u8, 90, 200].repeat(31 * 17);
-        let picture = Picture { width: 31, height: 17, rgb: &rgb };
+        let picture = ImageRef { width: 31, height: 17, rgb: &rgb };
         for (width, height) in [(1, 1), (31, 17), (7, 5), (100, 40), (30, 16), (3, 90)] {
             let resized = resize(&picture, width, height);
             assert_eq!(resized.len(), width * height * 3);
@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn a_picture_of_its_own_size_is_itself() {
         let rgb: Vec<u8> = (0..5 * 4 * 3).map(|value| value as u8 * 4).collect();
-        let picture = Picture { width: 5, height: 4, rgb: &rgb };
+        let picture = ImageRef { width: 5, height: 4, rgb: &rgb };
         assert_eq!(resize(&picture, 5, 4), rgb.iter().map(|value| f32::from(*value)).collect::<Vec<_>>());
     }
 

@@ -4,53 +4,53 @@
 //! more is e times less frequent.
 
 /// Longer words are never compared.
-pub(super) const MOST_LETTERS: usize = 24;
+pub(super) const MAX_LETTERS: usize = 24;
 
 /// Transposition of two letters.
-const SWAPPED: f32 = 3.5;
+const TRANSPOSITION_COST: f32 = 3.5;
 /// Missing letter.
-const MISSING: f32 = 3.5;
+const DELETION_COST: f32 = 3.5;
 /// Extra letter. It can be any letter, so it costs more than a missing one.
-const EXTRA: f32 = 5.5;
+const INSERTION_COST: f32 = 5.5;
 /// Substituted letter.
-const WRONG: f32 = 6.0;
+const SUBSTITUTION_COST: f32 = 6.0;
 /// Discount for frequent errors: a neighbouring key, or one of two equal letters.
-const EASY: f32 = 1.0;
+const EASY_DISCOUNT: f32 = 1.0;
 /// Surcharge for the first letter, because typists watch the start of a word.
-const FIRST: f32 = 0.5;
+const FIRST_LETTER_PENALTY: f32 = 0.5;
 
 /// Cost of typing `typed` for `meant`, with `surcharge` on every error. `None` if it exceeds `most`.
 ///
 /// The common prefix, and then the common suffix, are assumed to be correct.
-pub(super) fn price(typed: &[char], meant: &[char], surcharge: f32, most: f32) -> Option<f32> {
-    if typed.len() > MOST_LETTERS || meant.len() > MOST_LETTERS {
+pub(super) fn edit_cost(typed: &[char], meant: &[char], surcharge: f32, most: f32) -> Option<f32> {
+    if typed.len() > MAX_LETTERS || meant.len() > MAX_LETTERS {
         return None;
     }
-    let (start, end) = in_common(typed, meant);
+    let (start, end) = common_affixes(typed, meant);
     let (height, width) = (typed.len() - end - start, meant.len() - end - start);
     // Dynamic programming by rows: the cost of each prefix of `typed` for each prefix of `meant`. A transposition
     // refers two rows back.
-    let mut rows = [[0.0; MOST_LETTERS + 1]; 3];
+    let mut rows = [[0.0; MAX_LETTERS + 1]; 3];
     for column in 1..=width {
-        rows[0][column] = rows[0][column - 1] + missing(meant, start + column - 1) + surcharge;
+        rows[0][column] = rows[0][column - 1] + deletion_cost(meant, start + column - 1) + surcharge;
     }
     let mut lowest_above = 0.0;
     for row in 1..=height {
         let [two_above, above, here] = [row + 1, row + 2, row].map(|row| row % 3);
         let typed_at = start + row - 1;
-        let extra = extra(typed, typed_at) + surcharge;
+        let extra = insertion_cost(typed, typed_at) + surcharge;
         rows[here][0] = rows[above][0] + extra;
         let mut lowest: f32 = rows[here][0];
         for column in 1..=width {
             let meant_at = start + column - 1;
             let mut least = rows[above][column - 1];
             if typed[typed_at] != meant[meant_at] {
-                least += wrong(typed[typed_at], meant[meant_at], meant_at) + surcharge;
+                least += substitution_cost(typed[typed_at], meant[meant_at], meant_at) + surcharge;
             }
             least = least.min(rows[above][column] + extra);
-            least = least.min(rows[here][column - 1] + missing(meant, meant_at) + surcharge);
+            least = least.min(rows[here][column - 1] + deletion_cost(meant, meant_at) + surcharge);
             if row > 1 && column > 1 && are_swapped(&typed[typed_at - 1..], &meant[meant_at - 1..]) {
-                least = least.min(rows[two_above][column - 2] + SWAPPED + surcharge);
+                least = least.min(rows[two_above][column - 2] + TRANSPOSITION_COST + surcharge);
             }
             rows[here][column] = least;
             lowest = lowest.min(least);
@@ -65,25 +65,26 @@ pub(super) fn price(typed: &[char], meant: &[char], surcharge: f32, most: f32) -
 }
 
 /// Length of the common prefix, and of the common suffix of the rest.
-fn in_common(typed: &[char], meant: &[char]) -> (usize, usize) {
+fn common_affixes(typed: &[char], meant: &[char]) -> (usize, usize) {
     let is_same = |(one, other): &(&char, &char)| one == other;
     let start = typed.iter().zip(meant).take_while(is_same).count();
     let end = typed[start..].iter().rev().zip(meant[start..].iter().rev()).take_while(is_same).count();
     (start, end)
 }
 
-fn missing(meant: &[char], at: usize) -> f32 {
-    MISSING + first(at) - easy(at > 0 && meant[at - 1] == meant[at])
+fn deletion_cost(meant: &[char], at: usize) -> f32 {
+    DELETION_COST + first(at) - easy(at > 0 && meant[at - 1] == meant[at])
 }
 
-fn extra(typed: &[char], at: usize) -> f32 {
-    let beside = |other: Option<&char>| other.is_some_and(|other| *other == typed[at] || are_beside(*other, typed[at]));
-    EXTRA + first(at)
+fn insertion_cost(typed: &[char], at: usize) -> f32 {
+    let beside =
+        |other: Option<&char>| other.is_some_and(|other| *other == typed[at] || are_adjacent_keys(*other, typed[at]));
+    INSERTION_COST + first(at)
         - easy(at.checked_sub(1).is_some_and(|before| beside(typed.get(before))) || beside(typed.get(at + 1)))
 }
 
-fn wrong(typed: char, meant: char, at: usize) -> f32 {
-    WRONG + first(at) - easy(are_beside(typed, meant))
+fn substitution_cost(typed: char, meant: char, at: usize) -> f32 {
+    SUBSTITUTION_COST + first(at) - easy(are_adjacent_keys(typed, meant))
 }
 
 fn are_swapped(typed: &[char], meant: &[char]) -> bool {
@@ -91,15 +92,15 @@ fn are_swapped(typed: &[char], meant: &[char]) -> bool {
 }
 
 fn first(at: usize) -> f32 {
-    if at == 0 { FIRST } else { 0.0 }
+    if at == 0 { FIRST_LETTER_PENALTY } else { 0.0 }
 }
 
 fn easy(is_easy: bool) -> f32 {
-    if is_easy { EASY } else { 0.0 }
+    if is_easy { EASY_DISCOUNT } else { 0.0 }
 }
 
 /// Whether two keys are neighbours.
-fn are_beside(one: char, other: char) -> bool {
+fn are_adjacent_keys(one: char, other: char) -> bool {
     let (Some(one), Some(other)) = (key(one), key(other)) else { return false };
     one != other && one.0.abs_diff(other.0) <= 1 && one.1.abs_diff(other.1) <= 2
 }
@@ -140,18 +141,18 @@ mod tests {
         let (has_typed, has_meant) = (row > start, column > start);
         let mut least = if has_typed || has_meant { f32::INFINITY } else { 0.0 };
         if has_typed {
-            least = least.min(before(1, 0) + extra(typed, row - 1) + SURCHARGE);
+            least = least.min(before(1, 0) + insertion_cost(typed, row - 1) + SURCHARGE);
         }
         if has_meant {
-            least = least.min(before(0, 1) + missing(meant, column - 1) + SURCHARGE);
+            least = least.min(before(0, 1) + deletion_cost(meant, column - 1) + SURCHARGE);
         }
         if has_typed && has_meant {
             let (one, other) = (typed[row - 1], meant[column - 1]);
-            let slip = if one == other { 0.0 } else { wrong(one, other, column - 1) + SURCHARGE };
+            let slip = if one == other { 0.0 } else { substitution_cost(one, other, column - 1) + SURCHARGE };
             least = least.min(before(1, 1) + slip);
         }
         if row > start + 1 && column > start + 1 && are_swapped(&typed[row - 2..], &meant[column - 2..]) {
-            least = least.min(before(2, 2) + SWAPPED + SURCHARGE);
+            least = least.min(before(2, 2) + TRANSPOSITION_COST + SURCHARGE);
         }
         least
     }
@@ -162,9 +163,9 @@ mod tests {
         #[test]
         fn the_price_is_that_of_the_textbook(typed in "[abcsé]{0,6}", meant in "[abcsé]{0,6}", most in 0.0f32..40.0) {
             let (typed, meant) = (letters(&typed), letters(&meant));
-            let (start, end) = in_common(&typed, &meant);
+            let (start, end) = common_affixes(&typed, &meant);
             let expected = textbook(&typed, typed.len() - end, &meant, meant.len() - end, start);
-            match price(&typed, &meant, SURCHARGE, most) {
+            match edit_cost(&typed, &meant, SURCHARGE, most) {
                 Some(price) => prop_assert!((price - expected).abs() < 1e-3 && price <= most),
                 None => prop_assert!(expected > most - 1e-3),
             }
@@ -172,7 +173,7 @@ mod tests {
 
         #[test]
         fn words_of_any_length_are_compared_or_refused(typed in ".{0,60}", meant in ".{0,60}") {
-            price(&letters(&typed), &letters(&meant), 0.0, f32::INFINITY);
+            edit_cost(&letters(&typed), &letters(&meant), 0.0, f32::INFINITY);
         }
     }
 
@@ -180,25 +181,25 @@ mod tests {
     fn each_slip_has_its_price() {
         for (typed, meant, expected) in [
             ("card", "card", 0.0),
-            ("cadr", "card", SWAPPED),
-            ("crd", "card", MISSING),
-            ("ard", "card", MISSING + FIRST),
-            ("leter", "letter", MISSING - EASY),
-            ("caprd", "card", EXTRA),
-            ("carrd", "card", EXTRA - EASY),
-            ("cafrd", "card", EXTRA - EASY),
-            ("czrd", "card", WRONG - EASY),
-            ("cpqd", "card", 2.0 * WRONG),
-            ("", "a", MISSING + FIRST),
+            ("cadr", "card", TRANSPOSITION_COST),
+            ("crd", "card", DELETION_COST),
+            ("ard", "card", DELETION_COST + FIRST_LETTER_PENALTY),
+            ("leter", "letter", DELETION_COST - EASY_DISCOUNT),
+            ("caprd", "card", INSERTION_COST),
+            ("carrd", "card", INSERTION_COST - EASY_DISCOUNT),
+            ("cafrd", "card", INSERTION_COST - EASY_DISCOUNT),
+            ("czrd", "card", SUBSTITUTION_COST - EASY_DISCOUNT),
+            ("cpqd", "card", 2.0 * SUBSTITUTION_COST),
+            ("", "a", DELETION_COST + FIRST_LETTER_PENALTY),
         ] {
-            assert_eq!(price(&letters(typed), &letters(meant), 0.0, 20.0), Some(expected), "{typed} for {meant}");
+            assert_eq!(edit_cost(&letters(typed), &letters(meant), 0.0, 20.0), Some(expected), "{typed} for {meant}");
         }
     }
 
     #[test]
     fn keys_lie_beside_those_around_them() {
-        let beside: String = ('a'..='z').filter(|letter| are_beside('g', *letter)).collect();
+        let beside: String = ('a'..='z').filter(|letter| are_adjacent_keys('g', *letter)).collect();
         assert_eq!(beside, "bfhtvy");
-        assert!(!are_beside('é', 'e') && !are_beside('p', 'a'));
+        assert!(!are_adjacent_keys('é', 'e') && !are_adjacent_keys('p', 'a'));
     }
 }

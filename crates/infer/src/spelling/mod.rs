@@ -4,21 +4,21 @@
 //! probable in context and explained by probable typing errors (a noisy channel model). A text of known words is not
 //! changed. The more unknown words a text has, the more likely they are typos: a single one could be a name.
 
+mod deletion_index;
 mod distance;
-mod gaps;
-mod pieces;
+mod lexicon;
 mod search;
-mod words;
+mod tokenize;
 
 use std::fmt;
 
 use crate::builtin;
-use pieces::Piece;
-use search::{Care, Reading, Standing, Wording};
-use words::{Id, Words};
+use lexicon::{Lexicon, WordId};
+use search::{CorrectionPolicy, PieceReading, PieceStatus, ReadingWords};
+use tokenize::Piece;
 
 /// Length of the corrected prefix. Models read little more; it bounds the time for very long texts.
-const MOST_BYTES: usize = 1024;
+const MAX_TEXT_BYTES: usize = 1024;
 /// Suffixes to strip from a form to get its stem, with their replacements.
 const ENDINGS: [(&str, &str); 17] = [
     ("'s", ""),
@@ -40,11 +40,11 @@ const ENDINGS: [(&str, &str); 17] = [
     ("'d", ""),
 ];
 /// Shorter words have no forms: `thed` is a typo, not a form of `the`.
-const SHORTEST_WITH_FORMS: usize = 4;
+const MIN_LETTERS_WITH_FORMS: usize = 4;
 
 /// Spelling corrector. It is immutable, so threads can share one.
 pub struct Spelling {
-    words: Words,
+    lexicon: Lexicon,
 }
 
 impl Spelling {
@@ -52,71 +52,71 @@ impl Spelling {
     ///
     /// Fifteen thousand short texts take some 30 milliseconds.
     pub fn of<'a>(texts: impl Iterator<Item = &'a str>) -> Spelling {
-        let texts = texts.map(|text| pieces::read(text).into_iter().map(|piece| piece.letters).collect());
-        Spelling { words: Words::of(texts, builtin::english_words()) }
+        let texts = texts.map(|text| tokenize::tokenize(text).into_iter().map(|piece| piece.letters).collect());
+        Spelling { lexicon: Lexicon::of(texts, builtin::english_words()) }
     }
 
     /// Corrects the typos of a text; `None` if there are none.
     ///
     /// Only a prefix of a long text is corrected. Numbers, addresses and code are not changed, and neither are most
     /// texts in languages other than that of the known words.
-    pub fn mend(&self, text: &str) -> Option<String> {
-        let pieces = pieces::read(beginning(text));
-        let standings = self.standings(&pieces);
-        let strange = standings.iter().filter(|standing| **standing == Standing::Strange).count();
+    pub fn correct(&self, text: &str) -> Option<String> {
+        let pieces = tokenize::tokenize(corrected_prefix(text));
+        let standings = self.statuses(&pieces);
+        let strange = standings.iter().filter(|standing| **standing == PieceStatus::Unknown).count();
         if strange == 0 {
             return None;
         }
-        let readings = search::search(&self.words, &pieces, &standings, Care::of(strange))?;
+        let readings = search::search(&self.lexicon, &pieces, &standings, CorrectionPolicy::of(strange))?;
         self.write(text, &pieces, &readings)
     }
 
-    fn standings(&self, pieces: &[Piece]) -> Vec<Standing> {
+    fn statuses(&self, pieces: &[Piece]) -> Vec<PieceStatus> {
         let stands = |Piece { letters, .. }: &Piece| {
-            let known = self.words.find(letters).map(Standing::Known);
-            known.or_else(|| self.find_stem(letters).map(Standing::Form)).unwrap_or(Standing::Strange)
+            let known = self.lexicon.find(letters).map(PieceStatus::Known);
+            known.or_else(|| self.find_stem(letters).map(PieceStatus::Form)).unwrap_or(PieceStatus::Unknown)
         };
-        let mut standings: Vec<Standing> = pieces.iter().map(stands).collect();
-        let strange: Vec<usize> = (0..pieces.len()).filter(|at| standings[*at] == Standing::Strange).collect();
+        let mut standings: Vec<PieceStatus> = pieces.iter().map(stands).collect();
+        let strange: Vec<usize> = (0..pieces.len()).filter(|at| standings[*at] == PieceStatus::Unknown).collect();
         for at in &strange {
             // A repeated unknown word is not a typo.
             let is_same = |other: &usize| other != at && pieces[*other].letters == pieces[*at].letters;
             if strange.iter().any(is_same) {
-                standings[*at] = Standing::Meant;
+                standings[*at] = PieceStatus::Protected;
             }
         }
         standings
     }
 
     /// The known word that this is an inflected form of.
-    fn find_stem(&self, letters: &[char]) -> Option<Id> {
+    fn find_stem(&self, letters: &[char]) -> Option<WordId> {
         ENDINGS.iter().find_map(|(ending, instead)| {
-            let length = letters.len().checked_sub(ending.len()).filter(|length| *length >= SHORTEST_WITH_FORMS)?;
+            let length = letters.len().checked_sub(ending.len()).filter(|length| *length >= MIN_LETTERS_WITH_FORMS)?;
             let (stem, found) = letters.split_at(length);
             if !found.iter().copied().eq(ending.chars()) {
                 return None;
             }
             let stem: Vec<char> = stem.iter().copied().chain(instead.chars()).collect();
-            self.words.find(&stem)
+            self.lexicon.find(&stem)
         })
     }
 
     /// The corrected text. `None` if it equals the typed text.
-    fn write(&self, text: &str, pieces: &[Piece], readings: &[Reading]) -> Option<String> {
+    fn write(&self, text: &str, pieces: &[Piece], readings: &[PieceReading]) -> Option<String> {
         let mut mended = String::with_capacity(text.len() + 8);
         let mut end = 0;
-        for Reading { at, pieces: count, words } in readings {
+        for PieceReading { at, pieces: count, words } in readings {
             let words: String = match words {
-                Wording::AsTyped => continue,
-                Wording::One(id) if self.words.letters(*id) == pieces[*at].letters => continue,
-                Wording::One(id) => self.words.letters(*id).iter().collect(),
-                Wording::Two(one, other) => {
-                    [self.words.letters(*one), &[' '], self.words.letters(*other)].into_iter().flatten().collect()
+                ReadingWords::AsTyped => continue,
+                ReadingWords::One(id) if self.lexicon.letters(*id) == pieces[*at].letters => continue,
+                ReadingWords::One(id) => self.lexicon.letters(*id).iter().collect(),
+                ReadingWords::Two(one, other) => {
+                    [self.lexicon.letters(*one), &[' '], self.lexicon.letters(*other)].into_iter().flatten().collect()
                 }
             };
             let range = pieces[*at].range.start..pieces[at + count - 1].range.end;
             mended.push_str(&text[end..range.start]);
-            mended.push_str(&in_the_case_of(&text[range.clone()], words));
+            mended.push_str(&match_case(&text[range.clone()], words));
             end = range.end;
         }
         mended.push_str(&text[end..]);
@@ -126,21 +126,21 @@ impl Spelling {
 
 impl fmt::Debug for Spelling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Spelling").field("words", &self.words.border()).finish_non_exhaustive()
+        f.debug_struct("Spelling").field("words", &self.lexicon.boundary()).finish_non_exhaustive()
     }
 }
 
 /// The prefix that is corrected: whole words, if it contains a space.
-fn beginning(text: &str) -> &str {
-    if text.len() <= MOST_BYTES {
+fn corrected_prefix(text: &str) -> &str {
+    if text.len() <= MAX_TEXT_BYTES {
         return text;
     }
-    let part = &text[..text.floor_char_boundary(MOST_BYTES)];
+    let part = &text[..text.floor_char_boundary(MAX_TEXT_BYTES)];
     &part[..part.rfind(char::is_whitespace).unwrap_or(part.len())]
 }
 
 /// Applies the capitalization of the typed word: first letter or all letters.
-fn in_the_case_of(typed: &str, words: String) -> String {
+fn match_case(typed: &str, words: String) -> String {
     let mut capitals = typed.chars().filter(|letter| letter.is_alphabetic()).map(char::is_uppercase);
     match (capitals.next(), capitals.next()) {
         (Some(true), Some(true)) if capitals.all(|is_capital| is_capital) => words.to_uppercase(),
@@ -173,11 +173,11 @@ mod tests {
     });
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(SPELLING.mend(text).as_deref().unwrap_or(text), expected);
+        assert_eq!(SPELLING.correct(text).as_deref().unwrap_or(text), expected);
     }
 
     fn check_unchanged(text: &str) {
-        assert_eq!(SPELLING.mend(text), None);
+        assert_eq!(SPELLING.correct(text), None);
     }
 
     #[test]
@@ -245,8 +245,8 @@ mod tests {
     #[test]
     fn other_languages_are_mended_once_they_are_taught() {
         let spelling = Spelling::of(["wie ist mein kontostand", "überweise geld auf mein sparkonto"].into_iter());
-        assert_eq!(spelling.mend("wie ist mein kontosatnd").as_deref(), Some("wie ist mein kontostand"));
-        assert_eq!(spelling.mend("überwiese geld").as_deref(), Some("überweise geld"));
+        assert_eq!(spelling.correct("wie ist mein kontosatnd").as_deref(), Some("wie ist mein kontostand"));
+        assert_eq!(spelling.correct("überwiese geld").as_deref(), Some("überweise geld"));
     }
 
     #[test]
@@ -261,22 +261,22 @@ mod tests {
     #[test]
     fn the_same_texts_make_the_same_speller() {
         let typed = "waht is teh balence of my savigns acount";
-        let mended = Spelling::of(["the balance of savings"].into_iter()).mend(typed);
+        let mended = Spelling::of(["the balance of savings"].into_iter()).correct(typed);
         for _ in 0..3 {
-            assert_eq!(Spelling::of(["the balance of savings"].into_iter()).mend(typed), mended);
+            assert_eq!(Spelling::of(["the balance of savings"].into_iter()).correct(typed), mended);
         }
     }
 
     #[test]
     fn without_texts_english_is_known() {
         let spelling = Spelling::of([].into_iter());
-        assert_eq!(spelling.mend("the goverment of the country").as_deref(), Some("the government of the country"));
+        assert_eq!(spelling.correct("the goverment of the country").as_deref(), Some("the government of the country"));
     }
 
     proptest! {
         #[test]
         fn any_text_is_mended_without_harm(text in any::<String>()) {
-            if let Some(mended) = SPELLING.mend(&text) {
+            if let Some(mended) = SPELLING.correct(&text) {
                 prop_assert_ne!(mended, text);
             }
         }
@@ -285,15 +285,15 @@ mod tests {
         fn what_is_no_word_survives_among_slips(text in "([a-z' -]{1,12}[0-9@ .,]{1,3}){1,8}") {
             let is_rest = |letter: &char| !letter.is_alphabetic() && !" '".contains(*letter);
             let rest = |text: &str| -> String { text.chars().filter(is_rest).collect() };
-            let mended = SPELLING.mend(&text).unwrap_or_else(|| text.clone());
+            let mended = SPELLING.correct(&text).unwrap_or_else(|| text.clone());
             prop_assert_eq!(rest(&mended), rest(&text));
         }
 
         #[test]
         fn mended_words_are_known(text in "[a-z]{2,9}( [a-z]{2,9}){0,6}") {
-            if let Some(mended) = SPELLING.mend(&text) {
+            if let Some(mended) = SPELLING.correct(&text) {
                 for word in mended.split(' ').filter(|word| !text.split(' ').any(|typed| typed == *word)) {
-                    prop_assert!(SPELLING.words.find(&word.chars().collect::<Vec<_>>()).is_some(), "{}", word);
+                    prop_assert!(SPELLING.lexicon.find(&word.chars().collect::<Vec<_>>()).is_some(), "{}", word);
                 }
             }
         }

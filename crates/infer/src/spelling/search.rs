@@ -5,62 +5,62 @@
 //! the probability of its words after the previous words and of its typing errors. The best sequence is searched from
 //! left to right, with a limited number of hypotheses at each piece.
 
-use super::distance::MOST_LETTERS;
-use super::pieces::Piece;
-use super::words::{Id, Near, Words};
+use super::distance::MAX_LETTERS;
+use super::lexicon::{Lexicon, LexiconMatch, WordId};
+use super::tokenize::Piece;
 
 /// Beam width.
-const BEAM: usize = 8;
+const BEAM_WIDTH: usize = 8;
 /// Maximum number of readings of a piece as a word, and as a pair of words.
-const MOST_READINGS: usize = 8;
-const MOST_PAIRS: usize = 4;
+const MAX_READINGS: usize = 8;
+const MAX_PAIRS: usize = 4;
 /// Maximum number of readings of each half of a pair.
-const MOST_HALVES: usize = 3;
+const MAX_HALVES: usize = 3;
 /// Shorter halves must be spelled correctly, because they could be any short word.
-const SHORTEST_MENDED_HALF: usize = 3;
+const MIN_CORRECTED_HALF: usize = 3;
 /// Shorter pieces have at most one error.
-const SHORTEST_WITH_TWO_SLIPS: usize = 4;
+const MIN_LETTERS_FOR_TWO_EDITS: usize = 4;
 
 // Costs in nats, like those of typing errors.
 
 /// A space is missing, or one letter too early or too late.
-const SPACE: f32 = 3.5;
+const MISSING_SPACE_COST: f32 = 3.5;
 /// A letter instead of a space, in addition to the cost of the missing space.
-const LETTER_FOR_SPACE: f32 = 2.0;
+const LETTER_FOR_SPACE_COST: f32 = 2.0;
 /// A space inside a word.
-const EXTRA_SPACE: f32 = 8.0;
+const EXTRA_SPACE_COST: f32 = 8.0;
 /// An inflected form, in addition to the cost of its stem.
-const FORM: f32 = 4.0;
+const INFLECTED_FORM_COST: f32 = 4.0;
 /// Cost of keeping an unknown word: base and per letter. A long word hardly ever matches another by chance.
-const STRANGE: f32 = 8.0;
-const STRANGE_LETTER: f32 = 1.5;
+const UNKNOWN_WORD_COST: f32 = 8.0;
+const UNKNOWN_LETTER_COST: f32 = 1.5;
 /// Additional cost for each further unknown word in the text.
-const STRANGE_AMONG_OTHERS: f32 = 4.0;
+const FURTHER_UNKNOWN_WORD_COST: f32 = 4.0;
 /// Discount if it looks like a name.
-const NAME: f32 = 8.0;
+const NAME_DISCOUNT: f32 = 8.0;
 /// Surcharge on every error in a text with a single unknown word.
-const CAREFUL: f32 = 1.5;
+const CAREFUL_TEXT_PENALTY: f32 = 1.5;
 /// Bonus of a known word in a sloppy text.
-const KNOWN: f32 = 1.5;
+const KNOWN_WORD_BONUS: f32 = 1.5;
 
 /// Minimum mean score of the words of a text, including errors. Mistyped English reaches it in 99 of 100 texts, other
 /// languages in less than half.
-const LEAST_SENSE: f32 = -13.5;
+const MIN_MEAN_SCORE: f32 = -13.5;
 
 /// Dictionary status of a piece.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Standing {
-    Known(Id),
+pub(super) enum PieceStatus {
+    Known(WordId),
     /// An unknown form of a known word, such as its plural.
-    Form(Id),
-    Strange,
+    Form(WordId),
+    Unknown,
     /// Unknown, but not to be corrected.
-    Meant,
+    Protected,
 }
 
 /// Typing quality of a text, estimated from the number of unknown words.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Care {
+pub(super) struct CorrectionPolicy {
     /// On every error.
     surcharge: f32,
     strange: f32,
@@ -72,47 +72,47 @@ pub(super) struct Care {
 
 /// A reading of one or two pieces.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Reading {
+pub(super) struct PieceReading {
     /// Index of the first piece.
     pub(super) at: usize,
     /// Number of pieces: one or two.
     pub(super) pieces: usize,
-    pub(super) words: Wording,
+    pub(super) words: ReadingWords,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Wording {
+pub(super) enum ReadingWords {
     AsTyped,
-    One(Id),
-    Two(Id, Id),
+    One(WordId),
+    Two(WordId, WordId),
 }
 
 /// A candidate reading of a piece, without context.
 #[derive(Debug, Clone, Copy)]
 struct Choice {
     pieces: usize,
-    words: Wording,
+    words: ReadingWords,
     /// Score without the word probabilities; negative.
     worth: f32,
 }
 
 /// A hypothesis up to some piece.
 #[derive(Debug, Clone, Copy)]
-struct Row {
+struct BeamEntry {
     score: f32,
     /// The last word, if it is in the dictionary.
-    last: Option<Id>,
-    reading: Reading,
+    last: Option<WordId>,
+    reading: PieceReading,
     /// Index of the previous hypothesis, among the hypotheses that end at the start of this reading.
     before: usize,
 }
 
-impl Care {
-    pub(super) fn of(strange: usize) -> Care {
+impl CorrectionPolicy {
+    pub(super) fn of(strange: usize) -> CorrectionPolicy {
         let others = strange.clamp(1, 3) - 1;
-        Care {
-            surcharge: CAREFUL * (2 - others) as f32 / 2.0,
-            strange: STRANGE + STRANGE_AMONG_OTHERS * others as f32,
+        CorrectionPolicy {
+            surcharge: CAREFUL_TEXT_PENALTY * (2 - others) as f32 / 2.0,
+            strange: UNKNOWN_WORD_COST + FURTHER_UNKNOWN_WORD_COST * others as f32,
             is_sloppy: others >= 1,
             is_very_sloppy: others >= 2,
         }
@@ -121,35 +121,40 @@ impl Care {
 
 /// The best readings of the pieces, given the status of each. `None` if even the best has a low score: the text is in
 /// another language, or not a text.
-pub(super) fn search(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) -> Option<Vec<Reading>> {
+pub(super) fn search(
+    words: &Lexicon,
+    pieces: &[Piece],
+    standings: &[PieceStatus],
+    care: CorrectionPolicy,
+) -> Option<Vec<PieceReading>> {
     // The hypotheses that end before each piece, and after the last.
-    let mut rows: Vec<Vec<Row>> = vec![Vec::new(); pieces.len() + 1];
-    let nothing = Reading { at: 0, pieces: 0, words: Wording::AsTyped };
-    rows[0].push(Row { score: 0.0, last: Some(words.border()), reading: nothing, before: 0 });
+    let mut rows: Vec<Vec<BeamEntry>> = vec![Vec::new(); pieces.len() + 1];
+    let nothing = PieceReading { at: 0, pieces: 0, words: ReadingWords::AsTyped };
+    rows[0].push(BeamEntry { score: 0.0, last: Some(words.boundary()), reading: nothing, before: 0 });
     for at in 0..pieces.len() {
         let choices = choices(words, &pieces[at..], &standings[at..], care);
-        keep_best(&mut rows[at]);
+        prune_beam(&mut rows[at]);
         let (done, coming) = rows.split_at_mut(at + 1);
         for (before, row) in done[at].iter().enumerate() {
             let last = row.last.filter(|_| !pieces[at].follows_a_gap);
             for choice in &choices {
-                let reading = Reading { at, pieces: choice.pieces, words: choice.words };
-                let score = row.score + choice.worth + choice.words.chance(words, last);
-                coming[choice.pieces - 1].push(Row { score, last: choice.words.last(), reading, before });
+                let reading = PieceReading { at, pieces: choice.pieces, words: choice.words };
+                let score = row.score + choice.worth + choice.words.log_probability(words, last);
+                coming[choice.pieces - 1].push(BeamEntry { score, last: choice.words.last(), reading, before });
             }
         }
     }
     let end = rows.last_mut().expect("there is a row even for no pieces");
     for row in end.iter_mut() {
-        row.score += words.chance(row.last, words.border());
+        row.score += words.log_probability(row.last, words.boundary());
     }
-    keep_best(end);
-    let makes_sense = end[0].score >= LEAST_SENSE * pieces.len() as f32;
-    (makes_sense || !care.is_sloppy).then(|| trace(&rows))
+    prune_beam(end);
+    let makes_sense = end[0].score >= MIN_MEAN_SCORE * pieces.len() as f32;
+    (makes_sense || !care.is_sloppy).then(|| backtrack(&rows))
 }
 
 /// The readings of the best hypothesis, from first to last.
-fn trace(rows: &[Vec<Row>]) -> Vec<Reading> {
+fn backtrack(rows: &[Vec<BeamEntry>]) -> Vec<PieceReading> {
     let (mut end, mut place) = (rows.len() - 1, 0);
     let mut readings = Vec::new();
     while end > 0 {
@@ -162,11 +167,11 @@ fn trace(rows: &[Vec<Row>]) -> Vec<Reading> {
 }
 
 /// Of the hypotheses with the same last word, only the best can lead to the overall best.
-fn keep_best(rows: &mut Vec<Row>) {
+fn prune_beam(rows: &mut Vec<BeamEntry>) {
     rows.sort_by(|one, other| other.score.total_cmp(&one.score));
-    let mut last = Vec::with_capacity(BEAM);
+    let mut last = Vec::with_capacity(BEAM_WIDTH);
     rows.retain(|row| {
-        let is_kept = last.len() < BEAM && !last.contains(&row.last);
+        let is_kept = last.len() < BEAM_WIDTH && !last.contains(&row.last);
         if is_kept {
             last.push(row.last);
         }
@@ -175,42 +180,42 @@ fn keep_best(rows: &mut Vec<Row>) {
 }
 
 /// The readings of the first piece.
-fn choices(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) -> Vec<Choice> {
+fn choices(words: &Lexicon, pieces: &[Piece], standings: &[PieceStatus], care: CorrectionPolicy) -> Vec<Choice> {
     let typed = &pieces[0].letters;
     let is_doubtful = |at: usize| match standings[at] {
-        Standing::Strange => true,
-        Standing::Known(_) | Standing::Form(_) => care.is_sloppy && !pieces[at].is_name,
-        Standing::Meant => false,
+        PieceStatus::Unknown => true,
+        PieceStatus::Known(_) | PieceStatus::Form(_) => care.is_sloppy && !pieces[at].is_name,
+        PieceStatus::Protected => false,
     };
     let one = |words, worth| Choice { pieces: 1, words, worth };
     let mut choices = vec![match standings[0] {
-        Standing::Known(id) => one(Wording::One(id), if care.is_sloppy { KNOWN } else { 0.0 }),
-        Standing::Form(stem) => one(Wording::AsTyped, words.chance(None, stem) - FORM),
-        Standing::Strange => {
-            let name = if pieces[0].is_name { NAME } else { 0.0 };
-            one(Wording::AsTyped, name - care.strange - STRANGE_LETTER * typed.len() as f32)
+        PieceStatus::Known(id) => one(ReadingWords::One(id), if care.is_sloppy { KNOWN_WORD_BONUS } else { 0.0 }),
+        PieceStatus::Form(stem) => one(ReadingWords::AsTyped, words.log_probability(None, stem) - INFLECTED_FORM_COST),
+        PieceStatus::Unknown => {
+            let name = if pieces[0].is_name { NAME_DISCOUNT } else { 0.0 };
+            one(ReadingWords::AsTyped, name - care.strange - UNKNOWN_LETTER_COST * typed.len() as f32)
         }
-        Standing::Meant => one(Wording::AsTyped, 0.0),
+        PieceStatus::Protected => one(ReadingWords::AsTyped, 0.0),
     }];
     if is_doubtful(0) {
-        let is_strange = standings[0] == Standing::Strange;
-        let slips = if is_strange && typed.len() >= SHORTEST_WITH_TWO_SLIPS { 2 } else { 1 };
-        let near = words.near(typed, slips, care.surcharge, MOST_READINGS);
-        let others = near.iter().filter(|near| Standing::Known(near.id) != standings[0]);
-        choices.extend(others.map(|near| one(Wording::One(near.id), -near.price)));
-        if is_strange && typed.len() <= MOST_LETTERS {
+        let is_strange = standings[0] == PieceStatus::Unknown;
+        let slips = if is_strange && typed.len() >= MIN_LETTERS_FOR_TWO_EDITS { 2 } else { 1 };
+        let near = words.candidates(typed, slips, care.surcharge, MAX_READINGS);
+        let others = near.iter().filter(|near| PieceStatus::Known(near.id) != standings[0]);
+        choices.extend(others.map(|near| one(ReadingWords::One(near.id), -near.cost)));
+        if is_strange && typed.len() <= MAX_LETTERS {
             choices.extend(split(words, typed, care));
         }
     }
     let Some(next) = pieces.get(1).filter(|next| next.follows_a_space) else { return choices };
     if (is_doubtful(0) || is_doubtful(1)) && !pieces[0].is_name && !next.is_name {
         let together = [typed.as_slice(), &next.letters].concat();
-        if standings[..2].contains(&Standing::Strange) {
-            let near = words.near(&together, 1, care.surcharge, MOST_HALVES);
-            let price = |near: &Near| near.price + EXTRA_SPACE + care.surcharge;
+        if standings[..2].contains(&PieceStatus::Unknown) {
+            let near = words.candidates(&together, 1, care.surcharge, MAX_HALVES);
+            let price = |near: &LexiconMatch| near.cost + EXTRA_SPACE_COST + care.surcharge;
             choices.extend(near.iter().map(|near| Choice {
                 pieces: 2,
-                words: Wording::One(near.id),
+                words: ReadingWords::One(near.id),
                 worth: -price(near),
             }));
         }
@@ -220,28 +225,28 @@ fn choices(words: &Words, pieces: &[Piece], standings: &[Standing], care: Care) 
 }
 
 /// Two words without a space, or with a letter instead of the space.
-fn split(words: &Words, typed: &[char], care: Care) -> Vec<Choice> {
+fn split(words: &Lexicon, typed: &[char], care: CorrectionPolicy) -> Vec<Choice> {
     let halves = |half: &[char]| Halves::of(words, half, care);
     let firsts: Vec<Halves> = (1..typed.len()).map(|end| halves(&typed[..end])).collect();
     let seconds: Vec<Halves> = (1..typed.len()).map(|start| halves(&typed[start..])).collect();
     let mut pairs = Vec::new();
     for (place, first) in firsts.iter().enumerate() {
-        pair_up(first, &seconds[place], SPACE + care.surcharge, care, &mut pairs);
+        pair_up(first, &seconds[place], MISSING_SPACE_COST + care.surcharge, care, &mut pairs);
         if let Some(second) = seconds.get(place + 1) {
-            pair_up(first, second, SPACE + LETTER_FOR_SPACE + care.surcharge, care, &mut pairs);
+            pair_up(first, second, MISSING_SPACE_COST + LETTER_FOR_SPACE_COST + care.surcharge, care, &mut pairs);
         }
     }
     best_pairs(words, pairs, 1)
 }
 
 /// Two words with a letter on the wrong side of the space.
-fn move_space(words: &Words, together: &[char], space: usize, care: Care) -> Vec<Choice> {
+fn move_space(words: &Lexicon, together: &[char], space: usize, care: CorrectionPolicy) -> Vec<Choice> {
     let mut pairs = Vec::new();
     for place in [space - 1, space + 1] {
         if (1..together.len()).contains(&place) {
             let (first, second) = together.split_at(place);
             let [first, second] = [first, second].map(|half| Halves::of(words, half, care));
-            pair_up(&first, &second, SPACE + care.surcharge, care, &mut pairs);
+            pair_up(&first, &second, MISSING_SPACE_COST + care.surcharge, care, &mut pairs);
         }
     }
     best_pairs(words, pairs, 2)
@@ -251,53 +256,61 @@ fn move_space(words: &Words, together: &[char], space: usize, care: Care) -> Vec
 #[derive(Debug)]
 struct Halves {
     is_known: bool,
-    near: Vec<Near>,
+    near: Vec<LexiconMatch>,
 }
 
 impl Halves {
-    fn of(words: &Words, half: &[char], care: Care) -> Halves {
+    fn of(words: &Lexicon, half: &[char], care: CorrectionPolicy) -> Halves {
         if let Some(id) = words.find(half) {
-            return Halves { is_known: true, near: vec![Near { id, price: 0.0 }] };
+            return Halves { is_known: true, near: vec![LexiconMatch { id, cost: 0.0 }] };
         }
-        let is_long_enough = half.len() >= SHORTEST_MENDED_HALF;
-        let near = if is_long_enough { words.near(half, 1, care.surcharge, MOST_HALVES) } else { Vec::new() };
+        let is_long_enough = half.len() >= MIN_CORRECTED_HALF;
+        let near = if is_long_enough { words.candidates(half, 1, care.surcharge, MAX_HALVES) } else { Vec::new() };
         Halves { is_known: false, near }
     }
 }
 
 /// Combines the candidates of both halves. One half must be spelled correctly, unless the text is full of typos.
-fn pair_up(first: &Halves, second: &Halves, price: f32, care: Care, pairs: &mut Vec<(Near, Near, f32)>) {
+fn pair_up(
+    first: &Halves,
+    second: &Halves,
+    price: f32,
+    care: CorrectionPolicy,
+    pairs: &mut Vec<(LexiconMatch, LexiconMatch, f32)>,
+) {
     if first.is_known || second.is_known || care.is_very_sloppy {
         for one in &first.near {
-            pairs.extend(second.near.iter().map(|other| (*one, *other, price + one.price + other.price)));
+            pairs.extend(second.near.iter().map(|other| (*one, *other, price + one.cost + other.cost)));
         }
     }
 }
 
-fn best_pairs(words: &Words, pairs: Vec<(Near, Near, f32)>, pieces: usize) -> Vec<Choice> {
-    let choice = |(one, other, price): (Near, Near, f32)| {
-        let wording = Wording::Two(one.id, other.id);
-        (wording.chance(words, None) - price, Choice { pieces, words: wording, worth: -price })
+fn best_pairs(words: &Lexicon, pairs: Vec<(LexiconMatch, LexiconMatch, f32)>, pieces: usize) -> Vec<Choice> {
+    let choice = |(one, other, price): (LexiconMatch, LexiconMatch, f32)| {
+        let wording = ReadingWords::Two(one.id, other.id);
+        (wording.log_probability(words, None) - price, Choice { pieces, words: wording, worth: -price })
     };
     let mut choices: Vec<(f32, Choice)> = pairs.into_iter().map(choice).collect();
     choices.sort_by(|one, other| other.0.total_cmp(&one.0));
-    choices.into_iter().take(MOST_PAIRS).map(|(_, choice)| choice).collect()
+    choices.into_iter().take(MAX_PAIRS).map(|(_, choice)| choice).collect()
 }
 
-impl Wording {
+impl ReadingWords {
     /// Log-probability after the previous word, or without context. Unknown words have their cost instead.
-    fn chance(self, words: &Words, before: Option<Id>) -> f32 {
+    fn log_probability(self, words: &Lexicon, before: Option<WordId>) -> f32 {
         match self {
-            Wording::AsTyped => 0.0,
-            Wording::One(id) => words.chance(before, id),
-            Wording::Two(one, other) => words.chance(before, one) + words.chance(Some(one), other),
+            ReadingWords::AsTyped => 0.0,
+            ReadingWords::One(id) => words.log_probability(before, id),
+            ReadingWords::Two(one, other) => {
+                words.log_probability(before, one) + words.log_probability(Some(one), other)
+            }
         }
     }
 
-    fn last(self) -> Option<Id> {
+    fn last(self) -> Option<WordId> {
         match self {
-            Wording::AsTyped => None,
-            Wording::One(id) | Wording::Two(_, id) => Some(id),
+            ReadingWords::AsTyped => None,
+            ReadingWords::One(id) | ReadingWords::Two(_, id) => Some(id),
         }
     }
 }

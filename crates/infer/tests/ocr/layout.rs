@@ -2,12 +2,12 @@
 
 use corbie_infer::ocr::ParagraphKind;
 
-use crate::page::{self, BOLD, Page, SANS, SERIF, character_error, points};
+use crate::page::{self, BOLD, SANS, SERIF, TestPage, character_error, points};
 use crate::texts::{ENGLISH, FRENCH, GARDEN, GERMAN, HARBOUR, SPANISH};
 use crate::{check_words, read};
 
 #[track_caller]
-fn check_order(page: &Page, expected: &str, name: &str) {
+fn check_order(page: &TestPage, expected: &str, name: &str) {
     let text = read(page).text();
     let error = character_error(expected, &text);
     assert!(error <= 0.02, "{name}: character error is {error:.3}\n{text}");
@@ -18,7 +18,7 @@ fn columns_are_read_one_after_the_other() {
     let title = "Minutes of the annual meeting";
     let (left, right) = (format!("{ENGLISH} {HARBOUR}"), format!("{GARDEN} {GERMAN}"));
     for (gutter, skew) in [(30.0, 0.0), (30.0, 1.5), (45.0, -3.0), (70.0, 0.5)] {
-        let mut page = Page::a4();
+        let mut page = TestPage::a4();
         page.line(SANS, points(16.0), 160.0, 140.0, title);
         page.text(SERIF, points(9.0), 160.0, 827.0 - gutter / 2.0, 190.0, &left);
         page.text(SERIF, points(9.0), 827.0 + gutter / 2.0, 1500.0, 190.0, &right);
@@ -30,7 +30,7 @@ fn columns_are_read_one_after_the_other() {
 #[test]
 fn three_columns_are_read_one_after_the_other() {
     let columns = [format!("{ENGLISH} {GERMAN}"), HARBOUR.to_owned(), format!("{FRENCH} {SPANISH}")];
-    let mut page = Page::a4();
+    let mut page = TestPage::a4();
     for (text, left) in columns.iter().zip([120.0, 607.0, 1094.0]) {
         page.text(SERIF, points(8.0), left, left + 440.0, 190.0, text);
     }
@@ -40,7 +40,7 @@ fn three_columns_are_read_one_after_the_other() {
 
 #[test]
 fn a_heading_across_columns_stands_between_them() {
-    let mut page = Page::a4();
+    let mut page = TestPage::a4();
     page.text(SERIF, points(9.0), 160.0, 800.0, 150.0, ENGLISH);
     page.text(SERIF, points(9.0), 860.0, 1500.0, 150.0, HARBOUR);
     page.line(BOLD, points(15.0), 160.0, 900.0, "Advice for those who keep a garden by the sea");
@@ -53,7 +53,7 @@ fn a_heading_across_columns_stands_between_them() {
 #[test]
 fn headings_are_told_from_text_by_their_size() {
     for (size, face) in [(14.0, BOLD), (16.0, SERIF), (24.0, SANS)] {
-        let mut page = Page::a4();
+        let mut page = TestPage::a4();
         let mut top = 150.0;
         for (heading, text) in [("Overview", ENGLISH), ("A summary of costs", HARBOUR), ("ANNEX", GARDEN)] {
             page.line(face, points(size), 160.0, top + points(size), heading);
@@ -73,7 +73,7 @@ fn headings_are_told_from_text_by_their_size() {
 #[test]
 fn a_page_of_one_size_has_no_headings() {
     for (face, size) in [(SANS, 10.0), (SERIF, 20.0)] {
-        let mut page = Page::a4();
+        let mut page = TestPage::a4();
         let end = page.text(face, points(size), 160.0, 1500.0, 150.0, ENGLISH);
         page.line(face, points(size), 160.0, end + 3.0 * points(size), "Yours sincerely,");
         page.line(face, points(size), 160.0, end + 6.0 * points(size), "Jj Q. Pygmy (by proxy)");
@@ -86,7 +86,7 @@ fn a_page_of_one_size_has_no_headings() {
 
 #[test]
 fn large_letters_and_small_ones_are_read_on_one_page() {
-    let mut page = Page::blank(1654, 1200);
+    let mut page = TestPage::blank(1654, 1200);
     page.line(SERIF, 120.0, 150.0, 200.0, "Annual report");
     page.line(SANS, 60.0, 150.0, 300.0, "Figures for the year 2018");
     page.text(SERIF, 22.0, 150.0, 1500.0, 400.0, ENGLISH);
@@ -104,7 +104,7 @@ fn a_table_is_read_row_by_row() {
         ["Delivery", "1", "9.50", "9.50"],
     ];
     for skew in [0.0, -2.0] {
-        let mut page = Page::blank(1000, 400);
+        let mut page = TestPage::blank(1000, 400);
         for (index, row) in rows.iter().enumerate() {
             for (cell, left) in row.iter().zip([60.0, 420.0, 600.0, 800.0]) {
                 page.line(SANS, 24.0, left, 80.0 + index as f32 * 50.0, cell);
@@ -129,7 +129,7 @@ fn a_ruled_table_below_text_is_read_row_by_row_and_cell_by_cell() {
         ["5", "Copper pipe", "10.12.2013", "24", "789.51", "18,948.24"],
     ];
     let edges = [170.0, 280.0, 650.0, 910.0, 1060.0, 1240.0, 1485.0];
-    let mut page = Page::a4();
+    let mut page = TestPage::a4();
     let top = page.text(SANS, points(10.0), 170.0, 1485.0, 250.0, GARDEN) + 10.0;
     for (index, row) in rows.iter().enumerate() {
         let baseline = top + 36.0 + 50.0 * index as f32;
@@ -158,7 +158,7 @@ fn digits_are_read() {
         (0..32u64).map(|index| format!("{}.{:02}", index * 733 % 9973, index * 37 % 100)).collect();
     let text = format!("{} {}", numbers.join(" "), amounts.join(" "));
     for face in [SANS, SERIF] {
-        let mut page = Page::a4();
+        let mut page = TestPage::a4();
         page.text(face, points(10.0), 160.0, 1500.0, 150.0, &text);
         check_words(&page, &text, 0.985);
     }
@@ -166,7 +166,7 @@ fn digits_are_read() {
 
 #[test]
 fn paragraphs_stay_apart_and_divided_words_are_joined() {
-    let mut page = Page::blank(900, 420);
+    let mut page = TestPage::blank(900, 420);
     let lines =
         ["The first paragraph has a word that is divi-", "ded at the end of a line, and a second that", "is not."];
     for (index, line) in lines.iter().enumerate() {

@@ -1,64 +1,69 @@
 //! OCR of rendered pages with known text.
 
 mod layout;
-mod long;
+mod long_images;
 mod page;
 mod pages;
-mod strange;
 mod texts;
 mod threads;
+mod unreadable;
 
 use std::sync::LazyLock;
 
-use corbie_infer::ocr::{Engine, Error, Picture, Recognised, Settings, Turn};
+use corbie_infer::ocr::{Error, ImageRef, ImageText, OcrEngine, OcrOptions, Rotation};
 
-use page::{Face, Page, SANS, picture, word_f1};
+use page::{Face, SANS, TestPage, picture, word_f1};
 use texts::{ENGLISH, GERMAN};
 
-static ENGINE: LazyLock<Engine> = LazyLock::new(|| Engine::builtin().expect("the networks are whole"));
+static ENGINE: LazyLock<OcrEngine> = LazyLock::new(|| OcrEngine::builtin().expect("the networks are whole"));
 
-fn read(page: &Page) -> Recognised {
-    ENGINE.recognise(picture(page, &page.rgb()), &Settings::default()).expect("the page can be read")
+fn read(page: &TestPage) -> ImageText {
+    ENGINE.recognize(picture(page, &page.rgb()), &OcrOptions::default()).expect("the page can be read")
 }
 
 /// A page at 150 dpi.
-fn page(face: Face, size: f32, text: &str) -> Page {
-    let mut page = Page::blank(1240, 900);
+fn page(face: Face, size: f32, text: &str) -> TestPage {
+    let mut page = TestPage::blank(1240, 900);
     page.text(face, size, 110.0, 1130.0, 90.0, text);
     page
 }
 
 #[track_caller]
-fn check_words(page: &Page, expected: &str, least: f64) -> Recognised {
+fn check_words(page: &TestPage, expected: &str, least: f64) -> ImageText {
     let found = read(page);
     let text = found.text();
     let f1 = word_f1(expected, &text);
-    assert!(f1 >= least, "word F1 is {f1:.3}, below {least}; turn {:?}, skew {:.2}\n{text}", found.turn, found.skew);
+    assert!(
+        f1 >= least,
+        "word F1 is {f1:.3}, below {least}; turn {:?}, skew {:.2}\n{text}",
+        found.rotation,
+        found.skew
+    );
     found
 }
 
 #[test]
 fn a_page_that_is_not_to_be_turned_is_not() {
-    let settings = Settings { turn: false, ..Settings::default() };
+    let settings = OcrOptions { correct_rotation: false, ..OcrOptions::default() };
     let page = page(SANS, 25.0, GERMAN).turned();
-    let found = ENGINE.recognise(picture(&page, &page.rgb()), &settings).unwrap();
-    assert_eq!(found.turn, Turn::None);
+    let found = ENGINE.recognize(picture(&page, &page.rgb()), &settings).unwrap();
+    assert_eq!(found.rotation, Rotation::None);
 }
 
 #[test]
 fn lines_beyond_the_limits_are_left_out_and_counted() {
     let page = page(SANS, 25.0, ENGLISH);
     let all = read(&page);
-    assert_eq!(all.left_out, 0);
+    assert_eq!(all.omitted, 0);
     let rgb = page.rgb();
     for settings in [
-        Settings { most_lines: 3, ..Settings::default() },
-        Settings { most_columns: 4000, ..Settings::default() },
-        Settings { most_columns: 0, ..Settings::default() },
+        OcrOptions { max_lines: 3, ..OcrOptions::default() },
+        OcrOptions { max_columns: 4000, ..OcrOptions::default() },
+        OcrOptions { max_columns: 0, ..OcrOptions::default() },
     ] {
-        let some = ENGINE.recognise(picture(&page, &rgb), &settings).unwrap();
-        assert!(some.left_out > 0 && some.lines.len() < all.lines.len(), "{settings:?}");
-        assert_eq!(some.lines.len() + some.left_out, all.lines.len(), "{settings:?}");
+        let some = ENGINE.recognize(picture(&page, &rgb), &settings).unwrap();
+        assert!(some.omitted > 0 && some.lines.len() < all.lines.len(), "{settings:?}");
+        assert_eq!(some.lines.len() + some.omitted, all.lines.len(), "{settings:?}");
     }
 }
 
@@ -71,11 +76,11 @@ fn the_same_picture_gives_the_same_text() {
 #[test]
 fn a_picture_must_be_as_large_as_it_says_and_no_larger_than_allowed() {
     let rgb = [255u8; 30];
-    let wrong = ENGINE.recognise(Picture { width: 4, height: 3, rgb: &rgb }, &Settings::default());
+    let wrong = ENGINE.recognize(ImageRef { width: 4, height: 3, rgb: &rgb }, &OcrOptions::default());
     assert!(matches!(wrong, Err(Error::WrongSize { expected: 36, found: 30, .. })), "{wrong:?}");
-    let huge = Picture { width: u32::MAX, height: u32::MAX, rgb: &rgb };
-    assert!(matches!(ENGINE.recognise(huge, &Settings::default()), Err(Error::TooLarge { .. })));
-    let settings = Settings { most_pixels: 9, ..Settings::default() };
-    let large = ENGINE.recognise(Picture { width: 5, height: 2, rgb: &rgb }, &settings);
+    let huge = ImageRef { width: u32::MAX, height: u32::MAX, rgb: &rgb };
+    assert!(matches!(ENGINE.recognize(huge, &OcrOptions::default()), Err(Error::TooLarge { .. })));
+    let settings = OcrOptions { max_pixels: 9, ..OcrOptions::default() };
+    let large = ENGINE.recognize(ImageRef { width: 5, height: 2, rgb: &rgb }, &settings);
     assert!(matches!(large, Err(Error::TooLarge { pixels: 10, most: 9 })), "{large:?}");
 }

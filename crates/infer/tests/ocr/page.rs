@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont};
-use corbie_infer::ocr::Picture;
+use corbie_infer::ocr::ImageRef;
 
 /// Black on white, one byte per pixel.
 #[derive(Clone)]
-pub(crate) struct Page {
+pub(crate) struct TestPage {
     pub(crate) width: usize,
     pub(crate) height: usize,
     pub(crate) gray: Vec<u8>,
@@ -34,14 +34,14 @@ pub(crate) fn points(size: f32) -> f32 {
     size * 200.0 / 72.0 * 1.164
 }
 
-impl Page {
-    pub(crate) fn blank(width: usize, height: usize) -> Page {
-        Page { width, height, gray: vec![255; width * height], leading: 1.25 }
+impl TestPage {
+    pub(crate) fn blank(width: usize, height: usize) -> TestPage {
+        TestPage { width, height, gray: vec![255; width * height], leading: 1.25 }
     }
 
     /// An A4 sheet at 200 dpi.
-    pub(crate) fn a4() -> Page {
-        Page { leading: 1.05, ..Page::blank(1654, 2339) }
+    pub(crate) fn a4() -> TestPage {
+        TestPage { leading: 1.05, ..TestPage::blank(1654, 2339) }
     }
 
     /// Draws one line on `baseline` and returns its end.
@@ -99,14 +99,14 @@ impl Page {
     }
 
     /// The page rotated clockwise around its center.
-    pub(crate) fn skewed(&self, degrees: f32) -> Page {
+    pub(crate) fn skewed(&self, degrees: f32) -> TestPage {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let (middle_x, middle_y) = (self.width as f32 / 2.0, self.height as f32 / 2.0);
         let at = |x: i32, y: i32| {
             let inside = (0..self.width as i32).contains(&x) && (0..self.height as i32).contains(&y);
             if inside { f32::from(self.gray[y as usize * self.width + x as usize]) } else { 255.0 }
         };
-        let mut skewed = Page::blank(self.width, self.height);
+        let mut skewed = TestPage::blank(self.width, self.height);
         for y in 0..self.height {
             for x in 0..self.width {
                 let (dx, dy) = (x as f32 - middle_x, y as f32 - middle_y);
@@ -123,8 +123,8 @@ impl Page {
     }
 
     /// The page rotated clockwise by 90°.
-    pub(crate) fn turned(&self) -> Page {
-        let mut turned = Page::blank(self.height, self.width);
+    pub(crate) fn turned(&self) -> TestPage {
+        let mut turned = TestPage::blank(self.height, self.width);
         for y in 0..self.height {
             for x in 0..self.width {
                 turned.gray[x * self.height + (self.height - 1 - y)] = self.gray[y * self.width + x];
@@ -134,7 +134,7 @@ impl Page {
     }
 
     /// Simulates a poor scan: gray paper, pale ink, and noise of up to `most` per pixel.
-    pub(crate) fn noisy(&self, most: i32) -> Page {
+    pub(crate) fn noisy(&self, most: i32) -> TestPage {
         let mut state = 1u32;
         let mut noisy = self.clone();
         for pixel in &mut noisy.gray {
@@ -146,7 +146,7 @@ impl Page {
     }
 
     /// Salt-and-pepper noise: one pixel in a hundred is black or white.
-    pub(crate) fn dusty(&self) -> Page {
+    pub(crate) fn dusty(&self) -> TestPage {
         let mut state = 3u32;
         let mut dusty = self.clone();
         for pixel in &mut dusty.gray {
@@ -161,7 +161,7 @@ impl Page {
     }
 
     /// Replaces black and white by these values.
-    pub(crate) fn coloured(&self, ink: u8, paper: u8) -> Page {
+    pub(crate) fn coloured(&self, ink: u8, paper: u8) -> TestPage {
         let mut coloured = self.clone();
         for pixel in &mut coloured.gray {
             *pixel = (i32::from(ink) + (i32::from(paper) - i32::from(ink)) * i32::from(*pixel) / 255) as u8;
@@ -170,14 +170,14 @@ impl Page {
     }
 
     /// Encodes the page as JPEG and decodes it.
-    pub(crate) fn jpeg(&self, quality: u8) -> Page {
+    pub(crate) fn jpeg(&self, quality: u8) -> TestPage {
         let mut file = Vec::new();
         let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut file, quality);
         let (width, height) = (self.width as u32, self.height as u32);
         image::ImageEncoder::write_image(encoder, &self.gray, width, height, image::ExtendedColorType::L8)
             .expect("it can be written");
         let read = image::load_from_memory(&file).expect("it can be read");
-        Page { gray: read.to_luma8().into_raw(), ..self.clone() }
+        TestPage { gray: read.to_luma8().into_raw(), ..self.clone() }
     }
 
     pub(crate) fn rgb(&self) -> Vec<u8> {
@@ -185,8 +185,8 @@ impl Page {
     }
 }
 
-pub(crate) fn picture<'a>(page: &Page, rgb: &'a [u8]) -> Picture<'a> {
-    Picture { width: page.width as u32, height: page.height as u32, rgb }
+pub(crate) fn picture<'a>(page: &TestPage, rgb: &'a [u8]) -> ImageRef<'a> {
+    ImageRef { width: page.width as u32, height: page.height as u32, rgb }
 }
 
 pub(crate) fn width_of(face: Face, size: f32, text: &str) -> f32 {

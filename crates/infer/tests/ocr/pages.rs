@@ -1,9 +1,10 @@
 //! Single-column pages under all scan conditions.
 
-use corbie_infer::ocr::Turn;
+use corbie_infer::ocr::Rotation;
 
 use crate::page::{
-    BOLD, CONDENSED, Face, MONO, OBLIQUE, Page, SANS, SERIF, SERIF_BOLD, SERIF_CONDENSED, SERIF_ITALIC, points, word_f1,
+    BOLD, CONDENSED, Face, MONO, OBLIQUE, SANS, SERIF, SERIF_BOLD, SERIF_CONDENSED, SERIF_ITALIC, TestPage, points,
+    word_f1,
 };
 use crate::texts::{CZECH, ENGLISH, FRENCH, GARDEN, GERMAN, HARBOUR, POLISH, SPANISH, TURKISH};
 use crate::{check_words, read};
@@ -12,21 +13,21 @@ const CLEAN: f64 = 0.985;
 const SKEWED: f64 = 0.97;
 
 /// A sheet at 200 dpi with one text.
-fn sheet(face: Face, size: f32, text: &str) -> Page {
-    let mut page = Page::a4();
+fn sheet(face: Face, size: f32, text: &str) -> TestPage {
+    let mut page = TestPage::a4();
     page.text(face, points(size), 160.0, 1500.0, 150.0, text);
     page
 }
 
 /// Each page scores at least `each`, and the mean is at least `mean`.
 #[track_caller]
-fn check_all(pages: impl IntoIterator<Item = (String, Page)>, expected: &str, each: f64, mean: f64) {
+fn check_all(pages: impl IntoIterator<Item = (String, TestPage)>, expected: &str, each: f64, mean: f64) {
     let mut scores = Vec::new();
     for (name, page) in pages {
         let found = read(&page);
         let f1 = word_f1(expected, &found.text());
         assert!(f1 >= each, "{name}: word F1 is {f1:.3}, below {each}\n{}", found.text());
-        assert!(!found.doubtful, "{name} is doubted, confidence {}", found.confidence());
+        assert!(!found.low_confidence, "{name} is doubted, confidence {}", found.confidence());
         scores.push(f1);
     }
     let all = scores.iter().sum::<f64>() / scores.len() as f64;
@@ -77,16 +78,16 @@ fn skewed_pages_are_read() {
 #[test]
 fn pages_on_their_side_and_on_their_head_are_turned() {
     let mut turned = sheet(SANS, 10.0, ENGLISH);
-    for turn in [Turn::ThreeQuarters, Turn::Half, Turn::Quarter] {
+    for turn in [Rotation::ThreeQuarters, Rotation::Half, Rotation::Quarter] {
         turned = turned.turned();
         let found = check_words(&turned, ENGLISH, CLEAN);
-        assert_eq!(found.turn, turn);
+        assert_eq!(found.rotation, turn);
         // The first word starts in a different corner of the image each time.
         let begins = found.lines[0].quad.0[0];
         let corner = (begins.x > turned.width as f32 / 2.0, begins.y > turned.height as f32 / 2.0);
         let expected = match turn {
-            Turn::ThreeQuarters => (true, false),
-            Turn::Half => (true, true),
+            Rotation::ThreeQuarters => (true, false),
+            Rotation::Half => (true, true),
             _ => (false, true),
         };
         assert_eq!(corner, expected, "{begins:?}");
@@ -96,7 +97,7 @@ fn pages_on_their_side_and_on_their_head_are_turned() {
 #[test]
 fn a_page_can_lie_on_its_side_and_be_skewed() {
     let found = check_words(&sheet(SERIF, 10.0, ENGLISH).skewed(2.0).turned(), ENGLISH, SKEWED);
-    assert_eq!(found.turn, Turn::ThreeQuarters);
+    assert_eq!(found.rotation, Rotation::ThreeQuarters);
     assert!((found.skew - 2.0).abs() < 0.4, "{}", found.skew);
 }
 

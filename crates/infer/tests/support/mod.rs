@@ -10,7 +10,7 @@ pub(crate) const WORDS: [&str; 8] = ["[UNK]", "[CLS]", "[SEP]", "one", "two", "t
 pub(crate) const WIDTH: usize = 4;
 
 /// A model that looks up each token in a table, so that the output can be computed by hand.
-pub(crate) struct Table {
+pub(crate) struct TableModel {
     pub(crate) rows: Vec<[f32; WIDTH]>,
     pub(crate) inputs: Vec<&'static str>,
     pub(crate) output: &'static str,
@@ -18,10 +18,10 @@ pub(crate) struct Table {
     pub(crate) pools: bool,
 }
 
-impl Default for Table {
-    fn default() -> Table {
+impl Default for TableModel {
+    fn default() -> TableModel {
         let row = |id: usize| [id as f32, 1.0, (id * id) as f32, -(id as f32) / 2.0];
-        Table {
+        TableModel {
             rows: (0..WORDS.len()).map(row).collect(),
             inputs: vec!["input_ids", "attention_mask"],
             output: "last_hidden_state",
@@ -30,7 +30,7 @@ impl Default for Table {
     }
 }
 
-impl Table {
+impl TableModel {
     /// Writes `model.onnx` and `tokenizer.json` into a directory.
     pub(crate) fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
@@ -95,9 +95,9 @@ impl Table {
 }
 
 /// A classifier: mean over the token rows of a table, then a linear layer.
-pub(crate) struct Scorer {
+pub(crate) struct ScorerModel {
     /// Its `output` is the name of the logits.
-    pub(crate) table: Table,
+    pub(crate) table: TableModel,
     /// Weights and bias of each class.
     pub(crate) weights: Vec<[f32; WIDTH]>,
     pub(crate) bias: Vec<f32>,
@@ -106,10 +106,10 @@ pub(crate) struct Scorer {
     pub(crate) config: serde_json::Value,
 }
 
-impl Default for Scorer {
-    fn default() -> Scorer {
-        Scorer {
-            table: Table { output: "logits", pools: true, ..Table::default() },
+impl Default for ScorerModel {
+    fn default() -> ScorerModel {
+        ScorerModel {
+            table: TableModel { output: "logits", pools: true, ..TableModel::default() },
             weights: vec![[0.5, 0.0, 0.0, 0.0], [0.0, 1.0, 0.125, 0.0], [-0.25, 0.0, 0.0, 1.0]],
             bias: vec![0.0, -0.5, 1.0],
             shows_means: false,
@@ -122,7 +122,7 @@ impl Default for Scorer {
     }
 }
 
-impl Scorer {
+impl ScorerModel {
     /// Writes `model.onnx`, `tokenizer.json` and `config.json` into a directory.
     pub(crate) fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");

@@ -6,11 +6,11 @@
 //! ```
 //!
 //! It is also a tour of the library. Start with [`tools`], then see how the same calls send requests to the client
-//! ([`rounds`]) and outlive their request ([`tasks`]).
+//! ([`client_requests`]) and outlive their request ([`tasks`]).
 
+mod client_requests;
 mod prompts;
 mod resources;
-mod rounds;
 mod tasks;
 mod tools;
 
@@ -39,7 +39,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 /// Lists keep registration order. The suite calls the first tool and reads the first resource.
 fn fixtures() -> Result<Server, RegistrationError> {
-    let parts = [tools::add, rounds::add, tasks::add, resources::add, prompts::add];
+    let parts = [tools::add, client_requests::add, tasks::add, resources::add, prompts::add];
     let empty = Server::builder("corbie-conformance", env!("CARGO_PKG_VERSION"));
     parts.into_iter().fold(empty, |server, add| add(server)).build()
 }

@@ -6,13 +6,13 @@
 use std::time::Duration;
 
 use corbie_mcp::{
-    Arguments, AskError, Context, Error, Outcome, RegistrationError, ServerBuilder, TaskSupport, Tool, ToolError,
-    mcp_tool,
+    Arguments, ClientRequestError, Context, Error, RegistrationError, ServerBuilder, TaskSupport, Tool, ToolError,
+    ToolOutcome, mcp_tool,
 };
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::rounds::{form, text};
+use crate::client_requests::{form, text};
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
@@ -53,7 +53,7 @@ async fn protocol_error_job() -> Result<(), Error> {
 
 /// Elicits a confirmation before it deletes. (It deletes nothing.)
 #[mcp_tool(name = "confirm_delete", task = optional)]
-async fn confirm_delete(context: &Context, filename: String) -> Result<String, AskError> {
+async fn confirm_delete(context: &Context, filename: String) -> Result<String, ClientRequestError> {
     let answer = context.elicit("confirm", format!("Delete {filename}?"), form("confirm", "boolean")).await?;
     let confirmed = answer.content.is_some_and(|content| content["confirm"] == true);
     Ok(format!("{} {filename}", if confirmed { "Deleted" } else { "Kept" }))
@@ -61,7 +61,7 @@ async fn confirm_delete(context: &Context, filename: String) -> Result<String, A
 
 /// Waits for two answers, which may come one at a time.
 #[mcp_tool(name = "multi_input", task = optional)]
-async fn multi_input(context: &Context) -> Result<String, AskError> {
+async fn multi_input(context: &Context) -> Result<String, ClientRequestError> {
     let schema = json!({
         "type": "object",
         "properties": { "name": { "type": "string" }, "confirm": { "type": "boolean" } },
@@ -83,10 +83,10 @@ fn tool_with_task_tool() -> Result<Tool, RegistrationError> {
         .run(tool_with_task)
 }
 
-async fn tool_with_task(context: Context, _: Arguments) -> Result<Outcome, AskError> {
+async fn tool_with_task(context: Context, _: Arguments) -> Result<ToolOutcome, ClientRequestError> {
     let answer = context.elicit("user_name", "What is your name?", form("name", "string")).await?;
     let name = text(&answer, "name");
-    Ok(Outcome::background(async move |_| {
+    Ok(ToolOutcome::background(async move |_| {
         sleep(Duration::from_millis(100)).await;
         format!("Hello, {name}!")
     }))

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use corbie_mcp::{
-    Arguments, CallResult, ClientFeature, Content, Context, Error, Event, LogLevel, RegistrationError,
+    Arguments, CallResult, ClientFeature, ContentBlock, Context, Error, Event, LogLevel, RegistrationError,
     ResourceContents, ServerBuilder, Tool, mcp_tool,
 };
 use schemars::JsonSchema;
@@ -17,7 +17,7 @@ use crate::PNG;
 const WAV: &str = "UklGRiYAAABXQVZFZm10IBAAAAABAAEAQB8AAAB9AAACABAAZGF0YQIAAAA=";
 
 /// Pause between two notifications, so that a client sees them arrive separately.
-const PAUSE: Duration = Duration::from_millis(50);
+const NOTIFICATION_INTERVAL: Duration = Duration::from_millis(50);
 
 pub(crate) fn add(server: ServerBuilder) -> ServerBuilder {
     server
@@ -49,31 +49,31 @@ fn simple_text() -> &'static str {
 
 /// Answers with a picture.
 #[mcp_tool(name = "test_image_content")]
-fn image_content() -> Content {
-    Content::image(PNG, "image/png")
+fn image_content() -> ContentBlock {
+    ContentBlock::image(PNG, "image/png")
 }
 
 /// Answers with a sound.
 #[mcp_tool(name = "test_audio_content")]
-fn audio_content() -> Content {
-    Content::audio(WAV, "audio/wav")
+fn audio_content() -> ContentBlock {
+    ContentBlock::audio(WAV, "audio/wav")
 }
 
 /// Answers with a resource, whole.
 #[mcp_tool(name = "test_embedded_resource")]
-fn embedded_resource() -> Content {
+fn embedded_resource() -> ContentBlock {
     let text = "This is an embedded resource content.";
-    Content::resource(ResourceContents::text("test://embedded-resource", "text/plain", text))
+    ContentBlock::resource(ResourceContents::text("test://embedded-resource", "text/plain", text))
 }
 
 /// Answers with a text, a picture and a resource.
 #[mcp_tool(name = "test_multiple_content_types")]
-fn multiple_content_types() -> Vec<Content> {
+fn multiple_content_types() -> Vec<ContentBlock> {
     let data = json!({ "test": "data", "value": 123 }).to_string();
     vec![
-        Content::text("Multiple content types test:"),
-        Content::image(PNG, "image/png"),
-        Content::resource(ResourceContents::text("test://mixed-content-resource", "application/json", data)),
+        ContentBlock::text("Multiple content types test:"),
+        ContentBlock::image(PNG, "image/png"),
+        ContentBlock::resource(ResourceContents::text("test://mixed-content-resource", "application/json", data)),
     ]
 }
 
@@ -90,7 +90,7 @@ fn error_handling() -> CallResult {
 async fn tool_with_progress(context: &Context) -> &'static str {
     for done in [0.0, 50.0, 100.0] {
         context.progress(done, Some(100.0), None);
-        sleep(PAUSE).await;
+        sleep(NOTIFICATION_INTERVAL).await;
     }
     "Tool with progress executed successfully"
 }
@@ -99,9 +99,9 @@ async fn tool_with_progress(context: &Context) -> &'static str {
 #[mcp_tool(name = "test_tool_with_logging")]
 async fn tool_with_logging(context: &Context) -> &'static str {
     context.log(LogLevel::Info, None, "Tool execution started");
-    sleep(PAUSE).await;
+    sleep(NOTIFICATION_INTERVAL).await;
     context.log(LogLevel::Info, None, "Tool processing data");
-    sleep(PAUSE).await;
+    sleep(NOTIFICATION_INTERVAL).await;
     context.log(LogLevel::Info, None, "Tool execution completed");
     "Tool with logging executed successfully"
 }
@@ -123,7 +123,7 @@ fn streaming_elicitation(context: &Context) -> &'static str {
 /// Takes a while, during which a client may lose its connection.
 #[mcp_tool(name = "test_reconnection")]
 async fn reconnection() -> &'static str {
-    sleep(2 * PAUSE).await;
+    sleep(2 * NOTIFICATION_INTERVAL).await;
     "Reconnection test completed successfully. If you received this, the client properly reconnected after stream closure."
 }
 
@@ -153,7 +153,7 @@ fn trigger_prompt_change(context: &Context) -> &'static str {
 // === schemas ===
 
 #[derive(Deserialize, JsonSchema)]
-struct Place {
+struct RegionArguments {
     /// HTTP clients repeat it as `Mcp-Param-Region`, where gateways can see it
     #[schemars(extend("x-mcp-header" = "Region"))]
     region: String,
@@ -161,7 +161,7 @@ struct Place {
 
 /// Has a parameter that is mirrored in an HTTP header.
 #[mcp_tool(name = "test_custom_header")]
-fn custom_header(#[args] place: Place) -> String {
+fn custom_header(#[args] place: RegionArguments) -> String {
     format!("Region: {}", place.region)
 }
 

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde::Serialize;
 
 use crate::trace::RequestId;
-use crate::trust::{TrustLevel, Via};
+use crate::trust::{Transport, TrustLevel};
 
 /// One call of a tool, a custom method, or a custom route.
 #[derive(Debug, Clone, Serialize)]
@@ -22,7 +22,7 @@ pub struct AuditEntry {
     pub arguments_hash: Option<u64>,
     pub outcome: AuditOutcome,
     pub trust: TrustLevel,
-    pub via: Via,
+    pub via: Transport,
     pub caller: Arc<str>,
     pub duration_us: u64,
 }
@@ -55,7 +55,7 @@ pub struct AuditEvent {
 }
 
 /// Maximum length of an event's text.
-const LONGEST_DETAIL: usize = 256;
+const MAX_DETAIL_LEN: usize = 256;
 
 impl AuditEvent {
     pub fn new(event: &'static str) -> AuditEvent {
@@ -63,21 +63,21 @@ impl AuditEvent {
     }
 
     pub fn by(self, who: impl Into<String>) -> AuditEvent {
-        AuditEvent { by: Some(short(who.into())), ..self }
+        AuditEvent { by: Some(truncate(who.into())), ..self }
     }
 
     /// Must not contain a secret or caller-supplied text.
     pub fn detail(self, detail: impl Into<String>) -> AuditEvent {
-        AuditEvent { detail: Some(short(detail.into())), ..self }
+        AuditEvent { detail: Some(truncate(detail.into())), ..self }
     }
 
-    pub(crate) fn of(self, request: &RequestId) -> AuditEvent {
+    pub(crate) fn with_request_id(self, request: &RequestId) -> AuditEvent {
         AuditEvent { request_id: Some(request.clone()), ..self }
     }
 }
 
-fn short(mut text: String) -> String {
-    text.truncate(text.floor_char_boundary(LONGEST_DETAIL));
+fn truncate(mut text: String) -> String {
+    text.truncate(text.floor_char_boundary(MAX_DETAIL_LEN));
     text
 }
 

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 pub use entry::{AuditEntry, AuditEvent, AuditOutcome};
 
-use crate::code::Code;
 use crate::error::Error;
+use crate::error_code::ErrorCode;
 use crate::trace::RequestId;
 use crate::trust::{Caller, Effect};
 
@@ -24,22 +24,22 @@ pub struct AuditLog {
     hasher: foldhash::quality::RandomState,
     entries: Mutex<VecDeque<AuditEntry>>,
     events: Mutex<VecDeque<AuditEvent>>,
-    strangers: Mutex<Strangers>,
+    rejections: Mutex<RejectionWindow>,
     recorded: AtomicU64,
     sink: Option<Arc<dyn AuditSink>>,
 }
 
 /// Persistent destination, such as a file. Called on the path of every call, so it must not block.
 pub trait AuditSink: std::fmt::Debug + Send + Sync + 'static {
-    fn call(&self, entry: &AuditEntry);
+    fn record_call(&self, entry: &AuditEntry);
 
-    fn event(&self, event: &AuditEvent);
+    fn record_event(&self, event: &AuditEvent);
 
     /// Entries lost since the start.
     fn lost(&self) -> u64;
 
     /// Why the sink cannot store entries at present, if so.
-    fn failing(&self) -> Option<String>;
+    fn error(&self) -> Option<String>;
 
     /// Whether mutating and destructive calls are rejected while the sink fails.
     fn is_required(&self) -> bool {
@@ -48,27 +48,27 @@ pub trait AuditSink: std::fmt::Debug + Send + Sync + 'static {
 }
 
 /// Maximum rejection events recorded per second. Token guessing must not fill the disk.
-const MOST_STRANGERS: u32 = 20;
+const MAX_REJECTIONS_PER_SECOND: u32 = 20;
 /// Maximum number of events in memory.
-const MOST_EVENTS: usize = 1000;
+const MAX_EVENTS: usize = 1000;
 
 /// Rejection events in the current second.
 #[derive(Debug)]
-struct Strangers {
+struct RejectionWindow {
     since: Instant,
-    kept: u32,
+    recorded: u32,
     omitted: u64,
 }
 
 /// A finished call.
-pub(crate) struct Ended<'a> {
+pub(crate) struct FinishedCall<'a> {
     pub(crate) tool: &'a Arc<str>,
     /// See [`AuditLog::hash`]; `None` where the arguments were not read.
     pub(crate) arguments_hash: Option<u64>,
     pub(crate) caller: &'a Caller,
     pub(crate) request: &'a RequestId,
     pub(crate) outcome: AuditOutcome,
-    pub(crate) took: Duration,
+    pub(crate) duration: Duration,
 }
 
 impl AuditLog {
@@ -78,7 +78,7 @@ impl AuditLog {
             hasher: foldhash::quality::RandomState::default(),
             entries: Mutex::default(),
             events: Mutex::default(),
-            strangers: Mutex::new(Strangers { since: Instant::now(), kept: 0, omitted: 0 }),
+            rejections: Mutex::new(RejectionWindow { since: Instant::now(), recorded: 0, omitted: 0 }),
             recorded: AtomicU64::new(0),
             sink,
         }
@@ -89,7 +89,7 @@ impl AuditLog {
         self.hasher.hash_one(arguments)
     }
 
-    pub(crate) fn record(&self, ended: Ended<'_>) {
+    pub(crate) fn record(&self, ended: FinishedCall<'_>) {
         let entry = AuditEntry {
             time: SystemTime::now(),
             request_id: ended.request.clone(),
@@ -97,41 +97,41 @@ impl AuditLog {
             arguments_hash: ended.arguments_hash,
             outcome: ended.outcome,
             trust: ended.caller.trust,
-            via: ended.caller.via,
+            via: ended.caller.transport,
             caller: ended.caller.identity.clone(),
-            duration_us: ended.took.as_micros().try_into().unwrap_or(u64::MAX),
+            duration_us: ended.duration.as_micros().try_into().unwrap_or(u64::MAX),
         };
         self.recorded.fetch_add(1, Ordering::Relaxed);
         if let Some(sink) = &self.sink {
-            sink.call(&entry);
+            sink.record_call(&entry);
         }
-        keep(&mut lock(&self.entries), entry, self.capacity);
+        push_bounded(&mut lock(&self.entries), entry, self.capacity);
     }
 
     /// Records an event that is not a call: an action of the operator, such as a start or a revoked token.
-    pub fn event(&self, event: AuditEvent) {
+    pub fn record_event(&self, event: AuditEvent) {
         self.recorded.fetch_add(1, Ordering::Relaxed);
         if let Some(sink) = &self.sink {
-            sink.event(&event);
+            sink.record_event(&event);
         }
-        keep(&mut lock(&self.events), event, self.capacity.min(MOST_EVENTS));
+        push_bounded(&mut lock(&self.events), event, self.capacity.min(MAX_EVENTS));
     }
 
     /// Records a rejection event, subject to the rate limit.
-    pub(crate) fn stranger(&self, mut event: AuditEvent) {
+    pub(crate) fn record_rejection(&self, mut event: AuditEvent) {
         {
-            let mut strangers = lock(&self.strangers);
+            let mut strangers = lock(&self.rejections);
             if strangers.since.elapsed() >= Duration::from_secs(1) {
-                (strangers.since, strangers.kept) = (Instant::now(), 0);
+                (strangers.since, strangers.recorded) = (Instant::now(), 0);
             }
-            if strangers.kept >= MOST_STRANGERS {
+            if strangers.recorded >= MAX_REJECTIONS_PER_SECOND {
                 strangers.omitted += 1;
                 return;
             }
-            strangers.kept += 1;
+            strangers.recorded += 1;
             event.omitted = std::mem::take(&mut strangers.omitted);
         }
-        self.event(event);
+        self.record_event(event);
     }
 
     /// The newest `count` entries, newest first.
@@ -163,24 +163,24 @@ impl AuditLog {
     }
 
     /// Why the sink cannot store entries at present, if configured and failing.
-    pub fn failing(&self) -> Option<String> {
-        self.sink.as_ref().and_then(|sink| sink.failing())
+    pub fn sink_error(&self) -> Option<String> {
+        self.sink.as_ref().and_then(|sink| sink.error())
     }
 
     /// Whether a sink is configured.
-    pub fn is_kept(&self) -> bool {
+    pub fn has_sink(&self) -> bool {
         self.sink.is_some()
     }
 
     /// Rejects mutating calls while a required sink cannot record them.
-    pub(crate) fn admit(&self, effect: Effect) -> Result<(), Error> {
+    pub(crate) fn check_writable(&self, effect: Effect) -> Result<(), Error> {
         let Some(sink) = self.sink.as_ref().filter(|sink| effect != Effect::Reads && sink.is_required()) else {
             return Ok(());
         };
-        match sink.failing() {
+        match sink.error() {
             None => Ok(()),
             Some(_) => Err(Error::Other {
-                code: Code::Configuration,
+                code: ErrorCode::Configuration,
                 message: "the audit log cannot be written, and nothing may be changed until it can; the operator can \
                           see why in the log of the server"
                     .into(),
@@ -196,7 +196,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-fn keep<T>(kept: &mut VecDeque<T>, new: T, most: usize) {
+fn push_bounded<T>(kept: &mut VecDeque<T>, new: T, most: usize) {
     if kept.len() >= most {
         kept.pop_front();
     }
@@ -206,16 +206,16 @@ fn keep<T>(kept: &mut VecDeque<T>, new: T, most: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trust::{TrustLevel, Via};
+    use crate::trust::{Transport, TrustLevel};
 
     fn record(log: &AuditLog, arguments: &str) {
-        log.record(Ended {
+        log.record(FinishedCall {
             tool: &"echo".into(),
             arguments_hash: Some(log.hash(arguments)),
-            caller: &Caller::new(Via::Stdio, "stdio", TrustLevel::Trusted),
+            caller: &Caller::new(Transport::Stdio, "stdio", TrustLevel::Trusted),
             request: &RequestId::new(),
             outcome: AuditOutcome::Success,
-            took: Duration::from_micros(7),
+            duration: Duration::from_micros(7),
         });
     }
 
@@ -235,12 +235,12 @@ mod tests {
     fn m98_strangers_are_kept_up_to_a_rate_and_counted_beyond() {
         let log = AuditLog::new(10_000, None);
         for _ in 0..1000 {
-            log.stranger(AuditEvent::new("authentication_failed").by("192.0.2.1"));
+            log.record_rejection(AuditEvent::new("authentication_failed").by("192.0.2.1"));
         }
         let kept = log.latest_events(1000);
         assert!(kept.len() < 500, "{}", kept.len());
         let omitted: u64 = kept.iter().map(|event| event.omitted).sum();
-        assert_eq!(kept.len() as u64 + omitted + lock(&log.strangers).omitted, 1000);
+        assert_eq!(kept.len() as u64 + omitted + lock(&log.rejections).omitted, 1000);
     }
 
     #[test]

@@ -7,16 +7,16 @@ use serde_json::{Map, Value, json};
 use super::tool_stats;
 use crate::context::Context;
 use crate::error::RegistrationError;
-use crate::grant::Only;
-use crate::metrics::SAMPLES;
+use crate::metrics::SAMPLE_COUNT;
 use crate::outcome::{CallResult, ToolError};
+use crate::permissions::AllowList;
 use crate::server::Server;
 use crate::tool::{Arguments, Tool};
 use crate::trust::TrustLevel;
 use crate::version::Version;
 
 /// Maximum number of audit log entries in the result.
-const MOST_ENTRIES: usize = 100;
+const MAX_ENTRIES: usize = 100;
 
 pub(super) fn tool() -> Result<Tool, RegistrationError> {
     Tool::builder("inspect_server")
@@ -32,11 +32,11 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
             "type": "object",
             "properties": {
                 "audit": {
-                    "type": "integer", "minimum": 0, "maximum": MOST_ENTRIES,
+                    "type": "integer", "minimum": 0, "maximum": MAX_ENTRIES,
                     "description": "How many of the last calls and events to show; trusted callers only",
                 },
                 "history": {
-                    "type": "integer", "minimum": 0, "maximum": SAMPLES,
+                    "type": "integer", "minimum": 0, "maximum": SAMPLE_COUNT,
                     "description": "How many samples of five seconds to show, the oldest first; the last is still being counted",
                 },
             },
@@ -77,7 +77,7 @@ pub(super) fn tool() -> Result<Tool, RegistrationError> {
         }))
         .run(async |context: Context, arguments: Arguments| -> Result<CallResult, ToolError> {
             let wanted = arguments.value()["audit"].as_u64().unwrap_or_default();
-            let wanted = usize::try_from(wanted).unwrap_or(MOST_ENTRIES).min(MOST_ENTRIES);
+            let wanted = usize::try_from(wanted).unwrap_or(MAX_ENTRIES).min(MAX_ENTRIES);
             let trust = context.caller().trust;
             if wanted > 0 && trust < TrustLevel::Trusted {
                 let why = format!("the audit log is for callers with trust `trusted`, and this one is `{trust}`");
@@ -109,7 +109,7 @@ fn inspect(context: &Context, entries: usize) -> Value {
         "prompts_count": server.prompts().len(),
         "trust": caller.trust,
         "caller": caller.identity,
-        "via": caller.via,
+        "via": caller.transport,
         "permissions": may_use(context),
         "request_id": context.request_id(),
         "started": humantime::format_rfc3339_seconds(server.started_at()).to_string(),
@@ -124,12 +124,12 @@ fn inspect(context: &Context, entries: usize) -> Value {
         "tools": tool_stats(server),
     });
     let more = server.inner().inspection.as_ref().map(|look| look()).unwrap_or_default();
-    add(&mut told, more);
+    merge_members(&mut told, more);
     told
 }
 
 /// Merges members from the program, combining objects.
-fn add(told: &mut Value, more: Map<String, Value>) {
+fn merge_members(told: &mut Value, more: Map<String, Value>) {
     for (name, value) in more {
         match (told.get_mut(&name), value) {
             (Some(Value::Object(ours)), Value::Object(theirs)) => ours.extend(theirs),
@@ -139,11 +139,11 @@ fn add(told: &mut Value, more: Map<String, Value>) {
 }
 
 fn may_use(context: &Context) -> Value {
-    let only = |only: &Only| match only {
-        Only::All => json!("all"),
-        Only::These(names) => json!(names),
+    let only = |only: &AllowList| match only {
+        AllowList::All => json!("all"),
+        AllowList::Names(names) => json!(names),
     };
-    let grant = context.caller().grant.as_deref();
+    let grant = context.caller().permissions.as_deref();
     json!({
         "tools": grant.map_or(json!("all"), |grant| only(&grant.tools)),
         "collections": grant.map_or(json!("all"), |grant| only(&grant.collections)),
@@ -172,9 +172,9 @@ fn audit(server: &Server, entries: usize) -> Value {
     let mut told = json!({
         "recorded": audit.recorded(),
         "entries": audit.len(),
-        "has_sink": audit.is_kept(),
+        "has_sink": audit.has_sink(),
         "lost_entries": audit.lost(),
-        "sink_failing": audit.failing().is_some(),
+        "sink_failing": audit.sink_error().is_some(),
     });
     if entries > 0 {
         told["latest"] = json!(audit.latest(entries));

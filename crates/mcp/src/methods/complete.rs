@@ -6,16 +6,16 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::completion::MAX_VALUES;
-use crate::dispatch::{Call, clip};
+use crate::dispatch::{MethodCall, truncate_owned};
 use crate::error::Error;
-use crate::reply::Reply;
+use crate::reply::MethodReply;
 
 #[derive(Deserialize)]
 struct Params {
     r#ref: Reference,
     argument: Argument,
     #[serde(default)]
-    context: Settled,
+    context: CompletionContext,
 }
 
 #[derive(Deserialize)]
@@ -34,7 +34,7 @@ struct Argument {
 }
 
 #[derive(Deserialize, Default)]
-struct Settled {
+struct CompletionContext {
     #[serde(default)]
     arguments: HashMap<String, String>,
 }
@@ -48,7 +48,7 @@ pub(crate) enum Form {
 }
 
 /// `ref` with `argument` selects the standard form, `prompt` the other; both or neither are an error.
-pub(crate) fn form(call: &Call) -> Result<Form, Error> {
+pub(crate) fn form(call: &MethodCall) -> Result<Form, Error> {
     #[derive(Deserialize)]
     struct Shape {
         r#ref: Option<Value>,
@@ -63,20 +63,20 @@ pub(crate) fn form(call: &Call) -> Result<Form, Error> {
     }
 }
 
-pub(crate) fn complete(call: &Call) -> Result<Reply, Error> {
+pub(crate) fn complete(call: &MethodCall) -> Result<MethodReply, Error> {
     let params: Params = call.params.parse()?;
     let server = &call.server;
     let of = match params.r#ref {
         Reference::Prompt { name } => {
             if !server.prompts().contains_key(&name) {
-                return Err(Error::PromptNotFound { name: clip(&name) });
+                return Err(Error::PromptNotFound { name: truncate_owned(&name) });
             }
             name
         }
         Reference::Resource { uri } => {
             let known = server.inner().templates.iter().any(|template| template.uri_template == uri);
             if !known && !server.resources().contains_key(&uri) {
-                return Err(Error::ResourceNotFound { uri: clip(&uri) });
+                return Err(Error::ResourceNotFound { uri: truncate_owned(&uri) });
             }
             uri
         }
@@ -87,5 +87,5 @@ pub(crate) fn complete(call: &Call) -> Result<Reply, Error> {
     };
     let total = values.len();
     values.truncate(MAX_VALUES);
-    Ok(Reply::new(json!({ "completion": { "values": values, "total": total, "hasMore": total > MAX_VALUES } })))
+    Ok(MethodReply::new(json!({ "completion": { "values": values, "total": total, "hasMore": total > MAX_VALUES } })))
 }

@@ -3,12 +3,12 @@
 use serde_json::{Value, json};
 
 use crate::client::TASKS_EXTENSION;
-use crate::dispatch::Call;
+use crate::dispatch::MethodCall;
 use crate::error::Error;
-use crate::reply::{Cache, Reply};
+use crate::reply::{CacheHint, MethodReply};
 use crate::version::Version;
 
-pub(crate) fn discover(call: &Call) -> Result<Reply, Error> {
+pub(crate) fn discover(call: &MethodCall) -> Result<MethodReply, Error> {
     let server = &call.server;
     let mut capabilities = json!({
         "tools": { "listChanged": true },
@@ -19,11 +19,11 @@ pub(crate) fn discover(call: &Call) -> Result<Reply, Error> {
         "extensions": { TASKS_EXTENSION: {} },
     });
     if let Value::Object(all) = &mut capabilities {
-        server.add_own_capabilities(all);
+        server.merge_declared_capabilities(all);
     }
     let mut members = json!({ "supportedVersions": Version::ALL, "capabilities": capabilities });
     if let Some(instructions) = &server.inner().instructions {
         members["instructions"] = instructions.as_str().into();
     }
-    Ok(Reply::new(members).cached(Cache { ttl_ms: 3_600_000, scope: "public" }))
+    Ok(MethodReply::new(members).with_cache(CacheHint { ttl_ms: 3_600_000, scope: "public" }))
 }

@@ -4,9 +4,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use crate::client::ClientCapabilities;
-use crate::dispatch::Call;
+use crate::dispatch::MethodCall;
 use crate::error::Error;
-use crate::reply::Reply;
+use crate::reply::MethodReply;
 use crate::server::Server;
 use crate::version::{self, Version};
 
@@ -18,10 +18,10 @@ struct Params {
     capabilities: Option<ClientCapabilities>,
 }
 
-pub(crate) fn initialize(call: &Call) -> Result<Reply, Error> {
+pub(crate) fn initialize(call: &MethodCall) -> Result<MethodReply, Error> {
     let params: Params = call.params.parse()?;
-    let version = version::negotiate(params.protocol_version.as_deref(), call.exchange.opening);
-    call.exchange.session.open(version, params.capabilities.unwrap_or_default());
+    let version = version::negotiate(params.protocol_version.as_deref(), call.transport.initialize_origin);
+    call.transport.session.initialize(version, params.capabilities.unwrap_or_default());
     let server = &call.server;
     let mut members = json!({
         "protocolVersion": version,
@@ -36,12 +36,12 @@ pub(crate) fn initialize(call: &Call) -> Result<Reply, Error> {
     if let Some(instructions) = &server.inner().instructions {
         members["instructions"] = instructions.as_str().into();
     }
-    Ok(Reply::new(members))
+    Ok(MethodReply::new(members))
 }
 
 /// Capabilities advertised to legacy clients (M-42…M-50).
 fn capabilities(server: &Server, version: Version) -> Map<String, Value> {
-    let flags = !server.inner().quiet_flags;
+    let flags = !server.inner().suppress_change_flags;
     let mut all = Map::new();
     all.insert("tools".into(), json!({ "listChanged": true, "supportsProgress": false }));
     all.insert("resources".into(), json!({ "subscribe": flags, "listChanged": flags }));
@@ -50,6 +50,6 @@ fn capabilities(server: &Server, version: Version) -> Map<String, Value> {
     if version >= Version::V2025_03_26 || !server.inner().completers.is_empty() {
         all.insert("completions".into(), json!({}));
     }
-    server.add_own_capabilities(&mut all);
+    server.merge_declared_capabilities(&mut all);
     all
 }

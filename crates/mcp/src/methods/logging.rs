@@ -3,16 +3,16 @@
 use serde::Deserialize;
 
 use crate::client::LogLevel;
-use crate::dispatch::Call;
+use crate::dispatch::MethodCall;
 use crate::error::Error;
-use crate::reply::Reply;
+use crate::reply::MethodReply;
 
-pub(crate) fn set_level(call: &Call) -> Result<Reply, Error> {
+pub(crate) fn set_level(call: &MethodCall) -> Result<MethodReply, Error> {
     #[derive(Deserialize)]
     struct Params {
         level: LogLevel,
     }
     let Params { level } = call.params.parse()?;
-    call.exchange.session.set_log_level(level);
-    Ok(Reply::default())
+    call.transport.session.set_log_level(level);
+    Ok(MethodReply::default())
 }

@@ -5,55 +5,55 @@ use serde_json::{Value, json};
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::client::{ClientFeature, META_SUBSCRIPTION};
-use crate::dispatch::{Call, clip};
+use crate::connected_caller::ConnectedCaller;
+use crate::dispatch::{MethodCall, truncate_owned};
 use crate::error::Error;
-use crate::event::Filter;
+use crate::event::SubscriptionFilter;
 use crate::message;
-use crate::party::Party;
-use crate::reply::Reply;
+use crate::reply::MethodReply;
 
 /// Bounds on the subscriptions of a peer, in number and length.
 const MAX_SUBSCRIPTIONS: usize = 1000;
-const MAX_URI: usize = 2048;
+const MAX_URI_BYTES: usize = 2048;
 
 #[derive(Deserialize)]
-struct Named {
+struct ResourceParams {
     uri: String,
 }
 
 #[derive(Deserialize)]
-struct Listen {
+struct ListenParams {
     #[serde(default)]
-    notifications: Filter,
+    notifications: SubscriptionFilter,
 }
 
-pub(crate) fn subscribe(call: &Call) -> Result<Reply, Error> {
-    let Named { uri } = call.params.parse()?;
-    check_length(&uri)?;
+pub(crate) fn subscribe(call: &MethodCall) -> Result<MethodReply, Error> {
+    let ResourceParams { uri } = call.params.parse()?;
+    check_uri_len(&uri)?;
     let server = &call.server;
     let known = server.resources().contains_key(&uri)
         || server.inner().templates.iter().any(|template| template.matches(&uri).is_some());
     if !known {
-        return Err(Error::ResourceNotFound { uri: clip(&uri) });
+        return Err(Error::ResourceNotFound { uri: truncate_owned(&uri) });
     }
-    let mut subscriptions = call.exchange.session.subscriptions();
+    let mut subscriptions = call.transport.session.subscriptions();
     if subscriptions.len() >= MAX_SUBSCRIPTIONS {
         return Err(Error::RateLimited(format!("a connection may subscribe to {MAX_SUBSCRIPTIONS} resources")));
     }
     subscriptions.insert(uri);
-    Ok(Reply::default())
+    Ok(MethodReply::default())
 }
 
-pub(crate) fn unsubscribe(call: &Call) -> Result<Reply, Error> {
-    let Named { uri } = call.params.parse()?;
-    call.exchange.session.subscriptions().remove(&uri);
-    Ok(Reply::default())
+pub(crate) fn unsubscribe(call: &MethodCall) -> Result<MethodReply, Error> {
+    let ResourceParams { uri } = call.params.parse()?;
+    call.transport.session.subscriptions().remove(&uri);
+    Ok(MethodReply::default())
 }
 
 /// Runs until the client disconnects or the server stops; every message carries the id of this request.
-pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
-    let Listen { notifications: mut filter } = call.params.parse()?;
-    if !call.exchange.outlet.is_open() {
+pub(crate) async fn listen(call: MethodCall) -> Result<MethodReply, Error> {
+    let ListenParams { notifications: mut filter } = call.params.parse()?;
+    if !call.transport.sink.is_open() {
         return Err(Error::InvalidRequest("`subscriptions/listen` needs `Accept: text/event-stream`".into()));
     }
     if filter.resource_subscriptions.len() + filter.task_ids.len() > MAX_SUBSCRIPTIONS {
@@ -61,11 +61,11 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
             "at most {MAX_SUBSCRIPTIONS} resources and tasks can be listened to"
         )));
     }
-    filter.resource_subscriptions.iter().chain(&filter.task_ids).try_for_each(|text| check_length(text))?;
+    filter.resource_subscriptions.iter().chain(&filter.task_ids).try_for_each(|text| check_uri_len(text))?;
     if !call.client.supports(ClientFeature::Tasks) {
         filter.task_ids.clear();
     }
-    let _listening = call.server.listening()?;
+    let _listening = call.server.acquire_listener()?;
     // Subscribe before the acknowledgement, so that no later event is missed.
     let mut events = call.server.events();
     let meta = json!({ META_SUBSCRIPTION: call.id });
@@ -73,7 +73,7 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
     if !send(&call, "notifications/subscriptions/acknowledged", &acknowledged).await {
         return Err(Error::Cancelled);
     }
-    let is_gone = || call.exchange.party.as_ref().is_some_and(Party::is_gone);
+    let is_gone = || call.transport.connected_caller.as_ref().is_some_and(ConnectedCaller::is_revoked);
     let mut looks = tokio::time::interval(call.server.limits().keep_alive_interval);
     loop {
         let event = tokio::select! {
@@ -83,9 +83,9 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
                 true => break,
                 false => continue,
             },
-            () = call.exchange.cancel.cancelled() => return Err(Error::Cancelled),
+            () = call.transport.cancel.cancelled() => return Err(Error::Cancelled),
             () = call.server.inner().draining.cancelled() => break,
-            () = call.exchange.closing.cancelled() => break,
+            () = call.transport.closing.cancelled() => break,
         };
         let event = match event {
             Ok(event) => event,
@@ -96,8 +96,8 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
         if is_gone() {
             break;
         }
-        if let Some(notification) = event.for_listener(&filter, &call.id, &call.exchange.caller.identity)
-            && !call.exchange.outlet.send(notification).await
+        if let Some(notification) = event.for_listener(&filter, &call.id, &call.transport.caller.identity)
+            && !call.transport.sink.send(notification).await
         {
             return Err(Error::Cancelled);
         }
@@ -105,19 +105,19 @@ pub(crate) async fn listen(call: Call) -> Result<Reply, Error> {
     // Two pages of the specification require different closing messages; send both.
     let goodbye = json!({ "requestId": call.id, "reason": "the stream ends", "_meta": meta });
     send(&call, "notifications/cancelled", &goodbye).await;
-    Ok(Reply::new(json!({ "_meta": meta })))
+    Ok(MethodReply::new(json!({ "_meta": meta })))
 }
 
-fn check_length(uri: &str) -> Result<(), Error> {
-    if uri.len() <= MAX_URI {
+fn check_uri_len(uri: &str) -> Result<(), Error> {
+    if uri.len() <= MAX_URI_BYTES {
         return Ok(());
     }
-    Err(Error::invalid_params(format!("a URI may have {MAX_URI} bytes; this one has {}", uri.len())))
+    Err(Error::invalid_params(format!("a URI may have {MAX_URI_BYTES} bytes; this one has {}", uri.len())))
 }
 
-async fn send(call: &Call, method: &str, params: &Value) -> bool {
+async fn send(call: &MethodCall, method: &str, params: &Value) -> bool {
     match message::encode_call(None, method, params) {
-        Ok(notification) => call.exchange.outlet.send(notification).await,
+        Ok(notification) => call.transport.sink.send(notification).await,
         Err(_) => false,
     }
 }

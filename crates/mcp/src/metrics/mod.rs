@@ -1,10 +1,10 @@
 //! Server metrics per tool, method and connection, exposed in Prometheus format and as a resource.
 
-mod durations;
+mod duration_histogram;
+mod exposition;
 mod history;
 mod process;
 mod requests;
-mod text;
 mod tool;
 
 use std::fmt::Write;
@@ -18,20 +18,20 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry as Prometheus;
 
 use crate::server::Server;
-use crate::trust::Via;
-pub(crate) use history::{History, SAMPLES};
-use requests::Requests;
-pub(crate) use requests::Timed;
-pub(crate) use text::Form;
+use crate::trust::Transport;
+pub(crate) use exposition::ExpositionFormat;
+pub(crate) use history::{History, SAMPLE_COUNT};
+use requests::RequestMetrics;
+pub(crate) use requests::RequestTimer;
 pub use tool::ToolStats;
 
 /// The server's metrics; programs add theirs to `prometheus`.
 #[derive(Debug)]
 pub struct Metrics {
     prometheus: Mutex<Prometheus>,
-    requests: Requests,
+    requests: RequestMetrics,
     pub(crate) history: History,
-    errors: Family<CodeLabel, Counter>,
+    errors: Family<ErrorTypeLabel, Counter>,
     refused: Family<ReasonLabel, Counter>,
     pub(crate) connections: Gauge,
     pub(crate) rejected_connections: Counter,
@@ -46,7 +46,7 @@ struct MethodLabel {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct CodeLabel {
+struct ErrorTypeLabel {
     error_type: &'static str,
 }
 
@@ -61,7 +61,7 @@ impl Metrics {
         let served = Family::<MethodLabel, Counter>::default();
         let counter = |method: &str| served.get_or_create(&MethodLabel { method: method.to_owned() }).clone();
         let metrics = Metrics {
-            requests: Requests::new(methods, counter),
+            requests: RequestMetrics::new(methods, counter),
             history: History::new(Instant::now(), SystemTime::now()),
             errors: Family::default(),
             refused: Family::default(),
@@ -93,16 +93,16 @@ impl Metrics {
 
     /// Counts an admitted request.
     pub(crate) fn count_request(&self, method: &str) {
-        self.requests.served(method);
+        self.requests.count_served(method);
     }
 
     /// Measures a request until the returned guard is dropped.
-    pub(crate) fn begin(&self, method: &str, via: Via) -> Timed<'_> {
-        self.requests.begin(method, via, &self.in_flight, &self.history)
+    pub(crate) fn start_request(&self, method: &str, via: Transport) -> RequestTimer<'_> {
+        self.requests.start(method, via, &self.in_flight, &self.history)
     }
 
     pub(crate) fn count_error(&self, error_type: &'static str) {
-        self.errors.get_or_create(&CodeLabel { error_type }).inc();
+        self.errors.get_or_create(&ErrorTypeLabel { error_type }).inc();
     }
 
     /// Counts a request rejected before it was parsed.
@@ -111,9 +111,9 @@ impl Metrics {
     }
 
     /// Counts a request to a custom route.
-    pub(crate) fn count_path(&self, pattern: &str, took: Duration, failed: bool) {
-        self.requests.path(pattern, took, failed);
-        self.history.request(Instant::now(), took, failed);
+    pub(crate) fn count_route(&self, pattern: &str, took: Duration, failed: bool) {
+        self.requests.count_route(pattern, took, failed);
+        self.history.record_request(Instant::now(), took, failed);
     }
 
     /// Lets the program register its metrics.
@@ -122,14 +122,14 @@ impl Metrics {
     }
 
     /// All metrics in one of the Prometheus text formats.
-    pub(crate) fn encode(&self, server: &Server, form: Form) -> String {
+    pub(crate) fn encode(&self, server: &Server, form: ExpositionFormat) -> String {
         let mut text = String::new();
         {
             let prometheus = self.prometheus.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             // Writing to a String cannot fail.
             let _ = prometheus_client::encoding::text::encode(&mut text, &prometheus);
         }
-        text.truncate(text.strip_suffix(text::END).unwrap_or(&text).len());
+        text.truncate(text.strip_suffix(exposition::EOF_MARKER).unwrap_or(&text).len());
         let registry = server.registry();
         tool::encode(&mut text, registry.iter().map(|tool| (tool.name(), tool.stats())));
         self.requests.encode(&mut text);
@@ -138,14 +138,14 @@ impl Metrics {
             ("corbie_audit_recorded", "Calls and events recorded in the audit log", audit.recorded()),
             ("corbie_audit_lost", "Calls and events that the audit sink lost", audit.lost()),
         ] {
-            text::head(&mut text, name, "counter", help);
+            exposition::write_header(&mut text, name, "counter", help);
             let _ = writeln!(text, "{name}_total {value}");
         }
         process::encode(&mut text, server);
-        text.push_str(text::END);
+        text.push_str(exposition::EOF_MARKER);
         match form {
-            Form::OpenMetrics => text,
-            Form::Plain => text::plain(&text),
+            ExpositionFormat::OpenMetrics => text,
+            ExpositionFormat::Plain => exposition::to_prometheus_text(&text),
         }
     }
 }

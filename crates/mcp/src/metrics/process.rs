@@ -2,17 +2,17 @@
 
 use std::time::SystemTime;
 
-use super::text::head;
+use super::exposition::write_header;
 use crate::server::Server;
 
 pub(super) fn encode(text: &mut String, server: &Server) {
     use std::fmt::Write;
-    let version = super::text::escaped(server.version());
-    head(text, "corbie_build", "info", "Build information");
+    let version = super::exposition::escape_label(server.version());
+    write_header(text, "corbie_build", "info", "Build information");
     // Writing to a String cannot fail.
     let _ = writeln!(text, "corbie_build_info{{version=\"{version}\"}} 1");
     let mut gauge = |name: &str, help: &str, value: f64| {
-        head(text, name, "gauge", help);
+        write_header(text, name, "gauge", help);
         let _ = writeln!(text, "{name} {value}");
     };
     gauge("corbie_uptime_seconds", "Time since the server started", server.uptime().as_secs_f64());
@@ -22,7 +22,7 @@ pub(super) fn encode(text: &mut String, server: &Server) {
         "Start time of the process in seconds since the Unix epoch",
         started.as_secs_f64(),
     );
-    if let Some(bytes) = resident() {
+    if let Some(bytes) = resident_memory() {
         gauge("process_resident_memory_bytes", "Resident memory of the process", bytes as f64);
     }
     if let Some(open) = open_descriptors() {
@@ -31,7 +31,7 @@ pub(super) fn encode(text: &mut String, server: &Server) {
 }
 
 /// Resident memory; `None` without `/proc`.
-fn resident() -> Option<u64> {
+fn resident_memory() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.split_whitespace().next()?.parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::durations::Durations;
-use super::text::{escaped, head};
+use super::duration_histogram::DurationHistogram;
+use super::exposition::{escape_label, write_header};
 
 /// Counters of one tool. Atomics only: used on the path of every call.
 #[derive(Debug, Default)]
 pub struct ToolStats {
-    durations: Durations,
+    durations: DurationHistogram,
     failures: AtomicU64,
     /// Failures are rare enough for a lock.
     by_kind: Mutex<BTreeMap<String, u64>>,
@@ -24,12 +24,12 @@ pub struct ToolStats {
 const MAX_KINDS: usize = 64;
 
 impl ToolStats {
-    pub(crate) fn succeeded(&self, took: Duration) {
+    pub(crate) fn record_success(&self, took: Duration) {
         self.durations.observe(took);
     }
 
-    pub(crate) fn failed(&self, took: Duration, kind: &str) {
-        self.succeeded(took);
+    pub(crate) fn record_failure(&self, took: Duration, kind: &str) {
+        self.record_success(took);
         self.failures.fetch_add(1, Ordering::Relaxed);
         let mut by_kind = self.by_kind.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let kind = if by_kind.len() >= MAX_KINDS && !by_kind.contains_key(kind) { "other" } else { kind };
@@ -52,15 +52,15 @@ impl ToolStats {
 
 /// Writes tool metrics from per-tool atomics, so that a call touches no state shared between tools.
 pub(super) fn encode<'a>(text: &mut String, tools: impl Iterator<Item = (&'a str, &'a ToolStats)> + Clone) {
-    head(text, "corbie_tool_errors", "counter", "Failed tool calls by kind");
+    write_header(text, "corbie_tool_errors", "counter", "Failed tool calls by kind");
     for (name, stats) in tools.clone() {
         for (kind, count) in stats.by_kind.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).iter() {
-            let kind = escaped(kind);
+            let kind = escape_label(kind);
             // Writing to a String cannot fail.
             let _ = writeln!(text, "corbie_tool_errors_total{{tool=\"{name}\",kind=\"{kind}\"}} {count}");
         }
     }
-    head(text, "corbie_tool_seconds", "histogram", "Duration of tool calls");
+    write_header(text, "corbie_tool_seconds", "histogram", "Duration of tool calls");
     for (name, stats) in tools {
         stats.durations.encode(text, "corbie_tool_seconds", &format!("tool=\"{name}\""));
     }

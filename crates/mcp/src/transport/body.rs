@@ -19,38 +19,38 @@ use http_body_util::BodyExt;
 use hyper::body::Body as _;
 use tokio::time::{Instant, timeout_at};
 
-use super::guard::refuse;
+use super::middleware::error_response;
 use crate::error::Error;
 use crate::server::Server;
 use crate::version::Era;
 
 /// Memory budget for bodies, over all connections. Cheap to clone; all clones share their state.
 #[derive(Debug, Clone)]
-pub(crate) struct BodyMemory(Arc<Room>);
+pub(crate) struct BodyMemory(Arc<Inner>);
 
 #[derive(Debug)]
-struct Room {
-    most: usize,
-    taken: AtomicUsize,
+struct Inner {
+    max_bytes: usize,
+    used: AtomicUsize,
 }
 
 /// A reservation, released on drop.
 #[derive(Debug)]
-pub struct Reserved {
+pub struct BodyReservation {
     memory: BodyMemory,
     bytes: usize,
 }
 
 /// A complete body with its reservation, which must be kept as long as any part of the body.
 #[derive(Debug)]
-pub struct Received {
+pub struct ReceivedBody {
     pub bytes: Bytes,
-    pub reserved: Reserved,
+    pub reserved: BodyReservation,
 }
 
 /// Why the body could not be received.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum NotReceived {
+pub enum BodyError {
     #[error("send `Content-Type: application/json`")]
     NotJson,
     #[error("the body is larger than {most} bytes; raise `server.limits.max_message_bytes` or send less")]
@@ -58,24 +58,24 @@ pub enum NotReceived {
     #[error("the body took too long to arrive")]
     TooSlow,
     #[error("the body ended too early")]
-    Broken,
+    Incomplete,
     #[error(transparent)]
     NoMemory(#[from] Error),
 }
 
 /// Minimum time for a body, regardless of its rate.
-const PATIENCE: Duration = Duration::from_secs(10);
+const MIN_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// After that, a body that arrives with fewer bytes per second on average is rejected.
-const SLOWEST: usize = 32 << 10;
+const MIN_BYTES_PER_SECOND: usize = 32 << 10;
 /// Retry hint when the memory is exhausted: most requests are done by then.
-const COME_AGAIN: Duration = Duration::from_secs(1);
+const MEMORY_RETRY_AFTER: Duration = Duration::from_secs(1);
 
 impl Server {
     /// Receives a complete JSON body.
     ///
     /// It must be JSON by its type: a web page can send forms, plain text and bodies without a type cross-origin
     /// without a CORS preflight.
-    pub async fn receive_json(&self, headers: &HeaderMap, body: Body) -> Result<Received, NotReceived> {
+    pub async fn receive_json(&self, headers: &HeaderMap, body: Body) -> Result<ReceivedBody, BodyError> {
         // Of several types another reader might use a different one, so all have to be JSON.
         let is_json = headers.contains_key(CONTENT_TYPE) || body.is_end_stream();
         let is_json = is_json
@@ -85,20 +85,20 @@ impl Server {
                 })
             });
         match is_json {
-            true => self.receive(body).await,
-            false => Err(NotReceived::NotJson),
+            true => self.receive_body(body).await,
+            false => Err(BodyError::NotJson),
         }
     }
 
     /// Receives a complete body, for routes that a program serves.
-    pub async fn receive(&self, mut body: Body) -> Result<Received, NotReceived> {
+    pub async fn receive_body(&self, mut body: Body) -> Result<ReceivedBody, BodyError> {
         let limits = self.limits();
         let most = limits.max_message_bytes;
         if body.size_hint().lower() > most as u64 {
-            return Err(NotReceived::TooLarge { most });
+            return Err(BodyError::TooLarge { most });
         }
-        let mut reserved = self.inner().body_memory.nothing();
-        let mut pieces = Pieces::default();
+        let mut reserved = self.inner().body_memory.empty_reservation();
+        let mut pieces = BodyChunks::default();
         let mut began = None;
         loop {
             let mut next = body.frame();
@@ -107,44 +107,45 @@ impl Server {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     let began = *began.get_or_insert_with(Instant::now);
-                    let slowest = PATIENCE + Duration::from_secs((reserved.bytes / SLOWEST) as u64);
+                    let slowest =
+                        MIN_BODY_TIMEOUT + Duration::from_secs((reserved.bytes / MIN_BYTES_PER_SECOND) as u64);
                     let deadline = began + limits.request_read_timeout.min(slowest);
-                    timeout_at(deadline, next).await.map_err(|_| NotReceived::TooSlow)?
+                    timeout_at(deadline, next).await.map_err(|_| BodyError::TooSlow)?
                 }
             };
             let Some(frame) = frame else { break };
             // Ignore trailers.
-            let Ok(data) = frame.map_err(|_| NotReceived::Broken)?.into_data() else { continue };
+            let Ok(data) = frame.map_err(|_| BodyError::Incomplete)?.into_data() else { continue };
             if reserved.bytes + data.len() > most {
-                return Err(NotReceived::TooLarge { most });
+                return Err(BodyError::TooLarge { most });
             }
-            reserved.grow(data.len()).map_err(|error| self.out_of_memory(error))?;
+            reserved.grow(data.len()).map_err(|error| self.count_out_of_memory(error))?;
             pieces.add(data);
         }
-        Ok(Received { bytes: pieces.joined(), reserved })
+        Ok(ReceivedBody { bytes: pieces.joined(), reserved })
     }
 
     /// Reserves memory for a received message.
-    pub(crate) fn reserve(&self, bytes: usize) -> Result<Reserved, Error> {
-        let mut reserved = self.inner().body_memory.nothing();
-        reserved.grow(bytes).map_err(|error| self.out_of_memory(error))?;
+    pub(crate) fn reserve_body_memory(&self, bytes: usize) -> Result<BodyReservation, Error> {
+        let mut reserved = self.inner().body_memory.empty_reservation();
+        reserved.grow(bytes).map_err(|error| self.count_out_of_memory(error))?;
         Ok(reserved)
     }
 
-    fn out_of_memory(&self, error: Error) -> Error {
-        self.inner().admission.out_of_body_memory();
+    fn count_out_of_memory(&self, error: Error) -> Error {
+        self.inner().admission.count_body_memory_shed();
         error
     }
 }
 
 /// Chunks of a body. Nearly all bodies arrive in one chunk, which is not copied.
 #[derive(Default)]
-struct Pieces {
+struct BodyChunks {
     first: Bytes,
     joined: BytesMut,
 }
 
-impl Pieces {
+impl BodyChunks {
     fn add(&mut self, piece: Bytes) {
         if self.first.is_empty() && self.joined.is_empty() {
             self.first = piece;
@@ -161,56 +162,56 @@ impl Pieces {
 
 impl BodyMemory {
     pub(crate) fn new(most: usize) -> BodyMemory {
-        BodyMemory(Arc::new(Room { most, taken: AtomicUsize::new(0) }))
+        BodyMemory(Arc::new(Inner { max_bytes: most, used: AtomicUsize::new(0) }))
     }
 
-    fn nothing(&self) -> Reserved {
-        Reserved { memory: self.clone(), bytes: 0 }
+    fn empty_reservation(&self) -> BodyReservation {
+        BodyReservation { memory: self.clone(), bytes: 0 }
     }
 }
 
-impl Reserved {
+impl BodyReservation {
     fn grow(&mut self, bytes: usize) -> Result<(), Error> {
-        let Room { most, taken } = &*self.memory.0;
+        let Inner { max_bytes: most, used: taken } = &*self.memory.0;
         let fits = |taken: usize| taken.checked_add(bytes).filter(|together| together <= most);
         if taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_err() {
             let message = format!(
                 "the requests that the server works on take all of the {most} bytes there are for them; send less at \
                  once, or raise `server.limits.max_body_memory`"
             );
-            return Err(Error::busy(message, COME_AGAIN));
+            return Err(Error::busy(message, MEMORY_RETRY_AFTER));
         }
         self.bytes += bytes;
         Ok(())
     }
 }
 
-impl Drop for Reserved {
+impl Drop for BodyReservation {
     fn drop(&mut self) {
-        self.memory.0.taken.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.memory.0.used.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }
 
 /// Reads the JSON body of a protocol request.
-pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<Received, Box<Response>> {
+pub(super) async fn read_body(server: &Server, headers: &HeaderMap, body: Body) -> Result<ReceivedBody, Box<Response>> {
     server.receive_json(headers, body).await.map_err(|not_received| {
         let status = not_received.status();
         let error = match not_received {
-            NotReceived::NoMemory(error) => error,
+            BodyError::NoMemory(error) => error,
             other => Error::InvalidRequest(other.to_string()),
         };
-        Box::new(refuse(status, &error, Era::Legacy))
+        Box::new(error_response(status, &error, Era::Legacy))
     })
 }
 
-impl NotReceived {
+impl BodyError {
     pub fn status(&self) -> StatusCode {
         match self {
-            NotReceived::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            NotReceived::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
-            NotReceived::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            NotReceived::Broken => StatusCode::BAD_REQUEST,
-            NotReceived::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
+            BodyError::NotJson => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            BodyError::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            BodyError::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            BodyError::Incomplete => StatusCode::BAD_REQUEST,
+            BodyError::NoMemory(_) => StatusCode::SERVICE_UNAVAILABLE,
         }
     }
 }
@@ -237,21 +238,21 @@ mod tests {
     }
 
     fn taken(server: &Server) -> usize {
-        server.inner().body_memory.0.taken.load(Ordering::Relaxed)
+        server.inner().body_memory.0.used.load(Ordering::Relaxed)
     }
 
     #[tokio::test]
     async fn s10_bodies_have_their_memory_as_long_as_they_are_kept() {
         let server = server(Limits { max_body_memory: 100, ..Limits::default() });
         let whole = |bytes: usize| Body::from(vec![b'a'; bytes]);
-        let first = server.receive(whole(60)).await.expect("there is room");
-        let second = server.receive(whole(40)).await.expect("there is room");
-        assert!(matches!(server.receive(whole(1)).await, Err(NotReceived::NoMemory(Error::Busy { .. }))));
+        let first = server.receive_body(whole(60)).await.expect("there is room");
+        let second = server.receive_body(whole(40)).await.expect("there is room");
+        assert!(matches!(server.receive_body(whole(1)).await, Err(BodyError::NoMemory(Error::Busy { .. }))));
         drop(second);
-        assert!(matches!(server.receive(whole(41)).await, Err(NotReceived::NoMemory(_))));
+        assert!(matches!(server.receive_body(whole(41)).await, Err(BodyError::NoMemory(_))));
         assert_eq!(taken(&server), 60, "a refused one takes nothing");
         drop(first);
-        assert_eq!(server.receive(whole(100)).await.expect("there is room").bytes.len(), 100);
+        assert_eq!(server.receive_body(whole(100)).await.expect("there is room").bytes.len(), 100);
         assert_eq!(taken(&server), 0);
     }
 
@@ -260,10 +261,10 @@ mod tests {
         let minutes = Duration::from_secs(600);
         let server = server(Limits { request_read_timeout: minutes, ..Limits::default() });
         let began = Instant::now();
-        let slow = server.receive(trickle(600, 1, Duration::from_secs(1))).await;
-        assert!(matches!(slow, Err(NotReceived::TooSlow)), "{slow:?}");
-        assert!(began.elapsed() <= PATIENCE + Duration::from_secs(1));
-        let fair = server.receive(trickle(40, 64 << 10, Duration::from_secs(2))).await.expect("it flows");
+        let slow = server.receive_body(trickle(600, 1, Duration::from_secs(1))).await;
+        assert!(matches!(slow, Err(BodyError::TooSlow)), "{slow:?}");
+        assert!(began.elapsed() <= MIN_BODY_TIMEOUT + Duration::from_secs(1));
+        let fair = server.receive_body(trickle(40, 64 << 10, Duration::from_secs(2))).await.expect("it flows");
         assert_eq!(fair.bytes.len(), 40 * (64 << 10));
     }
 
@@ -272,7 +273,7 @@ mod tests {
         let pieces =
             ["{\"a\"", ":", "", "1}"].map(|piece| Ok::<_, std::io::Error>(Bytes::from_static(piece.as_bytes())));
         let body = Body::from_stream(futures_util::stream::iter(pieces));
-        let received = server(Limits::default()).receive(body).await.expect("whole");
+        let received = server(Limits::default()).receive_body(body).await.expect("whole");
         assert_eq!(&received.bytes[..], b"{\"a\":1}");
     }
 }

@@ -12,58 +12,60 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use super::body::{Received, Reserved, read_body};
-use super::connection::{array, reject};
-use super::guard::{Endpoint, json, refuse};
-use super::listener::Place;
+use super::body::{BodyReservation, ReceivedBody, read_body};
+use super::connection::{encode_batch, encode_rejection};
+use super::inflight::{InflightRequest, respond};
+use super::listener::ConnectionPermit;
+use super::middleware::{Endpoint, error_response, json_response};
 use super::modern_headers;
-use super::queue::queue;
-use super::running::{Running, reply};
+use super::outgoing_queue::queue;
 use super::{sse, websocket};
 use crate::client::{ClientCapabilities, RequestMeta};
-use crate::dispatch::Exchange;
+use crate::dispatch::TransportContext;
 use crate::error::Error;
-use crate::message::{self, Bounds, Incoming, Message, Rejection};
-use crate::outcome::Style;
-use crate::session::{Outlet, Session};
-use crate::trace::Trail;
-use crate::trust::{Caller, Via};
-use crate::version::{Era, Opening, Version};
+use crate::message::{self, DecodeError, DecodeLimits, Incoming, Message};
+use crate::outcome::RequestStyle;
+use crate::session::{MessageSink, Session};
+use crate::trace::RequestTrace;
+use crate::trust::{Caller, Transport};
+use crate::version::{Era, InitializeOrigin, Version};
 
-const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
+const SESSION_ID_HEADER: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// `POST /mcp`.
 pub(crate) async fn post(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (mut head, body) = request.into_parts();
     let headers = std::mem::take(&mut head.headers);
-    let Received { bytes, reserved } = match read_body(&endpoint.server, &headers, body).await {
+    let ReceivedBody { bytes, reserved } = match read_body(&endpoint.server, &headers, body).await {
         Ok(received) => received,
         Err(refused) => return *refused,
     };
     let limits = endpoint.server.limits();
-    let bounds = Bounds { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
+    let bounds = DecodeLimits { bare_allowed: true, max_batch: limits.max_batch, max_depth: limits.max_json_depth };
     let incoming = message::decode_shared(bytes, bounds);
     let meta = match &incoming {
-        Incoming::One(Ok(Message::Request(request))) => RequestMeta::of(&request.params),
+        Incoming::Single(Ok(Message::Request(request))) => RequestMeta::parse(&request.params),
         _ => Ok(RequestMeta::default()),
     };
-    let peer = match Peer::find(&endpoint, &headers, &head.extensions, &meta, reserved) {
+    let peer = match PostRequest::resolve(&endpoint, &headers, &head.extensions, &meta, reserved) {
         Ok(peer) => peer,
         Err(refused) => return *refused,
     };
     match incoming {
-        Incoming::One(Ok(Message::Request(request))) => peer.answer(request, meta).await,
-        Incoming::One(Ok(other)) => {
-            peer.take(other);
+        Incoming::Single(Ok(Message::Request(request))) => peer.handle(request, meta).await,
+        Incoming::Single(Ok(other)) => {
+            peer.handle_message(other);
             StatusCode::ACCEPTED.into_response()
         }
-        Incoming::One(Err(rejection)) => json(rejection.error.code().json_rpc_status(Era::Legacy), reject(&rejection)),
+        Incoming::Single(Err(rejection)) => {
+            json_response(rejection.error.code().json_rpc_status(Era::Legacy), encode_rejection(&rejection))
+        }
         // One set of headers cannot match several bodies, and a gateway that relies on the headers must not be misled.
         Incoming::Batch(_) if is_modern(&headers) => {
             let error = Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into());
-            refuse(StatusCode::BAD_REQUEST, &error, Era::Modern)
+            error_response(StatusCode::BAD_REQUEST, &error, Era::Modern)
         }
-        Incoming::Batch(members) => peer.answer_batch(members).await,
+        Incoming::Batch(members) => peer.handle_batch(members).await,
     }
 }
 
@@ -75,18 +77,18 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         let has_length = head.headers.get_all(CONTENT_LENGTH).iter().any(|length| length != "0");
         if has_length || head.headers.contains_key(TRANSFER_ENCODING) {
             let error = Error::InvalidRequest("a WebSocket handshake has no body".into());
-            return refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy);
+            return error_response(StatusCode::BAD_REQUEST, &error, Era::Legacy);
         }
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
                 let bucket = endpoint.bucket(head.extensions.get(), &head.extensions);
-                let place = head.extensions.get::<Place>().cloned();
-                let party = endpoint.party(Via::WebSocket, &head.extensions);
+                let place = head.extensions.get::<ConnectionPermit>().cloned();
+                let party = endpoint.connected_caller(Transport::WebSocket, &head.extensions);
                 websocket::accept(endpoint.server.clone(), party, bucket, place, upgrade)
             }
             Err(rejection) => {
                 let status = rejection.status();
-                refuse(status, &Error::InvalidRequest(rejection.body_text()), Era::Legacy)
+                error_response(status, &Error::InvalidRequest(rejection.body_text()), Era::Legacy)
             }
         };
     }
@@ -96,35 +98,35 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
     if is_modern(&head.headers) || !accepts_events(&head.headers) {
         return (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response();
     }
-    let party = endpoint.party(Via::Http, &head.extensions);
+    let party = endpoint.connected_caller(Transport::Http, &head.extensions);
     let session = match session_header(&head.headers) {
         None => Arc::new(Session::new()),
         Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &party.identity)) {
             Some(session) => session,
-            None => return no_session(),
+            None => return session_not_found(),
         },
     };
     let server = endpoint.server.clone();
     let keep_alive = server.limits().keep_alive_interval;
-    let place = match server.listening() {
+    let place = match server.acquire_listener() {
         Ok(place) => place,
-        Err(error) => return refuse(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
+        Err(error) => return error_response(StatusCode::TOO_MANY_REQUESTS, &error, Era::Legacy),
     };
     // One stream per session: the newest replaces the previous one, so that no message is sent twice.
     let (out, own) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
-    let replaced = session.take_over_news(out);
+    let replaced = session.replace_notification_stream(out);
     let state = (server.events(), own.open(), server, session, party, replaced, place);
     let news = stream::unfold(state, |(mut events, mut own, server, session, party, replaced, place)| async move {
         loop {
             let event = tokio::select! {
                 event = events.recv() => event,
                 // A token may expire while no event arrives.
-                () = tokio::time::sleep(server.limits().keep_alive_interval) => match party.is_gone() {
+                () = tokio::time::sleep(server.limits().keep_alive_interval) => match party.is_revoked() {
                     true => return None,
                     false => continue,
                 },
                 Some(mut message) = own.recv() => {
-                    if party.is_gone() {
+                    if party.is_revoked() {
                         return None;
                     }
                     let bytes = std::mem::take(&mut message.bytes);
@@ -135,7 +137,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
             };
             match event {
                 // Only callers with a valid token receive events.
-                Ok(_) if party.is_gone() => return None,
+                Ok(_) if party.is_revoked() => return None,
                 Ok(event) => {
                     let notification = event.for_legacy(&session.subscriptions(), &party.identity);
                     if let Some(notification) = notification {
@@ -147,46 +149,48 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
             }
         }
     });
-    sse::reply(news, keep_alive)
+    sse::event_stream_response(news, keep_alive)
 }
 
 /// `DELETE /mcp`: terminates a legacy session.
 pub(crate) async fn delete(State(endpoint): State<Arc<Endpoint>>, request: Request) -> Response {
     let (head, _) = request.into_parts();
-    let (headers, caller) = (head.headers, endpoint.caller(Via::Http, &head.extensions));
+    let (headers, caller) = (head.headers, endpoint.caller(Transport::Http, &head.extensions));
     if let Err(refused) = check_version(&headers) {
         return *refused;
     }
-    match session_header(&headers).map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.end(id, &caller.identity))) {
+    match session_header(&headers)
+        .map(|id| id.to_str().is_ok_and(|id| endpoint.sessions.terminate(id, &caller.identity)))
+    {
         Some(true) => StatusCode::NO_CONTENT.into_response(),
-        Some(false) => no_session(),
+        Some(false) => session_not_found(),
         None => (StatusCode::METHOD_NOT_ALLOWED, [(ALLOW, HeaderValue::from_static("POST"))]).into_response(),
     }
 }
 
 /// The sender of one POST.
-struct Peer<'a> {
+struct PostRequest<'a> {
     endpoint: &'a Endpoint,
     headers: &'a HeaderMap,
     session: Arc<Session>,
     /// The client has the session id, so a cancellation can arrive in another POST.
-    is_known: bool,
+    has_session: bool,
     accepts_events: bool,
     caller: Caller,
     extensions: &'a http::Extensions,
     /// Memory reservation of the body, shared by its requests until they are done.
-    reserved: Arc<Reserved>,
-    trail: Trail,
+    reserved: Arc<BodyReservation>,
+    request_trace: RequestTrace,
 }
 
-impl<'a> Peer<'a> {
-    fn find(
+impl<'a> PostRequest<'a> {
+    fn resolve(
         endpoint: &'a Endpoint,
         headers: &'a HeaderMap,
         extensions: &'a http::Extensions,
         meta: &Result<RequestMeta, Error>,
-        reserved: Reserved,
-    ) -> Result<Peer<'a>, Box<Response>> {
+        reserved: BodyReservation,
+    ) -> Result<PostRequest<'a>, Box<Response>> {
         let version = version_header(headers).and_then(Version::parse);
         let claims_modern = meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         // Modern requests get their version error in modern form, below.
@@ -194,51 +198,51 @@ impl<'a> Peer<'a> {
             check_version(headers)?;
         }
         let modern = claims_modern || version.is_some_and(|version| version.era() == Era::Modern);
-        let caller = endpoint.caller(Via::Http, extensions);
+        let caller = endpoint.caller(Transport::Http, extensions);
         let (session, is_known) = match session_header(headers).filter(|_| !modern) {
             Some(id) => match id.to_str().ok().and_then(|id| endpoint.sessions.find(id, &caller.identity)) {
                 Some(session) => (session, true),
-                None => return Err(Box::new(no_session())),
+                None => return Err(Box::new(session_not_found())),
             },
             None => {
                 let session = Session::new();
                 if let Some(version) = version.filter(|version| version.era() == Era::Legacy) {
-                    session.open(version, ClientCapabilities::default());
+                    session.initialize(version, ClientCapabilities::default());
                 }
                 (Arc::new(session), false)
             }
         };
-        Ok(Peer {
+        Ok(PostRequest {
             endpoint,
             headers,
             session,
-            is_known,
+            has_session: is_known,
             accepts_events: accepts_events(headers),
             caller,
             extensions,
             reserved: Arc::new(reserved),
-            trail: extensions.get().cloned().unwrap_or_else(Trail::new),
+            request_trace: extensions.get().cloned().unwrap_or_else(RequestTrace::new),
         })
     }
 
-    async fn answer(&self, request: message::Request, meta: Result<RequestMeta, Error>) -> Response {
+    async fn handle(&self, request: message::Request, meta: Result<RequestMeta, Error>) -> Response {
         let server = &self.endpoint.server;
         let modern = is_modern(self.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some());
         if modern && let Err(error) = self.check_modern(&request, &meta) {
             let body = message::encode_error(Some(&request.id), &error.to_object(Era::Modern));
-            return json(StatusCode::BAD_REQUEST, body);
+            return json_response(StatusCode::BAD_REQUEST, body);
         }
         let opens = &*request.method == "initialize" && !modern;
         let (out, outgoing) = queue(server.limits().max_outgoing, server.limits().max_outgoing_bytes);
-        let outlet = if self.accepts_events { Outlet::Open(out) } else { Outlet::Closed };
+        let outlet = if self.accepts_events { MessageSink::Open(out) } else { MessageSink::Closed };
         let running = self.run(request, meta, outlet, modern);
-        let mut response = reply(running, outgoing, server).await;
+        let mut response = respond(running, outgoing, server).await;
         if opens
             && self.session.version().is_some()
             && let Ok(id) =
                 HeaderValue::from_str(&self.endpoint.sessions.add(self.session.clone(), self.caller.identity.clone()))
         {
-            response.headers_mut().insert(SESSION, id);
+            response.headers_mut().insert(SESSION_ID_HEADER, id);
         }
         response
     }
@@ -249,30 +253,30 @@ impl<'a> Peer<'a> {
         modern_headers::check_parameters(self.headers, request, &self.endpoint.server.registry())
     }
 
-    async fn answer_batch(&self, members: Vec<Result<Message, Rejection>>) -> Response {
+    async fn handle_batch(&self, members: Vec<Result<Message, DecodeError>>) -> Response {
         let mut answers: Vec<BoxFuture<'_, Vec<u8>>> = Vec::new();
         let bucket = self.endpoint.bucket(self.extensions.get(), self.extensions);
         for (number, member) in members.into_iter().enumerate() {
             // The middleware has charged the first member; each further one counts as a message.
             let charged = bucket.as_ref().filter(|_| number > 0).map_or(Ok(()), |bucket| bucket.charge());
             match member {
-                Ok(Message::Request(request)) => answers.push(self.answer_member(request, charged.err())),
+                Ok(Message::Request(request)) => answers.push(self.handle_batch_member(request, charged.err())),
                 Ok(other) => {
                     if charged.is_ok() {
-                        self.take(other);
+                        self.handle_message(other);
                     }
                 }
-                Err(rejection) => answers.push(Box::pin(std::future::ready(reject(&rejection)))),
+                Err(rejection) => answers.push(Box::pin(std::future::ready(encode_rejection(&rejection)))),
             }
         }
         if answers.is_empty() {
             return StatusCode::ACCEPTED.into_response();
         }
-        json(StatusCode::OK, array(join_all(answers).await))
+        json_response(StatusCode::OK, encode_batch(join_all(answers).await))
     }
 
-    fn answer_member(&self, request: message::Request, over: Option<Error>) -> BoxFuture<'static, Vec<u8>> {
-        let meta = RequestMeta::of(&request.params);
+    fn handle_batch_member(&self, request: message::Request, over: Option<Error>) -> BoxFuture<'static, Vec<u8>> {
+        let meta = RequestMeta::parse(&request.params);
         let refusal = if meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
             Some(Error::InvalidRequest("requests of 2026-07-28 cannot be batched over HTTP".into()))
         } else {
@@ -283,7 +287,7 @@ impl<'a> Peer<'a> {
             let body = message::encode_error(Some(&request.id), &error.to_object(era));
             return Box::pin(std::future::ready(body));
         }
-        let running = self.run(request, meta, Outlet::Closed, false);
+        let running = self.run(request, meta, MessageSink::Closed, false);
         Box::pin(async move { running.await.encode() })
     }
 
@@ -292,52 +296,58 @@ impl<'a> Peer<'a> {
         &self,
         request: message::Request,
         meta: Result<RequestMeta, Error>,
-        outlet: Outlet,
+        outlet: MessageSink,
         modern: bool,
-    ) -> Running {
+    ) -> InflightRequest {
         let (server, cancel, id) = (self.endpoint.server.clone(), CancellationToken::new(), request.id.clone());
-        let style = if request.bare { Style::Plain } else { Style::Standard };
-        let exchange = self.exchange(style, outlet, cancel.clone());
+        let style = if request.bare { RequestStyle::Plain } else { RequestStyle::Standard };
+        let exchange = self.transport_context(style, outlet, cancel.clone());
         let detach = (!modern).then(|| server.clone());
         let reserved = self.reserved.clone();
         let work = Box::pin(async move {
             let _reserved = reserved;
-            server.answer(request, meta, exchange).await
+            server.handle_request(request, meta, exchange).await
         });
-        let mut running = Running::new(work, detach);
+        let mut running = InflightRequest::new(work, detach);
         running.cancel = cancel.clone();
-        if self.is_known && !modern {
-            self.session.started(id.clone(), cancel);
+        if self.has_session && !modern {
+            self.session.register_request(id.clone(), cancel);
             running.registered = Some((self.session.clone(), id));
         }
         running
     }
 
-    fn take(&self, message: Message) {
+    fn handle_message(&self, message: Message) {
         let server = &self.endpoint.server;
         match message {
             Message::Notification(notification) => {
-                let exchange = self.exchange(Style::Standard, Outlet::Closed, CancellationToken::new());
-                server.notified(&notification, &exchange);
+                let exchange =
+                    self.transport_context(RequestStyle::Standard, MessageSink::Closed, CancellationToken::new());
+                server.handle_notification(&notification, &exchange);
             }
-            Message::Response(response) => server.answered(response, &self.caller),
+            Message::Response(response) => server.deliver_response(response, &self.caller),
             Message::Request(_) => {}
         }
     }
 
-    fn exchange(&self, style: Style, outlet: Outlet, cancel: CancellationToken) -> Exchange {
-        Exchange {
+    fn transport_context(
+        &self,
+        style: RequestStyle,
+        outlet: MessageSink,
+        cancel: CancellationToken,
+    ) -> TransportContext {
+        TransportContext {
             caller: self.caller.clone(),
             session: self.session.clone(),
             style,
-            opening: Opening::JsonRpc,
-            outlet,
+            initialize_origin: InitializeOrigin::JsonRpc,
+            sink: outlet,
             cancel,
-            closing: self.endpoint.server.never().clone(),
+            closing: self.endpoint.server.never_cancelled().clone(),
             // Created for each request; only long-lived streams check it again.
-            party: Some(self.endpoint.party(Via::Http, self.extensions)),
+            connected_caller: Some(self.endpoint.connected_caller(Transport::Http, self.extensions)),
             bucket: None,
-            trail: self.trail.clone(),
+            request_trace: self.request_trace.clone(),
         }
     }
 }
@@ -346,29 +356,29 @@ impl<'a> Peer<'a> {
 fn check_version(headers: &HeaderMap) -> Result<(), Box<Response>> {
     match version_header(headers) {
         Some(stated) if Version::parse(stated).is_none() => {
-            let error = Error::UnsupportedVersion { requested: crate::dispatch::clip(stated) };
-            Err(Box::new(refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy)))
+            let error = Error::UnsupportedVersion { requested: crate::dispatch::truncate_owned(stated) };
+            Err(Box::new(error_response(StatusCode::BAD_REQUEST, &error, Era::Legacy)))
         }
         _ => Ok(()),
     }
 }
 
 /// An unknown session, for example after a restart: on a 404 clients open a new one, on anything else they hang.
-fn no_session() -> Response {
+fn session_not_found() -> Response {
     let error = Error::InvalidRequest("this session is not known here; send `initialize` again".into());
-    refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
+    error_response(StatusCode::NOT_FOUND, &error, Era::Legacy)
 }
 
 /// The session id; duplicate headers count as an unknown id.
 fn session_header(headers: &HeaderMap) -> Option<&HeaderValue> {
-    static NOBODYS: HeaderValue = HeaderValue::from_static("");
-    let mut ids = headers.get_all(SESSION).iter();
+    static UNKNOWN_SESSION: HeaderValue = HeaderValue::from_static("");
+    let mut ids = headers.get_all(SESSION_ID_HEADER).iter();
     let first = ids.next()?;
-    Some(if ids.next().is_some() { &NOBODYS } else { first })
+    Some(if ids.next().is_some() { &UNKNOWN_SESSION } else { first })
 }
 
 fn version_header(headers: &HeaderMap) -> Option<&str> {
-    headers.get(modern_headers::VERSION)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+    headers.get(modern_headers::VERSION_HEADER)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
 }
 
 /// Whether the headers declare the modern era.

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use super::turns::{NOT_WAITED, Phase, Turn, milliseconds};
+use super::connection_phase::{ConnectionPhase, NOT_WAITED, Phase, milliseconds};
 
 /// Eviction rank of a connection: by kind, then since when in milliseconds. Smaller ones are evicted first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -41,8 +41,8 @@ pub(super) enum Protection {
 /// Time in which a new client usually sends its first head. Nearly all heads arrive in one packet.
 pub(super) const FRESH: Duration = Duration::from_millis(200);
 
-impl Turn {
-    /// How early this connection is evicted; `None` while it is in use or [fresh](Turn::is_fresh).
+impl ConnectionPhase {
+    /// How early this connection is evicted; `None` while it is in use or [fresh](ConnectionPhase::is_fresh).
     pub(super) fn eviction_rank(&self, protection: Protection, now: u64) -> Option<EvictionRank> {
         use EvictionRank::{Authenticated, BusyOverShare, Idle, IdleOverShare, Lingering, Silent, StalledHead};
         match (self.phase(), protection) {
@@ -92,8 +92,8 @@ mod tests {
 
     const LATER: u64 = 60_000;
 
-    fn turn(phase: Phase, since: u64) -> Turn {
-        let turn = Turn::new();
+    fn turn(phase: Phase, since: u64) -> ConnectionPhase {
+        let turn = ConnectionPhase::new();
         turn.enter(phase, since);
         turn
     }
@@ -136,7 +136,7 @@ mod tests {
             begun.is_stalled(true) && !begun.is_stalled(false) && !idle.is_stalled(true),
             "no grace in the reserve"
         );
-        begun.take();
+        begun.start_request();
         begun.enter(Phase::Head, 1000);
         assert!(!begun.is_fresh(1000) && begun.is_stalled(false));
         assert_eq!(begun.eviction_rank(Protection::WithinShare, 1100), Some(EvictionRank::Idle(1000)));

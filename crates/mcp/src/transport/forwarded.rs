@@ -16,7 +16,7 @@ pub struct TrustedProxies(Option<Arc<dyn Fn(IpAddr) -> bool + Send + Sync>>);
 
 /// The client of a request that a trusted proxy forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Forwarded {
+pub(super) enum ForwardedClient {
     From(IpAddr),
     /// The proxy sent no address, or two headers contradict each other.
     Unknown,
@@ -36,7 +36,7 @@ impl TrustedProxies {
 
     /// The client of a request on a connection of a trusted proxy; `None` if the proxy forwards nothing and calls for
     /// itself.
-    pub(super) fn client(&self, headers: &HeaderMap) -> Option<Forwarded> {
+    pub(super) fn client(&self, headers: &HeaderMap) -> Option<ForwardedClient> {
         let listed = |name: &HeaderName| {
             let lines = headers.get_all(name).iter();
             lines.map(|line| line.to_str().unwrap_or_default()).collect::<Vec<_>>()
@@ -46,17 +46,17 @@ impl TrustedProxies {
         let common = (!common.is_empty()).then(|| self.nearest(&common, address));
         match (standard, common) {
             // A proxy that sets one of them may pass on what the client wrote into the other.
-            (Some(standard), Some(common)) if standard != common => Some(Forwarded::Unknown),
+            (Some(standard), Some(common)) if standard != common => Some(ForwardedClient::Unknown),
             (standard, common) => standard.or(common),
         }
     }
 
     /// The rightmost address that is no trusted proxy; the leftmost one if all are.
-    fn nearest(&self, lines: &[&str], read: fn(&str) -> Option<IpAddr>) -> Forwarded {
-        let mut nearest = Forwarded::Unknown;
+    fn nearest(&self, lines: &[&str], read: fn(&str) -> Option<IpAddr>) -> ForwardedClient {
+        let mut nearest = ForwardedClient::Unknown;
         for element in lines.iter().rev().flat_map(|line| line.rsplit(',')) {
-            let Some(address) = read(element.trim()) else { return Forwarded::Unknown };
-            nearest = Forwarded::From(address);
+            let Some(address) = read(element.trim()) else { return ForwardedClient::Unknown };
+            nearest = ForwardedClient::From(address);
             if !self.trusts(address) {
                 break;
             }
@@ -96,7 +96,7 @@ impl std::fmt::Debug for TrustedProxies {
 mod tests {
     use super::*;
 
-    fn client(headers: &[(&str, &str)]) -> Option<Forwarded> {
+    fn client(headers: &[(&str, &str)]) -> Option<ForwardedClient> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             map.append(name.parse::<HeaderName>().expect("a name"), value.parse().expect("a value"));
@@ -105,8 +105,8 @@ mod tests {
         TrustedProxies::new(trusted).client(&map)
     }
 
-    fn from(text: &str) -> Option<Forwarded> {
-        Some(Forwarded::From(text.parse().expect("an address")))
+    fn from(text: &str) -> Option<ForwardedClient> {
+        Some(ForwardedClient::From(text.parse().expect("an address")))
     }
 
     #[test]
@@ -153,11 +153,11 @@ mod tests {
             ("forwarded", "for=1.2.3.4;for=5.6.7.8"),
             ("forwarded", "for=\"203.0.113.7"),
         ] {
-            assert_eq!(client(&[(name, list)]), Some(Forwarded::Unknown), "{list}");
+            assert_eq!(client(&[(name, list)]), Some(ForwardedClient::Unknown), "{list}");
         }
         let both = |other| client(&[("x-forwarded-for", "203.0.113.7"), ("forwarded", other)]);
         assert_eq!(both("for=203.0.113.7"), from("203.0.113.7"));
-        assert_eq!(both("for=198.51.100.1"), Some(Forwarded::Unknown));
+        assert_eq!(both("for=198.51.100.1"), Some(ForwardedClient::Unknown));
     }
 
     #[test]

@@ -11,19 +11,19 @@ use axum::routing::{get, post};
 use http::header::ALLOW;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 
+use super::acceptor::Exposure;
 use super::auth::Auth;
-use super::door::Reach;
+use super::connection_limit::ConnectionLimiter;
 use super::forwarded::TrustedProxies;
-use super::guard::{CallerRules, Endpoint, refuse};
-use super::origin::Allowed;
-use super::places::Places;
-use super::rate::{Buckets, RateLimit};
+use super::middleware::{CallerRules, Endpoint, error_response};
+use super::origin::OriginPolicy;
+use super::rate_limit::{RateLimit, RateLimiter};
 use super::sessions::Sessions;
-use super::{endpoint, passage, rest, status};
+use super::{endpoint, health_endpoints, request_log, rest};
 use crate::error::Error;
 use crate::server::Server;
-use crate::standing::Standing;
 use crate::trust::TrustLevel;
+use crate::trust_state::TrustState;
 use crate::version::Era;
 
 /// Options of an HTTP server.
@@ -35,9 +35,9 @@ pub struct Options {
     /// Accepted web origins besides loopback.
     pub allowed_origins: Vec<String>,
     /// Trust of callers on loopback addresses.
-    pub trust_loopback: Standing,
+    pub trust_loopback: TrustState,
     /// Trust of callers on any other address.
-    pub trust_remote: Standing,
+    pub trust_remote: TrustState,
     /// Rate limit per caller; `None` for no limit.
     pub rate_limit: Option<RateLimit>,
     /// Proxies whose word counts for where a request comes from.
@@ -49,16 +49,16 @@ pub struct Options {
     /// Custom routes, behind the same middleware. Their requests carry the [`Caller`] as an extension.
     pub routes: Router,
     /// Formats the middleware's error replies for custom routes.
-    pub refusals: Option<Refusals>,
+    pub error_formatter: Option<ErrorFormatter>,
     /// Public pages, served without a token and without a rate limit.
-    pub pages: Option<Pages>,
+    pub pages: Option<PublicPages>,
 }
 
 /// A page for a request, if the path has one. It cannot see the caller, so it cannot reveal secrets.
-pub type Pages = fn(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response>;
+pub type PublicPages = fn(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response>;
 
 /// Formats an error reply for a path; `None` if the path is not a custom route.
-pub type Refusals = fn(path: &str, status: StatusCode, error: &Error) -> Option<Response>;
+pub type ErrorFormatter = fn(path: &str, status: StatusCode, error: &Error) -> Option<Response>;
 
 /// An HTTP server over one or more listeners.
 #[derive(Debug, Clone)]
@@ -66,8 +66,8 @@ pub struct Http {
     pub(super) server: Server,
     pub(super) options: Options,
     sessions: Arc<Sessions>,
-    pub(super) places: Arc<Places>,
-    buckets: Arc<Buckets>,
+    pub(super) connection_limiter: Arc<ConnectionLimiter>,
+    buckets: Arc<RateLimiter>,
 }
 
 impl Default for Options {
@@ -83,7 +83,7 @@ impl Default for Options {
             forwarded_rate_limit: None,
             global_rate_limit: None,
             routes: Router::new(),
-            refusals: None,
+            error_formatter: None,
             pages: None,
         }
     }
@@ -92,34 +92,37 @@ impl Default for Options {
 impl Http {
     pub fn new(server: Server, options: Options) -> Http {
         let limits = server.limits();
-        let sessions =
-            Arc::new(Sessions::new(limits.max_sessions, limits.session_idle_timeout, server.inner().keys.clone()));
-        let (places, buckets) = (Places::new(limits), Arc::new(Buckets::new(options.global_rate_limit)));
-        server.inner().ledger.enter(&buckets);
-        Http { server, options, sessions, places, buckets }
+        let sessions = Arc::new(Sessions::new(
+            limits.max_sessions,
+            limits.session_idle_timeout,
+            server.inner().state_keys.clone(),
+        ));
+        let (places, buckets) = (ConnectionLimiter::new(limits), Arc::new(RateLimiter::new(options.global_rate_limit)));
+        server.inner().rate_limiters.register(&buckets);
+        Http { server, options, sessions, connection_limiter: places, buckets }
     }
 
     /// The same server for another listener with its own authentication and rate limit; sessions and connections are
     /// counted together.
-    pub fn asking(&self, auth: Auth, rate_limit: Option<RateLimit>) -> Http {
+    pub fn with_auth(&self, auth: Auth, rate_limit: Option<RateLimit>) -> Http {
         Http { options: Options { auth, rate_limit, ..self.options.clone() }, ..self.clone() }
     }
 
-    pub(super) fn endpoint(&self, reach: Reach, encrypted: bool) -> Endpoint {
+    pub(super) fn endpoint(&self, reach: Exposure, encrypted: bool) -> Endpoint {
         let (trust, anonymous) = match reach {
-            Reach::Loopback => (&self.options.trust_loopback, "loopback"),
-            Reach::File => (&self.options.trust_loopback, "unix"),
+            Exposure::Loopback => (&self.options.trust_loopback, "loopback"),
+            Exposure::UnixSocket => (&self.options.trust_loopback, "unix"),
             // The network requires a token.
-            Reach::Outside => (&self.options.trust_remote, "remote"),
+            Exposure::Network => (&self.options.trust_remote, "remote"),
         };
         Endpoint {
             server: self.server.clone(),
             sessions: self.sessions.clone(),
-            allowed: Allowed {
+            origin_policy: OriginPolicy {
                 hosts: self.options.allowed_hosts.clone(),
                 origins: self.options.allowed_origins.clone(),
-                loopback_listener: reach == Reach::Loopback,
-                any_host: reach == Reach::File,
+                loopback_listener: reach == Exposure::Loopback,
+                any_host: reach == Exposure::UnixSocket,
                 encrypted,
             },
             auth: self.options.auth.clone(),
@@ -136,7 +139,7 @@ impl Http {
                 rate_limit: self.options.forwarded_rate_limit,
             },
             buckets: self.buckets.clone(),
-            refusals: self.options.refusals,
+            error_formatter: self.options.error_formatter,
             pages: self.options.pages,
         }
     }
@@ -145,26 +148,26 @@ impl Http {
         Router::new()
             .route("/mcp", post(endpoint::post).get(endpoint::get).delete(endpoint::delete))
             .route("/mcp/{*method}", post(rest::call).fallback(only_post))
-            .route("/health", get(status::health))
-            .route("/live", get(status::live))
-            .route("/ready", get(status::ready))
-            .route("/metrics", get(status::metrics))
+            .route("/health", get(health_endpoints::health))
+            .route("/live", get(health_endpoints::live))
+            .route("/ready", get(health_endpoints::ready))
+            .route("/metrics", get(health_endpoints::metrics))
             .with_state(endpoint.clone())
-            .merge(self.options.routes.clone().layer(axum::middleware::from_fn(passage::tell_pattern)))
-            .fallback(nowhere)
+            .merge(self.options.routes.clone().layer(axum::middleware::from_fn(request_log::attach_matched_route)))
+            .fallback(not_found)
     }
 }
 
 /// The REST style supports only POST.
 async fn only_post() -> Response {
     let error = Error::InvalidRequest("methods are called with POST".into());
-    let mut response = refuse(StatusCode::METHOD_NOT_ALLOWED, &error, Era::Legacy);
+    let mut response = error_response(StatusCode::METHOD_NOT_ALLOWED, &error, Era::Legacy);
     response.headers_mut().insert(ALLOW, HeaderValue::from_static("POST"));
     response
 }
 
 /// Reply for an unknown path, in the usual error format.
-async fn nowhere(uri: http::Uri) -> Response {
-    let error = Error::MethodNotFound { method: crate::dispatch::clip(uri.path()), suggestion: None };
-    refuse(StatusCode::NOT_FOUND, &error, Era::Legacy)
+async fn not_found(uri: http::Uri) -> Response {
+    let error = Error::MethodNotFound { method: crate::dispatch::truncate_owned(uri.path()), suggestion: None };
+    error_response(StatusCode::NOT_FOUND, &error, Era::Legacy)
 }

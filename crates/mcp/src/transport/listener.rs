@@ -17,65 +17,66 @@ use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use super::acceptor::{Acceptor, Exposure, Handshake, RawConnection, tell_full};
 use super::auth::Auth;
-use super::door::{Door, Knock, Manners, Reach, tell_full};
-use super::guard::{Endpoint, Routes, TwoLengths, guard};
+use super::connection_bodies::{RequestBody, ResponseBody};
+pub(crate) use super::connection_limit::ConnectionPermit;
+use super::connection_limit::{IncomingConnection, RESERVE_TIMEOUT};
+use super::connection_timeouts::ReadDeadline;
 use super::http::Http;
-pub(crate) use super::places::Place;
-use super::places::{RESERVE_TIMEOUT, Visitor};
-use super::slow_reader::WriteDeadline;
-use super::turns::{Answer, ReadDeadline, RequestBody};
+use super::middleware::{Endpoint, Routes, TwoLengths, handle_request};
+use super::write_deadline::WriteDeadline;
 
 /// Shared state of the connections of one listener.
 #[derive(Clone)]
-struct Behind {
+struct ConnectionHandler {
     http: Http,
-    manners: Manners,
+    handshake: Handshake,
     endpoint: Arc<Endpoint>,
     routes: Routes,
 }
 
 /// HSTS for 30 days on TLS connections.
-const STRICT: HeaderValue = HeaderValue::from_static("max-age=2592000");
+const HSTS_MAX_AGE: HeaderValue = HeaderValue::from_static("max-age=2592000");
 
 impl Http {
     /// Serves one listener until the server is drained and its last request answered.
     ///
     /// Rejects a non-loopback address without authentication (S-06).
     pub async fn serve(&self, listener: TcpListener) -> io::Result<()> {
-        self.serve_at(Door::tcp(listener)).await
+        self.serve_acceptor(Acceptor::tcp(listener)).await
     }
 
     /// Like [`Http::serve`], over TLS.
     #[cfg(feature = "tls")]
     pub async fn serve_tls(&self, listener: TcpListener, certificates: super::tls::Certificates) -> io::Result<()> {
-        self.serve_at(Door::tls(listener, certificates)).await
+        self.serve_acceptor(Acceptor::tls(listener, certificates)).await
     }
 
     /// Like [`Http::serve`], over a Unix socket. Its callers have the trust of loopback callers and the identity
     /// `unix`.
     #[cfg(unix)]
-    pub async fn serve_file(&self, socket: super::socket_file::SocketFile) -> io::Result<()> {
-        self.serve_at(Door::file(socket)?).await
+    pub async fn serve_unix(&self, socket: super::socket_file::SocketFile) -> io::Result<()> {
+        self.serve_acceptor(Acceptor::unix(socket)?).await
     }
 
     /// Serves one connection accepted by other code, until it ends. Its caller has the trust of loopback callers.
     pub async fn serve_connection(&self, stream: impl AsyncRead + AsyncWrite + Send + Unpin + 'static) {
-        let behind = self.behind(Reach::Loopback, Manners::Plain);
+        let behind = self.connection_handler(Exposure::Loopback, Handshake::Plain);
         let (open, leave) = (TaskTracker::new(), CancellationToken::new());
         let (server, from) = (self.server.clone(), IpAddr::from([127, 0, 0, 1]));
         let counted_for = behind.endpoint.counted_for(from);
-        let visitor = Visitor { server, from, counted_for, _open: open.token(), leave };
-        let knock = Knock::Stream(Box::new(stream));
-        match self.places.take(visitor) {
+        let visitor = IncomingConnection { server, from, counted_for, _open: open.token(), close: leave };
+        let knock = RawConnection::Stream(Box::new(stream));
+        match self.connection_limiter.try_acquire(visitor) {
             Ok(place) => behind.serve(knock, place).await,
-            Err(visitor) => behind.squeeze_in(knock, visitor).await,
+            Err(visitor) => behind.serve_or_reject(knock, visitor).await,
         }
     }
 
-    async fn serve_at(&self, door: Door) -> io::Result<()> {
-        let reach = door.reach()?;
-        if reach == Reach::Outside && matches!(self.options.auth, Auth::None) {
+    async fn serve_acceptor(&self, door: Acceptor) -> io::Result<()> {
+        let reach = door.exposure()?;
+        if reach == Exposure::Network && matches!(self.options.auth, Auth::None) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
@@ -84,9 +85,9 @@ impl Http {
                 ),
             ));
         }
-        let behind = self.behind(reach, door.manners.clone());
+        let behind = self.connection_handler(reach, door.handshake.clone());
         let (open, close) = (TaskTracker::new(), CancellationToken::new());
-        let mut drained = std::pin::pin!(self.drained());
+        let mut drained = std::pin::pin!(self.wait_drained());
         let grace_ends = loop {
             let accepted = tokio::select! {
                 accepted = door.accept() => accepted,
@@ -96,10 +97,10 @@ impl Http {
                 Ok((knock, from)) => {
                     let (server, leave) = (self.server.clone(), close.child_token());
                     let counted_for = behind.endpoint.counted_for(from);
-                    let visitor = Visitor { server, from, counted_for, _open: open.token(), leave };
-                    match self.places.take(visitor) {
+                    let visitor = IncomingConnection { server, from, counted_for, _open: open.token(), close: leave };
+                    match self.connection_limiter.try_acquire(visitor) {
                         Ok(place) => drop(open.spawn(behind.clone().serve(knock, place))),
-                        Err(visitor) => drop(open.spawn(behind.clone().squeeze_in(knock, visitor))),
+                        Err(visitor) => drop(open.spawn(behind.clone().serve_or_reject(knock, visitor))),
                     }
                 }
                 // Probably out of file descriptors: wait until some are closed.
@@ -122,18 +123,18 @@ impl Http {
         Ok(())
     }
 
-    fn behind(&self, reach: Reach, manners: Manners) -> Behind {
+    fn connection_handler(&self, reach: Exposure, manners: Handshake) -> ConnectionHandler {
         let endpoint = Arc::new(self.endpoint(reach, manners.is_encrypted()));
         let routes = TowerToHyperService::new(self.routes(&endpoint));
-        Behind { http: self.clone(), manners, endpoint, routes }
+        ConnectionHandler { http: self.clone(), handshake: manners, endpoint, routes }
     }
 
     /// Completes when a drain was requested and no request is in flight, or at the drain deadline; returns the
     /// deadline.
-    async fn drained(&self) -> Instant {
+    async fn wait_drained(&self) -> Instant {
         let inner = self.server.inner();
         inner.draining.cancelled().await;
-        let until = self.server.grace_ends();
+        let until = self.server.drain_deadline();
         while inner.metrics.in_flight.get() > 0 && Instant::now() < until && !inner.stop_now.is_cancelled() {
             sleep(Duration::from_millis(5)).await;
         }
@@ -141,30 +142,30 @@ impl Http {
     }
 }
 
-impl Behind {
+impl ConnectionHandler {
     /// Serves a connection if an existing one can be evicted for it or the reserve has room, else rejects it.
-    async fn squeeze_in(self, knock: Knock, visitor: Visitor) {
-        match self.http.places.make_room(visitor).await {
+    async fn serve_or_reject(self, knock: RawConnection, visitor: IncomingConnection) {
+        match self.http.connection_limiter.acquire_by_eviction(visitor).await {
             Some(place) => self.serve(knock, place).await,
             None => {
                 self.http.server.inner().metrics.rejected_connections.inc();
-                if let Ok(_farewell) = self.http.places.farewells.try_acquire() {
-                    self.manners.turn_away(knock).await;
+                if let Ok(_farewell) = self.http.connection_limiter.rejection_permits.try_acquire() {
+                    self.handshake.reject(knock).await;
                 }
             }
         }
     }
 
-    async fn serve(self, knock: Knock, place: Place) {
-        let Behind { http, manners, endpoint, routes } = self;
-        let leave = place.leave().clone();
+    async fn serve(self, knock: RawConnection, place: ConnectionPermit) {
+        let ConnectionHandler { http, handshake: manners, endpoint, routes } = self;
+        let leave = place.close_token().clone();
         let limits = http.server.limits();
         let for_head = match place.is_provisional() {
             true => limits.request_read_timeout.min(RESERVE_TIMEOUT),
             false => limits.request_read_timeout,
         };
         let opening = async {
-            let opening = manners.open(knock, &http.server);
+            let opening = manners.perform(knock, &http.server);
             match place.is_provisional() {
                 true => timeout(RESERVE_TIMEOUT, opening).await.ok().flatten(),
                 false => opening.await,
@@ -175,7 +176,7 @@ impl Behind {
             () = leave.cancelled() => return,
         };
         let Some(stream) = opened else { return };
-        let turn = place.turn().clone();
+        let turn = place.phase().clone();
         let stream = WriteDeadline::new(stream, limits.write_timeout);
         let mut stream = ReadDeadline::new(stream, turn.clone(), for_head, limits);
         let has_begun = tokio::select! {
@@ -184,7 +185,7 @@ impl Behind {
             () = leave.cancelled() => {
                 // The client may be sending its request: a response tells it to try again.
                 drop(place);
-                if !http.server.is_draining() && let Ok(_farewell) = http.places.farewells.try_acquire() {
+                if !http.server.is_draining() && let Ok(_farewell) = http.connection_limiter.rejection_permits.try_acquire() {
                     tell_full(stream).await;
                 }
                 return;
@@ -201,12 +202,12 @@ impl Behind {
             // hyper requires at least 8 KiB.
             .max_buf_size(limits.max_header_bytes.max(8192));
         let is_encrypted = manners.is_encrypted();
-        let is_proxy = endpoint.trusted_proxies.trusts(place.from());
+        let is_proxy = endpoint.trusted_proxies.trusts(place.remote_address());
         let (of_requests, held) = (turn, place.clone());
         let guarded = service_fn(move |request: hyper::Request<hyper::body::Incoming>| {
             let turn = of_requests.clone();
-            let number = turn.take();
-            let strict = is_encrypted && !is_called_localhost(request.headers());
+            let number = turn.start_request();
+            let strict = is_encrypted && !is_localhost_request(request.headers());
             let mut request = request.map(|body| RequestBody::of(&turn, body));
             // hyper drops a `Content-Length` if there is a `Transfer-Encoding`.
             if request.headers().contains_key(TRANSFER_ENCODING) && !turn.has_clear_framing(number) {
@@ -219,11 +220,11 @@ impl Behind {
             request.extensions_mut().insert(place.clone());
             let place = place.clone();
             // Boxed: hyper moves the future three times before polling it, and it has 3 kB.
-            let answer = Box::pin(guard(endpoint.clone(), routes.clone(), request));
+            let answer = Box::pin(handle_request(endpoint.clone(), routes.clone(), request));
             async move {
                 let mut response = answer.await;
                 if strict {
-                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, STRICT);
+                    response.headers_mut().insert(STRICT_TRANSPORT_SECURITY, HSTS_MAX_AGE);
                 }
                 // The reserve serves one request of each connection. After a body that was not read, the beginning of the
                 // next request is unknown.
@@ -231,7 +232,7 @@ impl Behind {
                 if is_last && response.status() != StatusCode::SWITCHING_PROTOCOLS {
                     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
                 }
-                Ok::<_, Infallible>(Answer::to(&turn, forwarded.map(|_| place), response))
+                Ok::<_, Infallible>(ResponseBody::wrap(&turn, forwarded.map(|_| place), response))
             }
         });
         let mut connection = std::pin::pin!(builder.serve_connection(stream, guarded).with_upgrades());
@@ -254,7 +255,7 @@ impl Behind {
 }
 
 /// A browser would apply HSTS of `localhost` to every program on the machine.
-fn is_called_localhost(headers: &HeaderMap) -> bool {
+fn is_localhost_request(headers: &HeaderMap) -> bool {
     let host = headers.get(HOST).map(HeaderValue::as_bytes).unwrap_or_default();
     let name = host.split(|byte| *byte == b':').next().unwrap_or_default();
     name.eq_ignore_ascii_case(b"localhost")

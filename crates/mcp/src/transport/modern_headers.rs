@@ -13,13 +13,13 @@ use serde_json::Value;
 
 use crate::client::{META_CAPABILITIES, META_VERSION, RequestMeta};
 use crate::error::Error;
+use crate::json_scan;
 use crate::message::Request;
-use crate::object;
 use crate::registry::Registry;
 
-pub(crate) const VERSION: &str = "mcp-protocol-version";
-const METHOD: &str = "mcp-method";
-const NAME: &str = "mcp-name";
+pub(crate) const VERSION_HEADER: &str = "mcp-protocol-version";
+const METHOD_HEADER: &str = "mcp-method";
+const NAME_HEADER: &str = "mcp-name";
 
 /// Checks in the order of the most specific error: `_meta`, version, method, name.
 pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) -> Result<(), Error> {
@@ -29,11 +29,11 @@ pub(crate) fn check(headers: &HeaderMap, request: &Request, meta: &RequestMeta) 
     if meta.capabilities.is_none() {
         return Err(Error::invalid_params(format!("`params._meta` needs `{META_CAPABILITIES}`")));
     }
-    agree("MCP-Protocol-Version", plain(headers, VERSION)?.as_deref(), version)?;
+    require_match("MCP-Protocol-Version", header_text(headers, VERSION_HEADER)?.as_deref(), version)?;
     meta.modern()?;
-    agree("Mcp-Method", plain(headers, METHOD)?.as_deref(), &request.method)?;
-    match name_of(request)? {
-        Some(name) => agree("Mcp-Name", decoded(headers, NAME)?.as_deref(), &name),
+    require_match("Mcp-Method", header_text(headers, METHOD_HEADER)?.as_deref(), &request.method)?;
+    match body_name(request)? {
+        Some(name) => require_match("Mcp-Name", decoded_header(headers, NAME_HEADER)?.as_deref(), &name),
         None => Ok(()),
     }
 }
@@ -48,23 +48,23 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
     if &*request.method != "tools/call" {
         return Ok(());
     }
-    let Ok(Some(name)) = name_of(request) else { return Ok(()) };
+    let Ok(Some(name)) = body_name(request) else { return Ok(()) };
     let Ok(tool) = registry.find(&name) else { return Ok(()) };
-    if tool.input_schema().mirrored().is_empty() {
+    if tool.input_schema().mirrored_parameters().is_empty() {
         return Ok(());
     }
     let Ok(Params { arguments }) = request.params.parse() else { return Ok(()) };
-    for parameter in tool.input_schema().mirrored() {
+    for parameter in tool.input_schema().mirrored_parameters() {
         let header = format!("mcp-param-{}", parameter.header.to_ascii_lowercase());
         let shown = format!("Mcp-Param-{}", parameter.header);
         let value = parameter.path.iter().try_fold(&arguments, |value, step| value.get(step));
-        let sent = decoded(headers, &header)?;
+        let sent = decoded_header(headers, &header)?;
         match (value, sent) {
             (None | Some(Value::Null), None) => {}
             (None | Some(Value::Null), Some(_)) => {
                 return Err(Error::HeaderMismatch(format!("Header mismatch: {shown} is sent but the argument is not")));
             }
-            (Some(value), sent) => agree_value(&shown, sent.as_deref(), value)?,
+            (Some(value), sent) => require_value_match(&shown, sent.as_deref(), value)?,
         }
     }
     Ok(())
@@ -72,7 +72,7 @@ pub(crate) fn check_parameters(headers: &HeaderMap, request: &Request, registry:
 
 /// The body member for a method's `Mcp-Name`. Only the member the method uses is parsed; if unreadable, the request is
 /// rejected.
-fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
+fn body_name(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     #[derive(Deserialize)]
     struct Name {
         name: String,
@@ -93,7 +93,7 @@ fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
         _ => return Ok(None),
     };
     if let Some([Some(text)]) = request.params.pick([member])
-        && let Some(name) = object::string(text)
+        && let Some(name) = json_scan::decode_string(text)
     {
         return Ok(Some(name));
     }
@@ -105,20 +105,20 @@ fn name_of(request: &Request) -> Result<Option<Cow<'_, str>>, Error> {
     }))
 }
 
-fn agree(header: &str, sent: Option<&str>, body: &str) -> Result<(), Error> {
+fn require_match(header: &str, sent: Option<&str>, body: &str) -> Result<(), Error> {
     match sent {
         Some(sent) if sent == body => Ok(()),
         Some(sent) => Err(Error::HeaderMismatch(format!(
             "Header mismatch: {header} header value '{}' does not match body value '{}'",
-            crate::dispatch::clip(sent),
-            crate::dispatch::clip(body)
+            crate::dispatch::truncate_owned(sent),
+            crate::dispatch::truncate_owned(body)
         ))),
         None => Err(Error::HeaderMismatch(format!("Header mismatch: the {header} header is missing"))),
     }
 }
 
 /// Numbers are compared by value: `42.0` equals `42`.
-fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Error> {
+fn require_value_match(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Error> {
     let body = match value {
         Value::String(text) => text.clone(),
         other => other.to_string(),
@@ -128,11 +128,11 @@ fn agree_value(header: &str, sent: Option<&str>, value: &Value) -> Result<(), Er
     {
         return Ok(());
     }
-    agree(header, sent, &body)
+    require_match(header, sent, &body)
 }
 
 /// A header's text without surrounding whitespace.
-fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
+fn header_text(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
     let mut values = headers.get_all(name).iter();
     let first = values.next();
     // A gateway may use the last of several values where we use the first.
@@ -151,8 +151,8 @@ fn plain(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
 }
 
 /// A header's text, decoded from `=?base64?…?=` if present.
-fn decoded(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
-    let Some(text) = plain(headers, name)? else { return Ok(None) };
+fn decoded_header(headers: &HeaderMap, name: &str) -> Result<Option<String>, Error> {
+    let Some(text) = header_text(headers, name)? else { return Ok(None) };
     let Some(inner) = text.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Ok(Some(text));
     };

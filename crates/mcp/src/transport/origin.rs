@@ -9,7 +9,7 @@ use url::{Host, Url};
 
 /// Accepted host names and web origins.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Allowed {
+pub(crate) struct OriginPolicy {
     /// Additional host names, without port; if empty and the listener is not on loopback, any name.
     pub(crate) hosts: Vec<String>,
     /// Additional origins, as `scheme://host[:port]`.
@@ -30,7 +30,7 @@ pub(crate) enum NotAllowed {
     Foreign(&'static str),
 }
 
-impl Allowed {
+impl OriginPolicy {
     pub(crate) fn check(&self, headers: &HeaderMap) -> Result<(), NotAllowed> {
         use NotAllowed::{Foreign, Malformed};
         // A proxy in front of us may use the last of several values where we use the first.
@@ -38,7 +38,7 @@ impl Allowed {
             return Err(Malformed("the request has more than one `Host` or `Origin`"));
         }
         match headers.get(HOST).map(|value| value.to_str()) {
-            Some(Ok(host)) if !self.any_host && self.host(host) => {}
+            Some(Ok(host)) if !self.any_host && self.allows_host(host) => {}
             Some(Ok(host)) if is_well_formed(host) && (self.any_host || !host.is_empty()) => match self.any_host {
                 true => {}
                 false => return Err(Foreign("this server does not answer to that `Host`; see `server.allowed_hosts`")),
@@ -49,8 +49,8 @@ impl Allowed {
         }
         match headers.get(ORIGIN).map(|value| value.to_str()) {
             None => Ok(()),
-            Some(Ok(origin)) if self.origin(origin) => Ok(()),
-            Some(Ok(origin)) if self.own_page(origin, headers) => Ok(()),
+            Some(Ok(origin)) if self.allows_origin(origin) => Ok(()),
+            Some(Ok(origin)) if self.is_own_page(origin, headers) => Ok(()),
             Some(_) => {
                 Err(Foreign("pages of that `Origin` may not speak to this server; see `server.allowed_origins`"))
             }
@@ -60,43 +60,43 @@ impl Allowed {
     /// Whether a page comes from this server, under a configured host name. Without a configured name it could be any
     /// page that was rebound to this address. A different scheme does not match: a clear-text page could have been
     /// modified in transit, and a TLS page belongs to the proxy that terminated TLS.
-    fn own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
+    fn is_own_page(&self, origin: &str, headers: &HeaderMap) -> bool {
         let scheme = if self.encrypted { "https://" } else { "http://" };
         let Some(authority) = origin.strip_prefix(scheme) else { return false };
         let host = headers.get(HOST).and_then(|host| host.to_str().ok());
-        host.is_some_and(|host| host.eq_ignore_ascii_case(authority) && self.configured(host))
+        host.is_some_and(|host| host.eq_ignore_ascii_case(authority) && self.is_configured_host(host))
     }
 
     /// Checks the host of an absolute-form target, as in proxy requests: it counts like the header.
     pub(crate) fn check_target(&self, target: &http::Uri) -> Result<(), NotAllowed> {
         match target.authority() {
-            Some(authority) if !self.host(authority.as_str()) => Err(NotAllowed::Foreign(
+            Some(authority) if !self.allows_host(authority.as_str()) => Err(NotAllowed::Foreign(
                 "this server does not answer to the host of that target; see `server.allowed_hosts`",
             )),
             _ => Ok(()),
         }
     }
 
-    fn host(&self, header: &str) -> bool {
+    fn allows_host(&self, header: &str) -> bool {
         // Fast path for the usual values.
         if is_plainly_loopback(header) {
             return true;
         }
         parse_host(header).is_some_and(|(host, _)| is_loopback(&host))
-            || self.configured(header)
+            || self.is_configured_host(header)
             // Beyond loopback a token is mandatory, which a rebound page does not have.
             || (!self.loopback_listener && self.hosts.is_empty() && parse_host(header).is_some())
     }
 
     /// Whether the host is configured.
-    fn configured(&self, header: &str) -> bool {
+    fn is_configured_host(&self, header: &str) -> bool {
         let Some((host, port)) = parse_host(header) else { return false };
         let mut named = self.hosts.iter().filter_map(|allowed| parse_host(allowed));
         named.any(|(allowed, allowed_port)| allowed == host && (allowed_port.is_none() || allowed_port == port))
     }
 
     /// Compares scheme, host and port; a host that only starts with `localhost` does not match.
-    pub(crate) fn origin(&self, header: &str) -> bool {
+    pub(crate) fn allows_origin(&self, header: &str) -> bool {
         // Non-web origins, such as browser extensions, are compared as text.
         let same_text = |allowed: &String| allowed.trim_end_matches('/').eq_ignore_ascii_case(header);
         let Some(origin) = Url::parse(header).ok().filter(|_| !has_spaces(header)) else { return false };
@@ -185,7 +185,7 @@ mod tests {
     }
 
     fn check_at(encrypted: bool, host: &str, origin: Option<&str>) -> bool {
-        let allowed = Allowed {
+        let allowed = OriginPolicy {
             hosts: vec!["mcp.example.org".into()],
             origins: vec!["https://app.example.org".into()],
             loopback_listener: true,
@@ -220,7 +220,7 @@ mod tests {
         assert!(!check("mcp.example.org:8443", Some("https://mcp.example.org")));
         assert!(!check("localhost", Some("https://mcp.example.org")));
         assert!(!check("mcp.example.org", Some("ftp://mcp.example.org")));
-        let anywhere = Allowed { loopback_listener: false, ..Allowed::default() };
+        let anywhere = OriginPolicy { loopback_listener: false, ..OriginPolicy::default() };
         let headers = [(HOST, "evil.example"), (ORIGIN, "http://evil.example")];
         let headers = headers.map(|(name, value)| (name, value.parse().expect("header"))).into_iter().collect();
         assert!(anywhere.check(&headers).is_err());
@@ -285,9 +285,9 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, "localhost".parse().expect("header"));
             headers.insert(ORIGIN, "http://localhost".parse().expect("header"));
-            assert!(Allowed::default().check(&headers).is_ok());
+            assert!(OriginPolicy::default().check(&headers).is_ok());
             headers.append(&name, headers[&name].clone());
-            assert!(Allowed::default().check(&headers).is_err(), "{name}");
+            assert!(OriginPolicy::default().check(&headers).is_err(), "{name}");
         }
     }
 

@@ -7,8 +7,8 @@ use std::io;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 
-pub(crate) type Input = Box<dyn AsyncRead + Send + Unpin>;
-pub(crate) type Output = Box<dyn AsyncWrite + Send + Unpin>;
+pub(crate) type BoxedReader = Box<dyn AsyncRead + Send + Unpin>;
+pub(crate) type BoxedWriter = Box<dyn AsyncWrite + Send + Unpin>;
 
 #[cfg(unix)]
 pub(crate) use unix::{stdin, stdout};
@@ -21,12 +21,12 @@ mod unix {
     use tokio::net::UnixStream;
     use tokio::net::unix::pipe;
 
-    use super::{Input, Output, io};
+    use super::{BoxedReader, BoxedWriter, io};
 
-    pub(crate) fn stdin() -> io::Result<Input> {
+    pub(crate) fn stdin() -> io::Result<BoxedReader> {
         let own = duplicate(rustix::stdio::stdin())?;
-        Ok(match kind(&own)? {
-            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(widened(own))?),
+        Ok(match file_type(&own)? {
+            FileType::Fifo => Box::new(pipe::Receiver::from_owned_fd(widen_pipe(own))?),
             FileType::Socket => Box::new(socket(own)?),
             _ => Box::new(tokio::io::stdin()),
         })
@@ -35,11 +35,11 @@ mod unix {
     /// The original stdout under a new descriptor; descriptor 1 becomes stderr.
     ///
     /// A stray `println!` in a tool, a C library or a child process would otherwise corrupt the protocol.
-    pub(crate) fn stdout() -> io::Result<Output> {
+    pub(crate) fn stdout() -> io::Result<BoxedWriter> {
         let own = duplicate(rustix::stdio::stdout())?;
         rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
-        Ok(match kind(&own)? {
-            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(widened(own))?),
+        Ok(match file_type(&own)? {
+            FileType::Fifo => Box::new(pipe::Sender::from_owned_fd(widen_pipe(own))?),
             FileType::Socket => Box::new(socket(own)?),
             _ => Box::new(tokio::fs::File::from_std(own.into())),
         })
@@ -49,17 +49,17 @@ mod unix {
     /// takes sixteen context switches between the processes, each with a wait. The kernel allocates memory only for the
     /// pipe's content.
     #[cfg(target_os = "linux")]
-    fn widened(pipe: OwnedFd) -> OwnedFd {
-        const WIDE: usize = 1024 * 1024;
-        if rustix::pipe::fcntl_getpipe_size(&pipe).is_ok_and(|size| size < WIDE) {
+    fn widen_pipe(pipe: OwnedFd) -> OwnedFd {
+        const MAX_PIPE_BYTES: usize = 1024 * 1024;
+        if rustix::pipe::fcntl_getpipe_size(&pipe).is_ok_and(|size| size < MAX_PIPE_BYTES) {
             // Keep the current size if the system refuses.
-            let _ = rustix::pipe::fcntl_setpipe_size(&pipe, WIDE);
+            let _ = rustix::pipe::fcntl_setpipe_size(&pipe, MAX_PIPE_BYTES);
         }
         pipe
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn widened(pipe: OwnedFd) -> OwnedFd {
+    fn widen_pipe(pipe: OwnedFd) -> OwnedFd {
         pipe
     }
 
@@ -67,7 +67,7 @@ mod unix {
         Ok(rustix::io::fcntl_dupfd_cloexec(fd, 3)?)
     }
 
-    fn kind(fd: &OwnedFd) -> io::Result<FileType> {
+    fn file_type(fd: &OwnedFd) -> io::Result<FileType> {
         Ok(FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode))
     }
 
@@ -79,11 +79,11 @@ mod unix {
 }
 
 #[cfg(not(unix))]
-pub(crate) fn stdin() -> io::Result<Input> {
+pub(crate) fn stdin() -> io::Result<BoxedReader> {
     Ok(Box::new(tokio::io::stdin()))
 }
 
 #[cfg(not(unix))]
-pub(crate) fn stdout() -> io::Result<Output> {
+pub(crate) fn stdout() -> io::Result<BoxedWriter> {
     Ok(Box::new(tokio::io::stdout()))
 }

@@ -9,19 +9,19 @@ use http::StatusCode;
 use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
-use super::body::{Received, read_body};
+use super::body::{ReceivedBody, read_body};
 use super::endpoint::is_modern;
-use super::guard::{Endpoint, json, refuse};
-use super::running::Running;
+use super::inflight::InflightRequest;
+use super::middleware::{Endpoint, error_response, json_response};
 use crate::client::RequestMeta;
-use crate::dispatch::Exchange;
+use crate::dispatch::TransportContext;
 use crate::error::Error;
 use crate::message::{self, Id, Params};
-use crate::outcome::Style;
-use crate::session::{Outlet, Session};
-use crate::trace::Trail;
-use crate::trust::Via;
-use crate::version::{Era, Opening};
+use crate::outcome::RequestStyle;
+use crate::session::{MessageSink, Session};
+use crate::trace::RequestTrace;
+use crate::trust::Transport;
+use crate::version::{Era, InitializeOrigin};
 
 pub(crate) async fn call(
     State(endpoint): State<Arc<Endpoint>>,
@@ -30,46 +30,46 @@ pub(crate) async fn call(
 ) -> Response {
     let Ok(Path(method)) = method else {
         let error = Error::MethodNotFound { method: "(not UTF-8)".into(), suggestion: None };
-        return refuse(StatusCode::NOT_FOUND, &error, Era::Legacy);
+        return error_response(StatusCode::NOT_FOUND, &error, Era::Legacy);
     };
     let (head, body) = request.into_parts();
-    let Received { bytes: body, reserved } = match read_body(&endpoint.server, &head.headers, body).await {
+    let ReceivedBody { bytes: body, reserved } = match read_body(&endpoint.server, &head.headers, body).await {
         Ok(received) => received,
         Err(refused) => return *refused,
     };
     let params = match read_params(&method, &body, endpoint.server.limits().max_json_depth) {
         Ok(params) => params,
-        Err(error) => return refuse(error.rest_status(), &error, Era::Legacy),
+        Err(error) => return error_response(error.rest_status(), &error, Era::Legacy),
     };
-    let exchange = Exchange {
-        caller: endpoint.caller(Via::Rest, &head.extensions),
+    let exchange = TransportContext {
+        caller: endpoint.caller(Transport::Rest, &head.extensions),
         session: Arc::new(Session::new()),
-        style: Style::Plain,
-        opening: Opening::Rest,
-        outlet: Outlet::Closed,
+        style: RequestStyle::Plain,
+        initialize_origin: InitializeOrigin::Rest,
+        sink: MessageSink::Closed,
         cancel: CancellationToken::new(),
-        closing: endpoint.server.never().clone(),
-        party: None,
+        closing: endpoint.server.never_cancelled().clone(),
+        connected_caller: None,
         bucket: None,
-        trail: head.extensions.get().cloned().unwrap_or_else(Trail::new),
+        request_trace: head.extensions.get().cloned().unwrap_or_else(RequestTrace::new),
     };
     let params = Params::from_value(&params);
-    let meta = RequestMeta::of(&params);
+    let meta = RequestMeta::parse(&params);
     // The modern era has no REST style: its headers would have to be checked against a body they do not describe.
     if is_modern(&head.headers) || meta.as_ref().is_ok_and(|meta| meta.version.is_some()) {
         let error = Error::InvalidRequest("the REST style knows no 2026-07-28; use `POST /mcp`".into());
-        return refuse(StatusCode::BAD_REQUEST, &error, Era::Legacy);
+        return error_response(StatusCode::BAD_REQUEST, &error, Era::Legacy);
     }
     let request = message::Request { id: Id::Integer(0), method: method.into(), params, bare: true };
     let server = endpoint.server.clone();
     let work = Box::pin(async move {
         let _reserved = reserved;
-        server.answer(request, meta, exchange).await
+        server.handle_request(request, meta, exchange).await
     });
-    let answer = Running::new(work, Some(endpoint.server.clone())).await;
+    let answer = InflightRequest::new(work, Some(endpoint.server.clone())).await;
     match answer.result() {
-        Ok(result) => json(StatusCode::OK, serde_json::to_vec(&result).expect("a reply has string keys")),
-        Err(error) => refuse(error.rest_status(), error, answer.era),
+        Ok(result) => json_response(StatusCode::OK, serde_json::to_vec(&result).expect("a reply has string keys")),
+        Err(error) => error_response(error.rest_status(), error, answer.era),
     }
 }
 
@@ -78,12 +78,12 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
     if body.trim_ascii().is_empty() {
         return Ok(Map::new());
     }
-    if message::deeper_than(body, max_depth) {
+    if message::exceeds_depth(body, max_depth) {
         return Err(Error::Parse(format!("the body is nested deeper than {max_depth} levels")));
     }
     let unreadable = |error| Error::Parse(format!("the body is not valid JSON: {error}"));
     if body.trim_ascii_start().starts_with(b"{") {
-        let DifferentNames = serde_json::from_slice(body).map_err(unreadable)?;
+        let UniqueMemberNames = serde_json::from_slice(body).map_err(unreadable)?;
     }
     let body: Value = serde_json::from_slice(body).map_err(unreadable)?;
     let mut members = match body {
@@ -112,28 +112,28 @@ fn read_params(method: &str, body: &[u8], max_depth: usize) -> Result<Map<String
 }
 
 /// An object with unique member names: with duplicates, other parsers may use a different one.
-struct DifferentNames;
+struct UniqueMemberNames;
 
-impl<'de> serde::Deserialize<'de> for DifferentNames {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<DifferentNames, D::Error> {
-        struct Members;
-        impl<'de> serde::de::Visitor<'de> for Members {
-            type Value = DifferentNames;
+impl<'de> serde::Deserialize<'de> for UniqueMemberNames {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<UniqueMemberNames, D::Error> {
+        struct UniqueMemberNamesVisitor;
+        impl<'de> serde::de::Visitor<'de> for UniqueMemberNamesVisitor {
+            type Value = UniqueMemberNames;
 
             fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 out.write_str("an object")
             }
 
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<DifferentNames, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<UniqueMemberNames, A::Error> {
                 let mut names = std::collections::HashSet::new();
                 while let Some((name, _)) = map.next_entry::<String, serde::de::IgnoredAny>()? {
                     if !names.insert(name) {
                         return Err(serde::de::Error::custom("a member is given twice"));
                     }
                 }
-                Ok(DifferentNames)
+                Ok(UniqueMemberNames)
             }
         }
-        deserializer.deserialize_map(Members)
+        deserializer.deserialize_map(UniqueMemberNamesVisitor)
     }
 }

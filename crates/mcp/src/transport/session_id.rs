@@ -10,7 +10,7 @@ use hmac::{Hmac, Mac};
 use sha2::Sha256;
 
 use crate::client::{ClientCapabilities, ClientFeature, LogLevel};
-use crate::seal::StateKey;
+use crate::request_state::StateKey;
 use crate::session::Session;
 use crate::version::{Era, Version};
 
@@ -28,21 +28,21 @@ pub(super) struct SessionId {
 }
 
 /// Seconds after issue in which instances that do not hold the session may resume it.
-pub(super) const LIFETIME: u64 = 24 * 3600;
+pub(super) const LIFETIME_SECONDS: u64 = 24 * 3600;
 
 /// Maximum clock skew between instances, in seconds.
-const SKEW: u64 = 300;
+const MAX_CLOCK_SKEW_SECONDS: u64 = 300;
 
 /// Format version, the first byte of every id.
-const FORM: u8 = 1;
-const BODY: usize = 28;
-const SEAL: usize = 32;
+const FORMAT_VERSION: u8 = 1;
+const BODY_BYTES: usize = 28;
+const MAC_BYTES: usize = 32;
 /// Length of an id in characters. The byte length is a multiple of three, so there is no padding and exactly one
 /// encoding.
-const TEXT: usize = (BODY + SEAL) / 3 * 4;
+const ENCODED_LEN: usize = (BODY_BYTES + MAC_BYTES) / 3 * 4;
 
 /// Domain separation: no other use of the key starts with these bytes.
-const PURPOSE: &[u8] = b"mcp-session-id\0";
+const DOMAIN_SEPARATOR: &[u8] = b"mcp-session-id\0";
 
 impl SessionId {
     pub(super) fn new(session: &Session, serial: [u8; 16], now: u64) -> SessionId {
@@ -51,30 +51,31 @@ impl SessionId {
         SessionId {
             serial,
             issued: now,
-            version: session.version().unwrap_or(Version::UNSTATED),
+            version: session.version().unwrap_or(Version::DEFAULT),
             log_level: session.log_level(),
             features: can.fold(0, |bits, (place, _)| bits | 1 << place),
         }
     }
 
     /// Encodes the id as visible ASCII, as the protocol requires.
-    pub(super) fn write(&self, key: &StateKey, owner: &str) -> String {
+    pub(super) fn encode(&self, key: &StateKey, owner: &str) -> String {
         let body = self.body();
         let seal = mac(key, &body, owner).finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&body[..], &seal[..]].concat())
     }
 
     /// Decodes an id sealed with this key for this owner, if not expired. All other ids count as unknown.
-    pub(super) fn read(text: &str, key: &StateKey, owner: &str, now: u64) -> Option<SessionId> {
-        if text.len() != TEXT {
+    pub(super) fn decode(text: &str, key: &StateKey, owner: &str, now: u64) -> Option<SessionId> {
+        if text.len() != ENCODED_LEN {
             return None;
         }
         let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-        let (body, seal) = bytes.split_first_chunk::<BODY>()?;
+        let (body, seal) = bytes.split_first_chunk::<BODY_BYTES>()?;
         // `verify_slice` compares in constant time.
         mac(key, body, owner).verify_slice(seal).ok()?;
-        let id = SessionId::of_body(body)?;
-        let fresh = id.issued <= now.saturating_add(SKEW) && now.saturating_sub(id.issued) < LIFETIME;
+        let id = SessionId::from_body(body)?;
+        let fresh =
+            id.issued <= now.saturating_add(MAX_CLOCK_SKEW_SECONDS) && now.saturating_sub(id.issued) < LIFETIME_SECONDS;
         fresh.then_some(id)
     }
 
@@ -83,26 +84,26 @@ impl SessionId {
         let has = |place: &usize| self.features & 1 << place != 0;
         let features = (0..ClientFeature::ALL.len()).filter(has).map(|place| ClientFeature::ALL[place]);
         let session = Session::new();
-        session.open(self.version, ClientCapabilities::declaring(features));
+        session.initialize(self.version, ClientCapabilities::from_features(features));
         session.set_log_level(self.log_level);
         session
     }
 
-    fn body(&self) -> [u8; BODY] {
-        let mut body = [0; BODY];
+    fn body(&self) -> [u8; BODY_BYTES] {
+        let mut body = [0; BODY_BYTES];
         // Versions are declared by age, so their numbers are stable.
-        body[..4].copy_from_slice(&[FORM, self.version as u8, self.log_level as u8, self.features]);
+        body[..4].copy_from_slice(&[FORMAT_VERSION, self.version as u8, self.log_level as u8, self.features]);
         body[4..12].copy_from_slice(&self.issued.to_be_bytes());
         body[12..].copy_from_slice(&self.serial);
         body
     }
 
     /// `None` for formats of other releases.
-    fn of_body(body: &[u8; BODY]) -> Option<SessionId> {
+    fn from_body(body: &[u8; BODY_BYTES]) -> Option<SessionId> {
         let ([form, version, log_level, features], rest) = body.split_first_chunk()?;
         let (issued, serial) = rest.split_first_chunk()?;
         let legacy = Version::ALL.into_iter().filter(|version| version.era() == Era::Legacy);
-        (*form == FORM).then_some(SessionId {
+        (*form == FORMAT_VERSION).then_some(SessionId {
             serial: serial.try_into().ok()?,
             issued: u64::from_be_bytes(*issued),
             version: legacy.into_iter().find(|known| *known as u8 == *version)?,
@@ -112,8 +113,8 @@ impl SessionId {
     }
 }
 
-fn mac(key: &StateKey, body: &[u8; BODY], owner: &str) -> Hmac<Sha256> {
-    let mut mac = key.mac(PURPOSE);
+fn mac(key: &StateKey, body: &[u8; BODY_BYTES], owner: &str) -> Hmac<Sha256> {
+    let mut mac = key.mac(DOMAIN_SEPARATOR);
     mac.update(body);
     mac.update(owner.as_bytes());
     mac
@@ -133,7 +134,7 @@ mod tests {
     }
 
     fn read(text: &str) -> Option<SessionId> {
-        SessionId::read(text, &key(), "ann", NOW)
+        SessionId::decode(text, &key(), "ann", NOW)
     }
 
     fn id() -> SessionId {
@@ -147,34 +148,34 @@ mod tests {
     }
 
     /// Any body with a valid HMAC.
-    fn sealed(body: &[u8; BODY]) -> String {
+    fn sealed(body: &[u8; BODY_BYTES]) -> String {
         let seal = mac(&key(), body, "ann").finalize().into_bytes();
         URL_SAFE_NO_PAD.encode([&body[..], &seal[..]].concat())
     }
 
     #[test]
     fn an_id_is_short_and_visible() {
-        let text = id().write(&key(), &"a long name ".repeat(100));
+        let text = id().encode(&key(), &"a long name ".repeat(100));
         assert_eq!(text.len(), 80);
         assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)), "{text}");
     }
 
     #[test]
     fn an_id_is_for_its_owner_and_key_alone() {
-        let text = id().write(&key(), "ann");
+        let text = id().encode(&key(), "ann");
         assert_eq!(read(&text), Some(id()));
         for owner in ["bob", "", "an", "anna", "ann\0"] {
-            assert_eq!(SessionId::read(&text, &key(), owner, NOW), None, "{owner:?}");
+            assert_eq!(SessionId::decode(&text, &key(), owner, NOW), None, "{owner:?}");
         }
-        assert_eq!(SessionId::read(&text, &StateKey::random(), "ann", NOW), None);
+        assert_eq!(SessionId::decode(&text, &StateKey::random(), "ann", NOW), None);
     }
 
     #[test]
     fn an_id_is_good_for_a_day_on_clocks_that_differ_a_little() {
-        let text = id().write(&key(), "ann");
-        let at = |now| SessionId::read(&text, &key(), "ann", now).is_some();
-        assert!(at(NOW - SKEW) && at(NOW) && at(NOW + LIFETIME - 1));
-        assert!(!at(NOW - SKEW - 1) && !at(NOW + LIFETIME) && !at(0) && !at(u64::MAX));
+        let text = id().encode(&key(), "ann");
+        let at = |now| SessionId::decode(&text, &key(), "ann", now).is_some();
+        assert!(at(NOW - MAX_CLOCK_SKEW_SECONDS) && at(NOW) && at(NOW + LIFETIME_SECONDS - 1));
+        assert!(!at(NOW - MAX_CLOCK_SKEW_SECONDS - 1) && !at(NOW + LIFETIME_SECONDS) && !at(0) && !at(u64::MAX));
     }
 
     #[test]
@@ -184,7 +185,7 @@ mod tests {
             body[place] = byte;
             read(&sealed(&body))
         };
-        assert!(changed(0, FORM).is_some() && changed(0, 2).is_none() && changed(0, 0).is_none());
+        assert!(changed(0, FORMAT_VERSION).is_some() && changed(0, 2).is_none() && changed(0, 0).is_none());
         assert!(changed(1, Version::V2026_07_28 as u8).is_none(), "a modern peer has no session");
         assert!(changed(1, 200).is_none() && changed(2, 8).is_none());
         let newer = changed(3, 0xff).expect("what else a newer client can do is of no use here").session();
@@ -195,7 +196,7 @@ mod tests {
     fn a_sealed_state_is_no_id() {
         let state = key().seal("ann", "r1", serde_json::Map::new());
         assert_eq!(read(&state), None);
-        assert_eq!(read(&state[..TEXT]), None);
+        assert_eq!(read(&state[..ENCODED_LEN]), None);
     }
 
     #[test]
@@ -213,9 +214,9 @@ mod tests {
             ),
         ] {
             let session = Session::new();
-            session.open(Version::V2025_03_26, serde_json::from_value(declared.clone()).expect("an object"));
+            session.initialize(Version::V2025_03_26, serde_json::from_value(declared.clone()).expect("an object"));
             session.set_log_level(LogLevel::Error);
-            let text = SessionId::new(&session, [1; 16], NOW).write(&key(), "ann");
+            let text = SessionId::new(&session, [1; 16], NOW).encode(&key(), "ann");
             let again = read(&text).expect("own id").session();
             assert_eq!((again.version(), again.log_level()), (Some(Version::V2025_03_26), LogLevel::Error));
             for feature in ClientFeature::ALL {
@@ -232,8 +233,8 @@ mod tests {
         }
 
         #[test]
-        fn no_other_text_is_as_good_as_an_id(place in 0..TEXT, letter in any::<char>(), length in 0..TEXT) {
-            let text = id().write(&key(), "ann");
+        fn no_other_text_is_as_good_as_an_id(place in 0..ENCODED_LEN, letter in any::<char>(), length in 0..ENCODED_LEN) {
+            let text = id().encode(&key(), "ann");
             let changed: String = text.chars().enumerate().map(|(at, old)| if at == place { letter } else { old }).collect();
             prop_assert_eq!(read(&changed).is_some(), changed == text);
             prop_assert_eq!(read(&text[..length]), None);
@@ -241,12 +242,12 @@ mod tests {
         }
 
         #[test]
-        fn any_sealed_body_is_read_as_written_or_not_at_all(body in any::<[u8; BODY]>(), form in any::<bool>(), now in any::<u64>()) {
+        fn any_sealed_body_is_read_as_written_or_not_at_all(body in any::<[u8; BODY_BYTES]>(), form in any::<bool>(), now in any::<u64>()) {
             let mut body = body;
             if form {
-                (body[0], body[1], body[2]) = (FORM, body[1] % 5, body[2] % 9);
+                (body[0], body[1], body[2]) = (FORMAT_VERSION, body[1] % 5, body[2] % 9);
             }
-            if let Some(id) = SessionId::read(&sealed(&body), &key(), "ann", now) {
+            if let Some(id) = SessionId::decode(&sealed(&body), &key(), "ann", now) {
                 prop_assert_eq!(id.body(), body);
                 prop_assert!(id.session().version().is_some_and(|version| version.era() == Era::Legacy));
             }

@@ -18,36 +18,36 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use super::session_id::{LIFETIME, SessionId};
-use crate::keys::Keys;
-use crate::seal;
+use super::session_id::{LIFETIME_SECONDS, SessionId};
+use crate::request_state;
 use crate::server::{random_bytes, random_id};
 use crate::session::Session;
+use crate::state_keys::StateKeys;
 
 #[derive(Debug)]
 pub(crate) struct Sessions {
     max: usize,
-    idle: Duration,
-    keys: Arc<Keys>,
-    known: Mutex<Known>,
+    idle_timeout: Duration,
+    state_keys: Arc<StateKeys>,
+    table: Mutex<SessionTable>,
 }
 
 #[derive(Debug, Default)]
-struct Known {
-    open: HashMap<String, Entry>,
+struct SessionTable {
+    open: HashMap<String, SessionEntry>,
     /// Serials of sessions that their clients terminated here, with their issue time in seconds.
-    ended: HashMap<[u8; 16], u64>,
+    terminated: HashMap<[u8; 16], u64>,
 }
 
 #[derive(Debug)]
-struct Entry {
+struct SessionEntry {
     session: Arc<Session>,
     /// The owner; for other callers the session does not exist.
     owner: Arc<str>,
-    used: Instant,
+    last_used: Instant,
 }
 
-impl Entry {
+impl SessionEntry {
     /// Whether a stream or a request is using it.
     fn is_in_use(&self) -> bool {
         Arc::strong_count(&self.session) > 1
@@ -55,17 +55,17 @@ impl Entry {
 }
 
 impl Sessions {
-    pub(crate) fn new(max: usize, idle: Duration, keys: Arc<Keys>) -> Sessions {
-        Sessions { max, idle, keys, known: Mutex::default() }
+    pub(crate) fn new(max: usize, idle: Duration, keys: Arc<StateKeys>) -> Sessions {
+        Sessions { max, idle_timeout: idle, state_keys: keys, table: Mutex::default() }
     }
 
-    /// Stores a session and returns its id. At the limit, evicts the least recently used one.
+    /// Stores a session and returns its id. At the limit, evicts the least recently used (LRU) one.
     pub(crate) fn add(&self, session: Arc<Session>, owner: Arc<str>) -> String {
-        let id = match self.keys.shared() {
+        let id = match self.state_keys.shared() {
             None => random_id(),
-            Some(key) => SessionId::new(&session, random_bytes(), seal::now()).write(&key, &owner),
+            Some(key) => SessionId::new(&session, random_bytes(), request_state::unix_seconds()).encode(&key, &owner),
         };
-        self.hold(&mut self.lock(), id.clone(), session, owner);
+        self.insert(&mut self.lock(), id.clone(), session, owner);
         id
     }
 
@@ -75,17 +75,19 @@ impl Sessions {
             match known.open.get_mut(id) {
                 Some(entry) if entry.owner != *caller => return None,
                 // An idle session with a resumable id continues unchanged, including its subscriptions.
-                Some(entry) if entry.used.elapsed() < self.idle || self.read(id, caller).is_some() => {
-                    entry.used = Instant::now();
+                Some(entry)
+                    if entry.last_used.elapsed() < self.idle_timeout || self.decode_id(id, caller).is_some() =>
+                {
+                    entry.last_used = Instant::now();
                     return Some(entry.session.clone());
                 }
                 Some(_) => drop(known.open.remove(id)),
                 None => {}
             }
         }
-        let brought = self.read(id, caller)?;
+        let brought = self.decode_id(id, caller)?;
         let mut known = self.lock();
-        if known.ended.contains_key(&brought.serial) {
+        if known.terminated.contains_key(&brought.serial) {
             return None;
         }
         // A concurrent request may have resumed it already.
@@ -93,13 +95,13 @@ impl Sessions {
             return Some(entry.session.clone());
         }
         let session = Arc::new(brought.session());
-        self.hold(&mut known, id.to_owned(), session.clone(), caller.clone());
+        self.insert(&mut known, id.to_owned(), session.clone(), caller.clone());
         Some(session)
     }
 
     /// Terminates a session and ends its notification stream.
-    pub(crate) fn end(&self, id: &str, caller: &str) -> bool {
-        let brought = self.read(id, caller);
+    pub(crate) fn terminate(&self, id: &str, caller: &str) -> bool {
+        let brought = self.decode_id(id, caller);
         let mut known = self.lock();
         let held = match known.open.get(id) {
             Some(entry) if *entry.owner != *caller => return false,
@@ -107,38 +109,38 @@ impl Sessions {
             None => None,
         };
         if let Some(entry) = &held {
-            entry.session.end_news();
+            entry.session.close_notification_stream();
         }
-        let is_news = brought.is_some_and(|brought| self.remember_end(&mut known, &brought));
+        let is_news = brought.is_some_and(|brought| self.record_termination(&mut known, &brought));
         held.is_some() || is_news
     }
 
     /// Decodes a session id that any instance with the shared key may have issued.
-    fn read(&self, id: &str, caller: &str) -> Option<SessionId> {
-        SessionId::read(id, &*self.keys.shared()?, caller, seal::now())
+    fn decode_id(&self, id: &str, caller: &str) -> Option<SessionId> {
+        SessionId::decode(id, &*self.state_keys.shared()?, caller, request_state::unix_seconds())
     }
 
-    fn hold(&self, known: &mut Known, id: String, session: Arc<Session>, owner: Arc<str>) {
+    fn insert(&self, known: &mut SessionTable, id: String, session: Arc<Session>, owner: Arc<str>) {
         let open = &mut known.open;
         if open.len() >= self.max {
             let now = Instant::now();
-            open.retain(|_, entry| entry.is_in_use() || now.duration_since(entry.used) < self.idle);
+            open.retain(|_, entry| entry.is_in_use() || now.duration_since(entry.last_used) < self.idle_timeout);
         }
-        let rank = |entry: &Entry| (entry.is_in_use(), entry.used);
+        let rank = |entry: &SessionEntry| (entry.is_in_use(), entry.last_used);
         if open.len() >= self.max
             && let Some(oldest) = open.iter().min_by_key(|(_, entry)| rank(entry)).map(|(id, _)| id.clone())
         {
             open.remove(&oldest);
         }
-        open.insert(id, Entry { session, owner, used: Instant::now() });
+        open.insert(id, SessionEntry { session, owner, last_used: Instant::now() });
     }
 
     /// Records a termination; false if it was recorded before.
-    fn remember_end(&self, known: &mut Known, id: &SessionId) -> bool {
-        let ended = &mut known.ended;
+    fn record_termination(&self, known: &mut SessionTable, id: &SessionId) -> bool {
+        let ended = &mut known.terminated;
         if ended.len() >= self.max {
-            let now = seal::now();
-            ended.retain(|_, issued| now.saturating_sub(*issued) < LIFETIME);
+            let now = request_state::unix_seconds();
+            ended.retain(|_, issued| now.saturating_sub(*issued) < LIFETIME_SECONDS);
         }
         if ended.len() >= self.max
             && let Some(oldest) = ended.iter().min_by_key(|(_, issued)| **issued).map(|(serial, _)| *serial)
@@ -148,8 +150,8 @@ impl Sessions {
         ended.insert(id.serial, id.issued).is_none()
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
-        self.known.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+    fn lock(&self) -> MutexGuard<'_, SessionTable> {
+        self.table.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
@@ -157,16 +159,16 @@ impl Sessions {
 mod tests {
     use super::*;
     use crate::client::LogLevel;
-    use crate::seal::StateKey;
+    use crate::request_state::StateKey;
 
-    const LONG: Duration = Duration::from_secs(60);
+    const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
 
     fn alone(max: usize, idle: Duration) -> Sessions {
-        Sessions::new(max, idle, Arc::new(Keys::new(None)))
+        Sessions::new(max, idle, Arc::new(StateKeys::new(None)))
     }
 
     fn shared(max: usize, idle: Duration) -> Sessions {
-        Sessions::new(max, idle, Arc::new(Keys::new(Some(StateKey::from_secret(b"shared")))))
+        Sessions::new(max, idle, Arc::new(StateKeys::new(Some(StateKey::from_secret(b"shared")))))
     }
 
     fn open(sessions: &Sessions) -> String {
@@ -193,14 +195,17 @@ mod tests {
 
     #[test]
     fn t15_sessions_are_bounded_and_the_stalest_goes_first() {
-        let sessions = alone(2, LONG);
+        let sessions = alone(2, IDLE_TIMEOUT);
         let (first, second) = (open(&sessions), open(&sessions));
         assert!(finds(&sessions, &first, "ann"));
         let third = open(&sessions);
         assert!(!finds(&sessions, &second, "ann"));
         assert!(finds(&sessions, &first, "ann") && finds(&sessions, &third, "ann"));
-        assert!(!finds(&sessions, &first, "bob") && !sessions.end(&first, "bob"), "another caller's does not exist");
-        assert!(sessions.end(&first, "ann") && !sessions.end(&first, "ann"));
+        assert!(
+            !finds(&sessions, &first, "bob") && !sessions.terminate(&first, "bob"),
+            "another caller's does not exist"
+        );
+        assert!(sessions.terminate(&first, "ann") && !sessions.terminate(&first, "ann"));
     }
 
     #[test]
@@ -212,31 +217,31 @@ mod tests {
 
     #[test]
     fn a13_a_session_is_taken_up_where_the_key_is_the_same_and_by_its_owner_alone() {
-        let (here, there) = (shared(2, LONG), shared(2, LONG));
+        let (here, there) = (shared(2, IDLE_TIMEOUT), shared(2, IDLE_TIMEOUT));
         let id = open(&here);
-        assert!(!finds(&there, &id, "bob") && !there.end(&id, "bob"));
+        assert!(!finds(&there, &id, "bob") && !there.terminate(&id, "bob"));
         let taken = there.find(&id, &"ann".into()).expect("taken up");
         taken.set_log_level(LogLevel::Error);
         let again = there.find(&id, &"ann".into()).expect("held now");
         assert!(Arc::ptr_eq(&taken, &again), "it is remembered from then on");
-        assert!(!finds(&there, &id, "bob") && !there.end(&id, "bob"), "also when it is held");
-        assert!(!finds(&alone(2, LONG), &id, "ann"));
+        assert!(!finds(&there, &id, "bob") && !there.terminate(&id, "bob"), "also when it is held");
+        assert!(!finds(&alone(2, IDLE_TIMEOUT), &id, "ann"));
     }
 
     #[test]
     fn t15_sessions_that_are_taken_up_are_bounded_too() {
-        let (here, there) = (shared(100, LONG), shared(3, LONG));
+        let (here, there) = (shared(100, IDLE_TIMEOUT), shared(3, IDLE_TIMEOUT));
         for id in (0..20).map(|_| open(&here)).collect::<Vec<_>>() {
             assert!(finds(&there, &id, "ann"));
-            assert!(there.end(&open(&here), "ann"));
+            assert!(there.terminate(&open(&here), "ann"));
         }
         let known = there.lock();
-        assert_eq!((known.open.len(), known.ended.len()), (3, 3));
+        assert_eq!((known.open.len(), known.terminated.len()), (3, 3));
     }
 
     #[test]
     fn a13_what_is_forgotten_for_want_of_room_or_use_is_taken_up_again() {
-        for sessions in [shared(1, LONG), shared(9, Duration::ZERO)] {
+        for sessions in [shared(1, IDLE_TIMEOUT), shared(9, Duration::ZERO)] {
             let (first, second) = (open(&sessions), open(&sessions));
             assert!(finds(&sessions, &first, "ann") && finds(&sessions, &second, "ann"));
         }
@@ -244,23 +249,23 @@ mod tests {
 
     #[test]
     fn t15_an_ended_session_is_over_here_and_elsewhere_nobody_knows() {
-        let (here, there, later) = (shared(9, LONG), shared(9, LONG), shared(9, LONG));
+        let (here, there, later) = (shared(9, IDLE_TIMEOUT), shared(9, IDLE_TIMEOUT), shared(9, IDLE_TIMEOUT));
         let id = open(&here);
-        assert!(here.end(&id, "ann") && !here.end(&id, "ann") && !finds(&here, &id, "ann"));
+        assert!(here.terminate(&id, "ann") && !here.terminate(&id, "ann") && !finds(&here, &id, "ann"));
         assert!(finds(&there, &id, "ann"), "as the head of this file says");
-        assert!(there.end(&id, "ann") && !finds(&there, &id, "ann"));
-        assert!(later.end(&id, "ann") && !finds(&later, &id, "ann"), "one that is not held can be ended");
+        assert!(there.terminate(&id, "ann") && !finds(&there, &id, "ann"));
+        assert!(later.terminate(&id, "ann") && !finds(&later, &id, "ann"), "one that is not held can be ended");
     }
 
     #[test]
     fn t15_sessions_from_before_the_key_was_known_go_on_here() {
-        let keys = Arc::new(Keys::new(None));
-        let sessions = Sessions::new(9, LONG, keys.clone());
+        let keys = Arc::new(StateKeys::new(None));
+        let sessions = Sessions::new(9, IDLE_TIMEOUT, keys.clone());
         let before = open(&sessions);
-        keys.share(StateKey::from_secret(b"shared"));
+        keys.set_shared(StateKey::from_secret(b"shared"));
         let after = open(&sessions);
-        assert!(finds(&sessions, &before, "ann") && !finds(&shared(9, LONG), &before, "ann"));
-        assert!(finds(&sessions, &after, "ann") && finds(&shared(9, LONG), &after, "ann"));
-        assert!(sessions.end(&before, "ann") && !finds(&sessions, &before, "ann"));
+        assert!(finds(&sessions, &before, "ann") && !finds(&shared(9, IDLE_TIMEOUT), &before, "ann"));
+        assert!(finds(&sessions, &after, "ann") && finds(&shared(9, IDLE_TIMEOUT), &after, "ann"));
+        assert!(sessions.terminate(&before, "ann") && !finds(&sessions, &before, "ann"));
     }
 }

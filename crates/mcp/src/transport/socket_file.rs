@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
 use tokio::net::UnixListener;
 
-use super::peers::Peers;
+use super::peer_credentials::AllowedPeers;
 
 /// A listener on a Unix socket. The file is removed on drop.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct SocketFile {
 #[derive(Debug, thiserror::Error)]
 pub enum SocketError {
     #[error("the folder `{0}` does not exist; make it, and let this user write to it")]
-    NoFolder(PathBuf),
+    NoDirectory(PathBuf),
     #[error("another process listens there; stop it or choose another file")]
     InUse,
     #[error("there is a file already, and it is no socket; move it or choose another name")]
@@ -35,25 +35,25 @@ pub enum SocketError {
 }
 
 /// Backlog of connections, as for TCP listeners.
-const BACKLOG: i32 = 1024;
+const LISTEN_BACKLOG: i32 = 1024;
 /// Write permission for group and world, which connecting to a socket requires.
-const OTHERS_MAY_OPEN: u32 = 0o022;
+const GROUP_OTHER_WRITE: u32 = 0o022;
 
 impl SocketFile {
     /// Creates the socket and listens. Replaces the stale file of a terminated process.
     pub fn bind(path: impl Into<PathBuf>, mode: u32) -> Result<SocketFile, SocketError> {
         let path = path.into();
         if let Some(folder) = path.parent().filter(|folder| !folder.is_dir()) {
-            return Err(SocketError::NoFolder(folder.into()));
+            return Err(SocketError::NoDirectory(folder.into()));
         }
-        clear(&path)?;
+        remove_stale_socket(&path)?;
         let address = SocketAddrUnix::new(&path).map_err(io::Error::from)?;
         let socket = open_socket()?;
         bind(&socket, &address).map_err(io::Error::from)?;
         let identity = identity(&fs::symlink_metadata(&path)?);
         // Clients cannot connect before `listen`, so they never see the file with other permissions.
         fs::set_permissions(&path, Permissions::from_mode(mode))?;
-        listen(&socket, BACKLOG).map_err(io::Error::from)?;
+        listen(&socket, LISTEN_BACKLOG).map_err(io::Error::from)?;
         let listener = UnixListener::from_std(StdListener::from(socket))?;
         Ok(SocketFile { listener, path, identity, mode })
     }
@@ -64,11 +64,11 @@ impl SocketFile {
 
     /// Whether the mode allows other users to connect.
     pub fn is_open_to_others(&self) -> bool {
-        self.mode & OTHERS_MAY_OPEN != 0
+        self.mode & GROUP_OTHER_WRITE != 0
     }
 
-    pub(super) fn peers(&self) -> io::Result<Peers> {
-        if self.is_open_to_others() { Ok(Peers::WhoeverOpens) } else { Peers::own_user() }
+    pub(super) fn allowed_peers(&self) -> io::Result<AllowedPeers> {
+        if self.is_open_to_others() { Ok(AllowedPeers::AnyUser) } else { AllowedPeers::own_user() }
     }
 }
 
@@ -82,7 +82,7 @@ impl Drop for SocketFile {
 }
 
 /// Removes a stale socket of a terminated process.
-fn clear(path: &Path) -> Result<(), SocketError> {
+fn remove_stale_socket(path: &Path) -> Result<(), SocketError> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
         Err(error) => return Err(error.into()),

@@ -16,12 +16,15 @@ use tokio::time::{Interval, MissedTickBehavior, interval};
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// A reply that streams these messages, with keep-alive comments so that proxies and clients do not time out.
-pub(crate) fn reply(messages: impl Stream<Item = Vec<u8>> + Send + 'static, keep_alive: Duration) -> Response {
+pub(crate) fn event_stream_response(
+    messages: impl Stream<Item = Vec<u8>> + Send + 'static,
+    keep_alive: Duration,
+) -> Response {
     let mut ticks = interval(keep_alive.max(Duration::from_millis(1)));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     // The first tick of an interval fires immediately.
     ticks.reset();
-    let body = Body::from_stream(Events { messages: Box::pin(messages), ticks });
+    let body = Body::from_stream(EventStream { messages: Box::pin(messages), ticks });
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
@@ -31,19 +34,19 @@ pub(crate) fn reply(messages: impl Stream<Item = Vec<u8>> + Send + 'static, keep
     (headers, body).into_response()
 }
 
-struct Events {
+struct EventStream {
     messages: Pin<Box<dyn Stream<Item = Vec<u8>> + Send>>,
     ticks: Interval,
 }
 
-impl Stream for Events {
+impl Stream for EventStream {
     type Item = Result<Bytes, Infallible>;
 
     fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         match self.messages.as_mut().poll_next(context) {
             Poll::Ready(Some(message)) => {
                 self.ticks.reset();
-                Poll::Ready(Some(Ok(event(&message))))
+                Poll::Ready(Some(Ok(encode_event(&message))))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => match self.ticks.poll_tick(context) {
@@ -55,7 +58,7 @@ impl Stream for Events {
 }
 
 /// Messages are compact JSON, so they never hold a newline and fit one `data` line.
-fn event(message: &[u8]) -> Bytes {
+fn encode_event(message: &[u8]) -> Bytes {
     let mut event = Vec::with_capacity(message.len() + 24);
     event.extend_from_slice(b"event: message\ndata: ");
     event.extend_from_slice(message);

@@ -12,68 +12,74 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::time::{timeout, timeout_at};
 
 use super::connection::Connection;
-use super::lines::{Line, Lines, Spare};
+use super::line_reader::{BufferRecycler, InputLine, LineReader};
 use super::os_streams;
-use super::queue::Receiver;
+use super::outgoing_queue::Receiver;
+use crate::connected_caller::ConnectedCaller;
 use crate::error::Error;
-use crate::party::Party;
 use crate::server::Server;
-use crate::standing::Standing;
-use crate::trust::Via;
+use crate::trust::Transport;
+use crate::trust_state::TrustState;
 
 /// Serves the process's own stdin and stdout until the input ends or the server is drained.
 ///
 /// Redirects stdout: output of other code in the process goes to stderr from then on.
-pub async fn serve(server: &Server, trust: impl Into<Standing>) -> io::Result<()> {
-    let party = local(trust.into());
+pub async fn serve(server: &Server, trust: impl Into<TrustState>) -> io::Result<()> {
+    let party = stdio_caller(trust.into());
     let (server, input, output) = (server.clone(), os_streams::stdin()?, os_streams::stdout()?);
     // On a worker thread, which waits for the pipe itself. A worker would have to wake the thread that blocks on `main`
     // for every message: 20 µs each, more than half of a round trip.
-    tokio::spawn(async move { converse_over(&server, input, output, party, LINGER).await }).await?
+    tokio::spawn(async move { serve_connection(&server, input, output, party, SPIN_DURATION).await }).await?
 }
 
 /// Serves one peer over any pair of byte streams, such as pipes.
 ///
 /// At the end of input and after [`Server::drain`], in-flight requests are answered within the grace period.
-pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: impl Into<Standing>) -> io::Result<()>
+pub async fn serve_streams<R, W>(server: &Server, reader: R, writer: W, trust: impl Into<TrustState>) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    serve_party(server, reader, writer, local(trust.into())).await
+    serve_caller(server, reader, writer, stdio_caller(trust.into())).await
 }
 
 /// The same for a peer that another transport has identified.
-pub(crate) async fn serve_party<R, W>(server: &Server, reader: R, writer: W, party: Party) -> io::Result<()>
+pub(crate) async fn serve_caller<R, W>(server: &Server, reader: R, writer: W, party: ConnectedCaller) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    converse_over(server, reader, writer, party, Duration::ZERO).await
+    serve_connection(server, reader, writer, party, Duration::ZERO).await
 }
 
 /// The peer of the process's own streams.
-fn local(trust: Standing) -> Party {
-    Party::new(Via::Stdio, "stdio".into(), trust)
+fn stdio_caller(trust: TrustState) -> ConnectedCaller {
+    ConnectedCaller::new(Transport::Stdio, "stdio".into(), trust)
 }
 
-async fn converse_over<R, W>(server: &Server, reader: R, writer: W, party: Party, linger: Duration) -> io::Result<()>
+async fn serve_connection<R, W>(
+    server: &Server,
+    reader: R,
+    writer: W,
+    party: ConnectedCaller,
+    linger: Duration,
+) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let (connection, outgoing) = Connection::new(server.clone(), party, None);
-    let mut line = Wire {
-        lines: Lines::new(reader, server.limits().max_message_bytes),
+    let mut line = LineConnection {
+        lines: LineReader::new(reader, server.limits().max_message_bytes),
         writer,
         outgoing,
-        unwritten: Vec::with_capacity(WRITE_AT),
-        spare: Spare::default(),
-        linger,
+        write_buffer: Vec::with_capacity(FLUSH_THRESHOLD_BYTES),
+        recycler: BufferRecycler::default(),
+        spin_duration: linger,
     };
     let whole = async {
-        line.converse(server, &connection).await?;
-        connection.no_more_input();
+        line.run(server, &connection).await?;
+        connection.end_input();
         // In-flight requests get the grace period; later responses are dropped with the connection.
         let _ = timeout(server.limits().shutdown_grace, line.finish(&connection)).await;
         line.flush().await?;
@@ -82,7 +88,7 @@ where
     let ended = tokio::select! {
         ended = whole => ended,
         // Also ends if the client does not read.
-        () = out_of_patience(server) => Ok(()),
+        () = drain_deadline_passed(server) => Ok(()),
     };
     match ended {
         // The client has closed its end, so there is no receiver for an error.
@@ -93,68 +99,68 @@ where
 
 /// Write buffer size that is flushed even if more input is available, so that a flood of requests is answered
 /// continuously.
-const WRITE_AT: usize = 64 * 1024;
+const FLUSH_THRESHOLD_BYTES: usize = 64 * 1024;
 
 /// How long the thread of the process's own streams polls after a response. Other streams share their thread with
 /// further connections, which polling would delay.
-const LINGER: Duration = Duration::from_micros(50);
+const SPIN_DURATION: Duration = Duration::from_micros(50);
 
 /// Both directions of a connection.
-struct Wire<R, W> {
-    lines: Lines<R>,
+struct LineConnection<R, W> {
+    lines: LineReader<R>,
     writer: W,
     outgoing: Receiver,
-    unwritten: Vec<u8>,
-    spare: Spare,
+    write_buffer: Vec<u8>,
+    recycler: BufferRecycler,
     /// How long to poll for the next message after a response.
-    linger: Duration,
+    spin_duration: Duration,
 }
 
-impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
+impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> LineConnection<R, W> {
     /// Dispatches messages until the input ends, or a drain has completed.
     ///
     /// Continues to read while draining, so that new requests get an error.
-    async fn converse(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
+    async fn run(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
         let drained = async {
             server.inner().draining.cancelled().await;
             connection.finished().await;
         };
         let mut drained = std::pin::pin!(drained);
         loop {
-            self.answer_what_is_here(server, connection).await?;
+            self.handle_buffered(server, connection).await?;
             // No more input is available: flush responses before waiting.
             let answered = self.flush().await?;
-            if answered && !self.linger.is_zero() && connection.is_idle() && self.linger().await? {
+            if answered && !self.spin_duration.is_zero() && connection.is_idle() && self.spin_for_input().await? {
                 continue;
             }
             tokio::select! {
                 more = self.lines.fill() => if !more? {
-                    return self.answer_what_is_here(server, connection).await;
+                    return self.handle_buffered(server, connection).await;
                 },
-                Some(message) = self.outgoing.recv() => append(&mut self.unwritten, &message.bytes),
+                Some(message) = self.outgoing.recv() => append_line(&mut self.write_buffer, &message.bytes),
                 () = &mut drained => return Ok(()),
             }
         }
     }
 
-    async fn answer_what_is_here(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
+    async fn handle_buffered(&mut self, server: &Server, connection: &Connection) -> io::Result<()> {
         loop {
-            let before = self.unwritten.len();
+            let before = self.write_buffer.len();
             match self.lines.take() {
-                Some(Line::Message(message)) => connection.receive(message, &mut self.unwritten).await,
-                Some(Line::TooLong) => connection.refuse(too_long(server), &mut self.unwritten),
+                Some(InputLine::Message(message)) => connection.receive(message, &mut self.write_buffer).await,
+                Some(InputLine::TooLong) => connection.reject_frame(message_too_long(server), &mut self.write_buffer),
                 None => break,
             }
             // Notifications of the handler, such as progress, precede its response.
-            let answer = if self.outgoing.is_empty() { Vec::new() } else { self.unwritten.split_off(before) };
+            let answer = if self.outgoing.is_empty() { Vec::new() } else { self.write_buffer.split_off(before) };
             while let Ok(message) = self.outgoing.try_recv() {
-                append(&mut self.unwritten, &message.bytes);
+                append_line(&mut self.write_buffer, &message.bytes);
             }
-            self.unwritten.extend(answer);
-            if self.unwritten.last().is_some_and(|last| *last != b'\n') {
-                self.unwritten.push(b'\n');
+            self.write_buffer.extend(answer);
+            if self.write_buffer.last().is_some_and(|last| *last != b'\n') {
+                self.write_buffer.push(b'\n');
             }
-            if self.unwritten.len() >= WRITE_AT {
+            if self.write_buffer.len() >= FLUSH_THRESHOLD_BYTES {
                 self.flush().await?;
             }
         }
@@ -166,10 +172,10 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
         loop {
             tokio::select! {
                 biased;
-                Some(message) = self.outgoing.recv() => append(&mut self.unwritten, &message.bytes),
+                Some(message) = self.outgoing.recv() => append_line(&mut self.write_buffer, &message.bytes),
                 () = connection.finished() => {
                     while let Ok(message) = self.outgoing.try_recv() {
-                        append(&mut self.unwritten, &message.bytes);
+                        append_line(&mut self.write_buffer, &message.bytes);
                     }
                     return Ok(());
                 }
@@ -183,21 +189,21 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     /// Continues to read meanwhile: otherwise a client that sends a large message during a large response would block
     /// until the response is written, and so would this task.
     async fn flush(&mut self) -> io::Result<bool> {
-        if self.unwritten.is_empty() {
+        if self.write_buffer.is_empty() {
             return Ok(false);
         }
         let mut written = 0;
-        while written < self.unwritten.len() {
+        while written < self.write_buffer.len() {
             tokio::select! {
                 biased;
-                count = self.writer.write(&self.unwritten[written..]) => match count? {
+                count = self.writer.write(&self.write_buffer[written..]) => match count? {
                     0 => return Err(io::ErrorKind::WriteZero.into()),
                     count => written += count,
                 },
                 more = self.lines.fill(), if self.lines.can_read_ahead() => drop(more?),
             }
         }
-        self.spare.after(&mut self.unwritten);
+        self.recycler.recycle(&mut self.write_buffer);
         self.writer.flush().await?;
         Ok(true)
     }
@@ -206,8 +212,8 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     ///
     /// A client that waits for each response sends its next request within microseconds, and a wakeup takes longer than
     /// serving it: 48 µs per round trip on two idle cores, of which 5 µs are work.
-    async fn linger(&mut self) -> io::Result<bool> {
-        let until = Instant::now() + self.linger;
+    async fn spin_for_input(&mut self) -> io::Result<bool> {
+        let until = Instant::now() + self.spin_duration;
         while Instant::now() < until && self.outgoing.is_empty() {
             if let Poll::Ready(more) = futures_util::poll!(std::pin::pin!(self.lines.fill())) {
                 return more;
@@ -220,19 +226,19 @@ impl<R: AsyncRead + Unpin, W: AsyncWrite + Unpin> Wire<R, W> {
     }
 }
 
-fn append(unwritten: &mut Vec<u8>, message: &[u8]) {
+fn append_line(unwritten: &mut Vec<u8>, message: &[u8]) {
     unwritten.extend_from_slice(message);
     unwritten.push(b'\n');
 }
 
 /// Resolves when the grace period after a drain has ended, or immediate shutdown was requested.
-async fn out_of_patience(server: &Server) {
+async fn drain_deadline_passed(server: &Server) {
     let inner = server.inner();
     inner.draining.cancelled().await;
-    let _ = timeout_at(server.grace_ends(), inner.stop_now.cancelled()).await;
+    let _ = timeout_at(server.drain_deadline(), inner.stop_now.cancelled()).await;
 }
 
-fn too_long(server: &Server) -> Error {
+fn message_too_long(server: &Server) -> Error {
     Error::InvalidRequest(format!(
         "the message is longer than {} bytes; raise `server.limits.max_message_bytes` or send less",
         server.limits().max_message_bytes

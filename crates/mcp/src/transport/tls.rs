@@ -16,14 +16,14 @@ use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-use super::door::tell;
+use super::acceptor::send_plain_response;
 use crate::server::Server;
 
 /// Certificate chain with its private key, shared by the listeners that use it.
 #[derive(Clone)]
 pub struct Certificates {
-    current: Arc<Current>,
-    settings: Arc<ServerConfig>,
+    current: Arc<CertificateResolver>,
+    config: Arc<ServerConfig>,
 }
 
 /// Why a pair cannot be used. The message never contains parts of the files.
@@ -40,31 +40,31 @@ pub enum CertificateError {
     #[error("holds a key that cannot be used; take one of RSA (2048 bits or more), ECDSA (P-256, P-384) or Ed25519")]
     BadKey,
     #[error("holds the key of another certificate")]
-    OtherKey,
+    KeyMismatch,
 }
 
 /// Certificate resolver, called at each handshake.
-struct Current(ArcSwap<CertifiedKey>);
+struct CertificateResolver(ArcSwap<CertifiedKey>);
 
 /// Maximum timeout of a handshake; at most the timeout of a request.
-const HANDSHAKE: Duration = Duration::from_secs(10);
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Certificates {
     /// Parses a chain and a key in PEM: PKCS#8, SEC1 or PKCS#1.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Certificates, CertificateError> {
-        let current = Arc::new(Current(ArcSwap::from_pointee(read(chain, key)?)));
+        let current = Arc::new(CertificateResolver(ArcSwap::from_pointee(parse_pem(chain, key)?)));
         let versions = &[&rustls::version::TLS13, &rustls::version::TLS12];
         let builder = ServerConfig::builder_with_provider(Arc::new(default_provider()));
         let builder = builder.with_protocol_versions(versions).expect("the provider has ciphers for both");
         let mut settings = builder.with_no_client_auth().with_cert_resolver(current.clone());
         settings.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Certificates { current, settings: Arc::new(settings) })
+        Ok(Certificates { current, config: Arc::new(settings) })
     }
 
     /// Replaces the pair for new connections; returns whether the chain differs. On an error, the previous pair stays
     /// in use.
     pub fn replace(&self, chain: &[u8], key: &[u8]) -> Result<bool, CertificateError> {
-        let next = read(chain, key)?;
+        let next = parse_pem(chain, key)?;
         let before = self.current.0.swap(Arc::new(next));
         Ok(before.cert != self.current.0.load().cert)
     }
@@ -72,18 +72,18 @@ impl Certificates {
 
 impl CertificateError {
     /// Whether the key file is the cause, rather than the certificate file.
-    pub fn is_of_key(&self) -> bool {
+    pub fn is_key_error(&self) -> bool {
         match self {
             CertificateError::NoCertificate | CertificateError::BadCertificate => false,
             CertificateError::NoKey
             | CertificateError::EncryptedKey
             | CertificateError::BadKey
-            | CertificateError::OtherKey => true,
+            | CertificateError::KeyMismatch => true,
         }
     }
 }
 
-fn read(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
+fn parse_pem(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
     let chain: Result<Vec<_>, pem::Error> = CertificateDer::pem_slice_iter(chain).collect();
     let chain = chain.map_err(|_| CertificateError::BadCertificate)?;
     if chain.is_empty() {
@@ -103,18 +103,18 @@ fn read(chain: &[u8], key: &[u8]) -> Result<CertifiedKey, CertificateError> {
     match pair.keys_match() {
         // The public key cannot be derived from this type of key, so the pair is accepted unchecked.
         Ok(()) | Err(rustls::Error::InconsistentKeys(InconsistentKeys::Unknown)) => Ok(pair),
-        Err(rustls::Error::InconsistentKeys(_)) => Err(CertificateError::OtherKey),
+        Err(rustls::Error::InconsistentKeys(_)) => Err(CertificateError::KeyMismatch),
         Err(_) => Err(CertificateError::BadCertificate),
     }
 }
 
 /// Performs the handshake. Returns `None` and counts a failure; a client that speaks plain HTTP gets an HTTP error.
-pub(super) async fn shake(
+pub(super) async fn handshake(
     certificates: &Certificates,
     stream: TcpStream,
     server: &Server,
 ) -> Option<TlsStream<TcpStream>> {
-    let limit = HANDSHAKE.min(server.limits().request_read_timeout);
+    let limit = HANDSHAKE_TIMEOUT.min(server.limits().request_read_timeout);
     let shaking = async {
         let mut first = [0];
         match stream.peek(&mut first).await {
@@ -123,13 +123,13 @@ pub(super) async fn shake(
             // A TLS record never starts with a letter; an HTTP request always does.
             Ok(_) if first[0].is_ascii_alphabetic() => {
                 let why = "this port speaks https; use https:// instead of http://\n";
-                tell(stream, "400 Bad Request", "", why).await;
+                send_plain_response(stream, "400 Bad Request", "", why).await;
                 return Some(Err("the client speaks plain HTTP".to_owned()));
             }
             Ok(_) => {}
             Err(error) => return Some(Err(error.to_string())),
         }
-        let shaken = TlsAcceptor::from(certificates.settings.clone()).accept(stream).await;
+        let shaken = TlsAcceptor::from(certificates.config.clone()).accept(stream).await;
         Some(shaken.map_err(|error| error.to_string()))
     };
     let failure = match timeout(limit, shaking).await {
@@ -143,13 +143,13 @@ pub(super) async fn shake(
     None
 }
 
-impl ResolvesServerCert for Current {
+impl ResolvesServerCert for CertificateResolver {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
         Some(self.0.load_full())
     }
 }
 
-impl fmt::Debug for Current {
+impl fmt::Debug for CertificateResolver {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("Current")
     }

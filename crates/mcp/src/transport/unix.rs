@@ -13,24 +13,24 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout, timeout_at};
 use tokio_util::task::TaskTracker;
 
-use super::connection::reject;
-use super::peers::Peers;
-use super::slow_reader::WriteDeadline;
+use super::connection::encode_rejection;
+use super::peer_credentials::AllowedPeers;
 use super::stdio;
+use super::write_deadline::WriteDeadline;
+use crate::connected_caller::ConnectedCaller;
 use crate::error::Error;
-use crate::message::Rejection;
-use crate::party::Party;
+use crate::message::DecodeError;
 use crate::server::Server;
-use crate::standing::Standing;
-use crate::trust::Via;
+use crate::trust::Transport;
+use crate::trust_state::TrustState;
 
 /// Serves one listener until the server is drained and its last request answered.
 ///
 /// `max_connections` bounds the number of connections together with those of other transports; further ones get an
 /// error and are closed.
-pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Standing>) -> io::Result<()> {
-    let peers = Peers::own_user()?;
-    let party = Party::new(Via::Unix, "unix".into(), trust.into());
+pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<TrustState>) -> io::Result<()> {
+    let peers = AllowedPeers::own_user()?;
+    let party = ConnectedCaller::new(Transport::Unix, "unix".into(), trust.into());
     let places = Arc::new(Semaphore::new(server.limits().max_connections));
     let open = TaskTracker::new();
     loop {
@@ -47,10 +47,10 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
                 continue;
             }
         };
-        if !peers.admit(&stream) {
+        if !peers.allows(&stream) {
             server.inner().metrics.rejected_connections.inc();
             let error = Error::Authentication("this socket serves its own user only".into());
-            open.spawn(turn_away(stream, error));
+            open.spawn(reject_connection(stream, error));
             continue;
         }
         match places.clone().try_acquire_owned() {
@@ -59,7 +59,7 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
                 server.inner().metrics.rejected_connections.inc();
                 let most = server.limits().max_connections;
                 let error = Error::RateLimited(format!("{most} connections are open already; close one and try again"));
-                open.spawn(turn_away(stream, error));
+                open.spawn(reject_connection(stream, error));
             }
         }
     }
@@ -67,23 +67,23 @@ pub async fn serve(server: &Server, listener: UnixListener, trust: impl Into<Sta
     drop(listener);
     open.close();
     tokio::select! {
-        _ = timeout_at(server.grace_ends(), open.wait()) => {}
+        _ = timeout_at(server.drain_deadline(), open.wait()) => {}
         () = server.stopped() => {}
     }
     Ok(())
 }
 
-async fn serve_peer(server: Server, stream: UnixStream, party: Party, _place: OwnedSemaphorePermit) {
+async fn serve_peer(server: Server, stream: UnixStream, party: ConnectedCaller, _place: OwnedSemaphorePermit) {
     let (reader, writer) = stream.into_split();
     let writer = WriteDeadline::new(writer, server.limits().write_timeout);
-    if let Err(error) = stdio::serve_party(&server, reader, writer, party).await {
+    if let Err(error) = stdio::serve_caller(&server, reader, writer, party).await {
         tracing::debug!(%error, "connection ended early");
     }
 }
 
 /// Sends a one-line error without reading the request.
-async fn turn_away(mut stream: UnixStream, error: Error) {
-    let mut line = reject(&Rejection { id: None, error });
+async fn reject_connection(mut stream: UnixStream, error: Error) {
+    let mut line = encode_rejection(&DecodeError { id: None, error });
     line.push(b'\n');
     let _ = timeout(Duration::from_secs(1), stream.write_all(&line)).await;
 }

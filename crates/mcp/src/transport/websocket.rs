@@ -12,17 +12,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, interval_at, sleep_until, timeout, timeout_at};
 
 use super::connection::Connection;
-use super::listener::Place;
-use super::queue::Receiver;
-use crate::party::Party;
+use super::listener::ConnectionPermit;
+use super::outgoing_queue::Receiver;
+use crate::connected_caller::ConnectedCaller;
 use crate::server::Server;
-use crate::transport::Bucket;
+use crate::transport::CallerBucket;
 
 pub(crate) fn accept(
     server: Server,
-    party: Party,
-    bucket: Option<Arc<Bucket>>,
-    place: Option<Place>,
+    party: ConnectedCaller,
+    bucket: Option<Arc<CallerBucket>>,
+    place: Option<ConnectionPermit>,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let max = server.limits().max_message_bytes;
@@ -34,19 +34,19 @@ pub(crate) fn accept(
     )
 }
 
-async fn serve(server: Server, party: Party, bucket: Option<Arc<Bucket>>, socket: WebSocket) {
+async fn serve(server: Server, party: ConnectedCaller, bucket: Option<Arc<CallerBucket>>, socket: WebSocket) {
     let (connection, outgoing) = Connection::new(server.clone(), party, bucket);
     let (sink, stream) = socket.split();
     let (close, closing) = mpsc::channel(1);
-    let mut writer = tokio::spawn(write(server.clone(), sink, outgoing, closing));
+    let mut writer = tokio::spawn(write_loop(server.clone(), sink, outgoing, closing));
     let reason = tokio::select! {
-        reason = read(&server, &connection, stream) => reason,
+        reason = read_loop(&server, &connection, stream) => reason,
         // A writer that ended found nobody reading.
         _ = &mut writer => return,
     };
     // A socket that we end has its last answers first; a peer that left is not waited for.
     if server.is_draining() {
-        let _ = timeout_at(server.grace_ends(), connection.finished()).await;
+        let _ = timeout_at(server.drain_deadline(), connection.finished()).await;
     }
     if let Some(reason) = reason {
         let _ = close.send(reason).await;
@@ -56,13 +56,13 @@ async fn serve(server: Server, party: Party, bucket: Option<Arc<Bucket>>, socket
 }
 
 /// Takes frames until the peer leaves, breaks a rule, says nothing for too long, or the server stops.
-async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<WebSocket>) -> Option<CloseFrame> {
+async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitStream<WebSocket>) -> Option<CloseFrame> {
     let limits = server.limits();
     let mut last = Instant::now();
     loop {
         // While draining, new requests are still read and refused until the last one in flight is answered.
         let draining = server.is_draining();
-        if draining && (connection.is_idle() || Instant::now() >= server.grace_ends()) {
+        if draining && (connection.is_idle() || Instant::now() >= server.drain_deadline()) {
             return close_frame(close_code::AWAY, "the server is shutting down");
         }
         let frame = tokio::select! {
@@ -95,18 +95,18 @@ async fn read(server: &Server, connection: &Connection, mut frames: SplitStream<
             None => return None,
             Some(Err(error)) => {
                 tracing::debug!(%error, "WebSocket broke");
-                return broken(&error.to_string());
+                return protocol_error_frame(&error.to_string());
             }
         }
         // Pongs come here too, so that one who only listens is told within a keep-alive.
-        if connection.is_over() {
+        if connection.is_revoked() {
             return close_frame(close_code::POLICY, "the token is not valid any more");
         }
     }
 }
 
 /// What a peer is told that broke a rule. The layer below tells the rules apart in its text alone.
-fn broken(error: &str) -> Option<CloseFrame> {
+fn protocol_error_frame(error: &str) -> Option<CloseFrame> {
     if error.contains("UTF-8") {
         close_frame(close_code::INVALID, "the frame is not valid UTF-8")
     } else if error.contains("Space limit exceeded") {
@@ -121,7 +121,7 @@ fn close_frame(code: u16, reason: &'static str) -> Option<CloseFrame> {
 }
 
 /// The only writer: messages, pings while it is quiet, and the close frame.
-async fn write(
+async fn write_loop(
     server: Server,
     mut sink: SplitSink<WebSocket, Message>,
     mut outgoing: Receiver,

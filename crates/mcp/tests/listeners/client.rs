@@ -5,15 +5,15 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::time::timeout;
 
-use crate::fixture::peer::{self, PATIENCE, Reply, request};
-use crate::fixture::{self, Wiped};
+use crate::fixture::peer::{self, HttpReply, TEST_TIMEOUT, request};
+use crate::fixture::{self, WipeCounter};
 
 pub fn with(limits: Limits) -> Server {
-    fixture::builder(Wiped::default()).limits(limits).build().expect("valid")
+    fixture::builder(WipeCounter::default()).limits(limits).build().expect("valid")
 }
 
 /// One request, then the connection ends.
-pub async fn ask(stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, more: &str, body: &str) -> Reply {
+pub async fn ask(stream: impl AsyncRead + AsyncWrite + Unpin, host: &str, more: &str, body: &str) -> HttpReply {
     let mut stream = stream;
     let head = format!(
         "POST /mcp HTTP/1.1\r\nhost: {host}\r\ncontent-type: application/json\r\nconnection: close\r\n{more}content-length: {}\r\n\r\n",
@@ -52,14 +52,14 @@ async fn get_on(stream: &mut (impl AsyncRead + AsyncWrite + Unpin), path: &str, 
         }
         reader.read_exact(&mut vec![0; length]).await.expect("a body");
     };
-    timeout(PATIENCE, reading).await.expect("in time");
+    timeout(TEST_TIMEOUT, reading).await.expect("in time");
     status.trim().to_owned()
 }
 
 /// Waits until the server has closed the connection and returns the remaining bytes.
 pub async fn closed(stream: &mut (impl AsyncRead + Unpin)) -> String {
     let mut rest = Vec::new();
-    let _ = timeout(PATIENCE, stream.read_to_end(&mut rest)).await.expect("closed in time");
+    let _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut rest)).await.expect("closed in time");
     String::from_utf8_lossy(&rest).into_owned()
 }
 

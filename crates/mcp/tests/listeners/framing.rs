@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use crate::client::{closed, ping};
 use crate::fixture;
-use crate::fixture::peer::{self, PATIENCE, http};
+use crate::fixture::peer::{self, TEST_TIMEOUT, http};
 
 async fn listen() -> u16 {
     fixture::listen(&fixture::server(), Options::default()).await
@@ -30,7 +30,7 @@ async fn reply_on(stream: &mut TcpStream) -> String {
             assert!(stream.read_buf(&mut read).await.expect("readable") > 0, "closed after {text}");
         }
     };
-    timeout(PATIENCE, reading).await.expect("in time")
+    timeout(TEST_TIMEOUT, reading).await.expect("in time")
 }
 
 const LENGTH: &str = "Content-Length: 12\r\n";
@@ -87,7 +87,7 @@ async fn s10_chunked_requests_one_after_the_other_are_served_on_one_connection()
         stream.write_all(format!("{rest}{request}").as_bytes()).await.expect("writable");
         let (mut replies, mut part) = (String::new(), [0; 4096]);
         while replies.matches("\r\n\r\n{}").count() < 2 {
-            let count = timeout(PATIENCE, stream.read(&mut part)).await.expect("in time").expect("readable");
+            let count = timeout(TEST_TIMEOUT, stream.read(&mut part)).await.expect("in time").expect("readable");
             assert!(count > 0, "closed after {replies}");
             replies.push_str(&String::from_utf8_lossy(&part[..count]));
         }

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use corbie_mcp::transport::http::{Http, Options};
 use corbie_mcp::transport::{Auth, SocketError, SocketFile, Token};
-use corbie_mcp::{AuditOutcome, Server, Via};
+use corbie_mcp::{AuditOutcome, Server, Transport};
 use futures_util::{SinkExt, StreamExt};
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener, UnixStream};
@@ -17,12 +17,12 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{ask, ping};
 use crate::fixture;
-use crate::fixture::peer::{self, PATIENCE, call};
+use crate::fixture::peer::{self, TEST_TIMEOUT, call};
 
 fn serve_file(server: &Server, path: &Path, mode: u32, options: Options) -> JoinHandle<io::Result<()>> {
     let socket = SocketFile::bind(path, mode).expect("bound");
     let http = Http::new(server.clone(), options);
-    tokio::spawn(async move { http.serve_file(socket).await })
+    tokio::spawn(async move { http.serve_unix(socket).await })
 }
 
 #[tokio::test]
@@ -39,7 +39,10 @@ async fn s06_x16_callers_of_a_socket_file_stand_as_those_of_this_machine() {
         assert_eq!(peer::text_of(&reply.json()), "wiped", "{host}");
     }
     let logged = server.audit().latest(1);
-    assert_eq!((&*logged[0].caller, logged[0].via, logged[0].outcome), ("unix", Via::Http, AuditOutcome::Success));
+    assert_eq!(
+        (&*logged[0].caller, logged[0].via, logged[0].outcome),
+        ("unix", Transport::Http, AuditOutcome::Success)
+    );
     let page = "origin: https://evil.example\r\n";
     let reply = ask(UnixStream::connect(&path).await.expect("listening"), "localhost", page, &wipe).await;
     assert_eq!(reply.status, 403);
@@ -65,7 +68,7 @@ async fn s06_a_web_socket_goes_over_a_socket_file() {
     let stream = UnixStream::connect(&path).await.expect("listening");
     let (mut socket, _) = tokio_tungstenite::client_async("ws://socket/mcp", stream).await.expect("an upgrade");
     socket.send(Message::text(ping())).await.expect("writable");
-    let answer = timeout(PATIENCE, socket.next()).await.expect("in time").expect("open").expect("a frame");
+    let answer = timeout(TEST_TIMEOUT, socket.next()).await.expect("in time").expect("open").expect("a frame");
     assert!(answer.to_text().expect("text").contains("\"id\":7"));
 }
 
@@ -81,7 +84,7 @@ async fn a07_a_socket_file_is_removed_at_the_end_and_only_if_it_is_ours() {
             UnixListener::bind(&path).expect("bound")
         });
         server.drain();
-        timeout(PATIENCE, serving).await.expect("ends").expect("no panic").expect("no error");
+        timeout(TEST_TIMEOUT, serving).await.expect("ends").expect("no panic").expect("no error");
         assert_eq!(path.exists(), replaced);
         drop(other);
     }
@@ -99,7 +102,7 @@ async fn s06_a_socket_file_that_was_left_behind_is_replaced_and_one_in_use_is_no
     std::fs::write(&path, "a text").expect("a file");
     assert!(matches!(SocketFile::bind(&path, 0o600), Err(SocketError::NotASocket)));
     assert_eq!(std::fs::read_to_string(&path).expect("still there"), "a text");
-    assert!(matches!(SocketFile::bind(folder.path().join("none/socket"), 0o600), Err(SocketError::NoFolder(_))));
+    assert!(matches!(SocketFile::bind(folder.path().join("none/socket"), 0o600), Err(SocketError::NoDirectory(_))));
     let long = folder.path().join("x".repeat(200));
     assert!(matches!(SocketFile::bind(long, 0o600), Err(SocketError::Io(_))));
 }
@@ -120,7 +123,7 @@ async fn s06_only_what_others_can_reach_needs_a_token() {
         let http = Http::new(server.clone(), Options::default());
         let serving = tokio::spawn(async move { http.serve(listener).await });
         server.drain();
-        let ended = timeout(PATIENCE, serving).await.expect("ends").expect("no panic");
+        let ended = timeout(TEST_TIMEOUT, serving).await.expect("ends").expect("no panic");
         assert_eq!(ended.is_err(), refused, "{address}: {ended:?}");
     }
 }

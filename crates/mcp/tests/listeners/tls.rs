@@ -13,12 +13,12 @@ use tokio_tungstenite::tungstenite::Message;
 
 use crate::client::{ask, ask_on, closed, metric, ping, with};
 use crate::fixture;
-use crate::fixture::peer::{self, PATIENCE, call};
-use crate::identity::{Identity, listen_tls, listen_tls_as};
+use crate::fixture::peer::{self, TEST_TIMEOUT, call};
+use crate::test_certificate::{TestCertificate, listen_tls, listen_tls_as};
 
 #[tokio::test]
 async fn s08_https_is_spoken_in_both_versions_with_http_1() {
-    let identity = Identity::new();
+    let identity = TestCertificate::new();
     let port = listen_tls(&fixture::server(), identity.certificates()).await;
     for version in rustls::ALL_VERSIONS {
         let stream = identity.connect_as(port, &[version]).await.expect("a handshake");
@@ -31,7 +31,7 @@ async fn s08_https_is_spoken_in_both_versions_with_http_1() {
 
 #[tokio::test]
 async fn s08_browsers_are_told_to_stay_with_https_but_not_for_localhost() {
-    let identity = Identity::new();
+    let identity = TestCertificate::new();
     let port = listen_tls(&fixture::server(), identity.certificates()).await;
     for (host, told) in [("127.0.0.1", true), ("127.0.0.1:8443", true), ("LocalHost:8443", false)] {
         let reply = ask(identity.connect(port).await.expect("a handshake"), host, "", &ping()).await;
@@ -45,7 +45,7 @@ async fn s08_browsers_are_told_to_stay_with_https_but_not_for_localhost() {
 /// A plain-text page could be forged in transit, and a page over TLS did not come from a plain port.
 #[tokio::test]
 async fn s07_a_page_of_the_servers_own_name_speaks_the_listeners_scheme() {
-    let identity = Identity::new();
+    let identity = TestCertificate::new();
     let named = || Options { allowed_hosts: vec!["mcp.example.org".into()], ..Options::default() };
     let encrypted = listen_tls_as(&fixture::server(), identity.certificates(), named()).await;
     let plain = fixture::listen(&fixture::server(), named()).await;
@@ -65,7 +65,7 @@ async fn s07_a_page_of_the_servers_own_name_speaks_the_listeners_scheme() {
 
 #[tokio::test]
 async fn s08_a_web_socket_goes_over_tls_and_outlives_the_limits_of_heads() {
-    let identity = Identity::new();
+    let identity = TestCertificate::new();
     let limits = Limits { request_read_timeout: Duration::from_millis(100), ..fixture::quick_limits() };
     let port = listen_tls(&with(limits), identity.certificates()).await;
     let connector =
@@ -74,7 +74,7 @@ async fn s08_a_web_socket_goes_over_tls_and_outlives_the_limits_of_heads() {
     for id in 1..=3 {
         socket.send(Message::text(call(id, "wait", json!({ "ms": 150 })).to_string())).await.expect("writable");
         let answer = loop {
-            match timeout(PATIENCE, socket.next()).await.expect("in time").expect("open").expect("a frame") {
+            match timeout(TEST_TIMEOUT, socket.next()).await.expect("in time").expect("open").expect("a frame") {
                 Message::Text(text) => break serde_json::from_str::<serde_json::Value>(&text).expect("JSON"),
                 _ => continue,
             }
@@ -85,7 +85,7 @@ async fn s08_a_web_socket_goes_over_tls_and_outlives_the_limits_of_heads() {
 
 #[tokio::test]
 async fn s08_plain_http_on_a_port_with_tls_is_told_so() {
-    let identity = Identity::new();
+    let identity = TestCertificate::new();
     let server = fixture::server();
     let port = listen_tls(&server, identity.certificates()).await;
     let reply = ask(peer::connect(port).await, "localhost", "", &ping()).await;
@@ -95,7 +95,7 @@ async fn s08_plain_http_on_a_port_with_tls_is_told_so() {
 
 #[tokio::test]
 async fn s08_failed_handshakes_are_counted_and_give_their_places_back() {
-    let (identity, stranger) = (Identity::new(), Identity::new());
+    let (identity, stranger) = (TestCertificate::new(), TestCertificate::new());
     let limits = Limits { request_read_timeout: Duration::from_millis(300), ..fixture::quick_limits() };
     let server = with(limits);
     let plain = fixture::listen(&server, Options::default()).await;
@@ -125,7 +125,7 @@ async fn s08_failed_handshakes_are_counted_and_give_their_places_back() {
 
 #[tokio::test]
 async fn s08_a_new_certificate_is_used_from_the_next_connection_on() {
-    let (first, second) = (Identity::new(), Identity::new());
+    let (first, second) = (TestCertificate::new(), TestCertificate::new());
     let certificates = first.certificates();
     let port = listen_tls(&fixture::server(), certificates.clone()).await;
     let mut open = first.connect(port).await.expect("a handshake");
@@ -133,7 +133,7 @@ async fn s08_a_new_certificate_is_used_from_the_next_connection_on() {
 
     assert_eq!(certificates.replace(first.chain.as_bytes(), first.key.as_bytes()), Ok(false));
     for (chain, key, why) in [
-        (&second.chain, &first.key, CertificateError::OtherKey),
+        (&second.chain, &first.key, CertificateError::KeyMismatch),
         (&second.chain[..200].to_owned(), &second.key, CertificateError::BadCertificate),
         (&String::new(), &second.key, CertificateError::NoCertificate),
         (&second.chain, &second.key[..60].to_owned(), CertificateError::BadKey),
@@ -151,7 +151,7 @@ async fn s08_a_new_certificate_is_used_from_the_next_connection_on() {
 
 #[tokio::test]
 async fn s08_a_certificate_that_is_over_is_served_and_refused_by_the_client() {
-    let identity = Identity::expired();
+    let identity = TestCertificate::expired();
     let port = listen_tls(&fixture::server(), identity.certificates()).await;
     let error = identity.connect(port).await.expect_err("refused").to_string();
     assert!(error.to_lowercase().contains("expired"), "{error}");

@@ -15,7 +15,7 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres::{Config, NoTls};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::failure;
+use super::error;
 use crate::knowledge::store::Error;
 
 /// Address of a database. It displays the host and database, but not the user or password.
@@ -23,19 +23,19 @@ use crate::knowledge::store::Error;
 pub struct Address {
     config: Config,
     /// CA certificates to trust instead of the default roots.
-    roots: Option<PathBuf>,
+    root_certificates: Option<PathBuf>,
 }
 
 /// Timeouts for establishing a connection, and for waiting for one from the pool.
-const CONNECT: Duration = Duration::from_secs(5);
-const WAIT: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
 /// Keep-alive and TCP user timeout, after which a silent peer is considered dead.
-const SILENT: Duration = Duration::from_secs(15);
+const TCP_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Settings of every connection. Statements that may take longer override the timeout. The server detects a lost
 /// client machine within seconds and releases its locks, so that other instances can adopt its tasks. A search scans
 /// the HNSW indexes of four partitions, each starting with 40 candidates and continuing if more are needed.
-const SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+const SESSION_SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
      SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
      SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 8000; \
      SET hnsw.ef_search = 40; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
@@ -43,7 +43,7 @@ const SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout 
 impl Address {
     /// Parses `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
     pub fn parse(text: &str) -> Result<Address, String> {
-        let (text, roots, mode) = own_parameters(text);
+        let (text, roots, mode) = extract_parameters(text);
         let wrong = |why: String| {
             format!("must be the address of a PostgreSQL database, such as `postgres://user:password@host/name`: {why}")
         };
@@ -61,7 +61,7 @@ impl Address {
         }
         // `hostaddr` overrides the host name.
         let is_near = !config.get_hosts().is_empty()
-            && config.get_hosts().iter().all(is_near)
+            && config.get_hosts().iter().all(is_local)
             && config.get_hostaddrs().iter().all(std::net::IpAddr::is_loopback);
         config.ssl_mode(match mode.as_deref() {
             None if is_near => SslMode::Disable,
@@ -70,8 +70,12 @@ impl Address {
             None | Some("require" | "verify-ca" | "verify-full") => SslMode::Require,
             Some(other) => return Err(wrong(format!("`sslmode={other}` is not known"))),
         });
-        config.connect_timeout(CONNECT).keepalives_idle(SILENT).tcp_user_timeout(SILENT).application_name("corbie");
-        Ok(Address { config, roots })
+        config
+            .connect_timeout(CONNECT_TIMEOUT)
+            .keepalives_idle(TCP_TIMEOUT)
+            .tcp_user_timeout(TCP_TIMEOUT)
+            .application_name("corbie");
+        Ok(Address { config, root_certificates: roots })
     }
 
     /// Creates a connection pool. Connections are opened on demand.
@@ -85,35 +89,39 @@ impl Address {
             Box::pin(async move {
                 // The driver has no timeout for this step: a pooler may accept the connection and have no server
                 // connection for it.
-                let told = tokio::time::timeout(CONNECT, client.batch_execute(SETTINGS)).await;
+                let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
                 told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
             })
         });
         Pool::builder(manager)
             .max_size(most.max(2))
             .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts { wait: Some(WAIT), create: Some(2 * CONNECT), recycle: Some(CONNECT) })
+            .timeouts(Timeouts {
+                wait: Some(POOL_TIMEOUT),
+                create: Some(2 * CONNECT_TIMEOUT),
+                recycle: Some(CONNECT_TIMEOUT),
+            })
             .post_create(told)
             .build()
             .map_err(|error| Error::Internal(error.to_string()))
     }
 
     /// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
-    pub(super) async fn alone(&self) -> Result<(tokio_postgres::Client, Said), Error> {
+    pub(super) async fn connect_dedicated(&self) -> Result<(tokio_postgres::Client, Notifications), Error> {
         let (sender, said) = tokio::sync::mpsc::channel(1024);
         let client = match self.config.get_ssl_mode() {
             SslMode::Disable => {
-                let (client, connection) = self.config.connect(NoTls).await.map_err(failure::of)?;
-                tokio::spawn(listen(connection, sender));
+                let (client, connection) = self.config.connect(NoTls).await.map_err(error::map_error)?;
+                tokio::spawn(drive_connection(connection, sender));
                 client
             }
             _ => {
-                let (client, connection) = self.config.connect(self.tls()?).await.map_err(failure::of)?;
-                tokio::spawn(listen(connection, sender));
+                let (client, connection) = self.config.connect(self.tls()?).await.map_err(error::map_error)?;
+                tokio::spawn(drive_connection(connection, sender));
                 client
             }
         };
-        client.batch_execute(SETTINGS).await.map_err(failure::of)?;
+        client.batch_execute(SESSION_SETTINGS).await.map_err(error::map_error)?;
         Ok((client, said))
     }
 
@@ -121,7 +129,7 @@ impl Address {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
-        let config = match &self.roots {
+        let config = match &self.root_certificates {
             None => builder.with_webpki_roots(),
             Some(path) => {
                 let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
@@ -138,11 +146,11 @@ impl Address {
 }
 
 /// Notifications of the channels that the connection listens on.
-pub(super) type Said = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
+pub(super) type Notifications = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
 
 /// Drives a connection and forwards its notifications. A notification that does not fit into the channel is dropped;
 /// the receiver also polls.
-async fn listen<S, T>(
+async fn drive_connection<S, T>(
     mut connection: tokio_postgres::Connection<S, T>,
     said: tokio::sync::mpsc::Sender<tokio_postgres::Notification>,
 ) where
@@ -157,7 +165,7 @@ async fn listen<S, T>(
 }
 
 /// Extracts the parameters that the driver does not support.
-fn own_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
+fn extract_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
     let Some((before, query)) = text.split_once('?') else { return (text.to_owned(), None, None) };
     let (mut roots, mut mode, mut rest) = (None, None, Vec::new());
     for parameter in query.split('&') {
@@ -173,7 +181,7 @@ fn own_parameters(text: &str) -> (String, Option<PathBuf>, Option<String>) {
 }
 
 /// Whether the host is on this machine, so that traffic does not cross a network.
-fn is_near(host: &Host) -> bool {
+fn is_local(host: &Host) -> bool {
     match host {
         #[cfg(unix)]
         Host::Unix(_) => true,

@@ -1,10 +1,10 @@
 //! Consistency check.
 
 use super::{Store, rows};
-use crate::knowledge::store::{Error, Report};
+use crate::knowledge::store::{CheckReport, Error};
 
 /// Invariants, each with a query that counts violations.
-const RULES: [(&str, &str); 6] = [
+const INVARIANTS: [(&str, &str); 6] = [
     (
         "documents with another number of chunks than they say",
         "SELECT count(*) FROM documents AS d WHERE d.chunk_count <> (SELECT count(*) FROM chunks AS c WHERE c.writing = d.writing)",
@@ -36,24 +36,24 @@ const RULES: [(&str, &str); 6] = [
     ),
 ];
 
-pub(super) async fn check(store: &Store) -> Result<Report, Error> {
-    let session = store.reading().await?;
-    session.batch("SET LOCAL statement_timeout = 0").await?;
-    let mut report = Report::default();
+pub(super) async fn check(store: &Store) -> Result<CheckReport, Error> {
+    let session = store.begin_read().await?;
+    session.execute_batch("SET LOCAL statement_timeout = 0").await?;
+    let mut report = CheckReport::default();
     let counts = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pages), (SELECT count(*) FROM chunks), \
                   (SELECT count(*) FROM vectors), (SELECT count(*) FROM tasks)";
-    let row = session.unhurried_row(counts).await?;
-    report.documents = rows::number(&row, 0)?;
-    report.pages = rows::number(&row, 1)?;
-    report.chunks = rows::number(&row, 2)?;
-    report.vectors = rows::number(&row, 3)?;
-    report.tasks = rows::number(&row, 4)?;
-    for (what, sql) in RULES {
-        let wrong = rows::number(&session.unhurried_row(sql).await?, 0)?;
+    let row = session.row_without_timeout(counts).await?;
+    report.documents = rows::get_u64(&row, 0)?;
+    report.pages = rows::get_u64(&row, 1)?;
+    report.chunks = rows::get_u64(&row, 2)?;
+    report.vectors = rows::get_u64(&row, 3)?;
+    report.tasks = rows::get_u64(&row, 4)?;
+    for (what, sql) in INVARIANTS {
+        let wrong = rows::get_u64(&session.row_without_timeout(sql).await?, 0)?;
         if wrong > 0 {
             report.problems.push(format!("there are {what}: {wrong}"));
         }
     }
-    session.leave().await?;
+    session.rollback().await?;
     Ok(report)
 }

@@ -5,71 +5,71 @@ use std::collections::HashMap;
 use tokio_postgres::Row;
 
 use super::session::Session;
-use super::{KEYS, Store, rows};
+use super::{ORDINAL_BITS, Store, rows};
 use crate::knowledge::document::{ChunkId, DocumentId, FoundChunk};
 use crate::knowledge::store::Error;
 
-/// Columns in the order that [`read`] expects.
-const FOUND: &str = "c.writing, c.ordinal, c.id, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
+/// Columns in the order that [`read_chunk`] expects.
+const CHUNK_COLUMNS: &str = "c.writing, c.ordinal, c.id, c.text, c.page_first, c.page_last, c.path, c.tokens, d.key, d.id, b.name, d.filename, \
      d.title, d.format, d.date_added, d.metadata, c.stretches FROM chunks AS c JOIN documents AS d ON d.writing = c.writing \
      JOIN bases AS b ON b.key = d.base";
 
 impl Store {
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
-        of(&self.plain().await?, keys).await
+        load(&self.autocommit().await?, keys).await
     }
 
     pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
-        let session = self.plain().await?;
-        let row = session.maybe(&format!("SELECT {FOUND} WHERE c.id = $1"), &[&id.0]).await?;
-        row.map(|row| read(&row)).transpose()
+        let session = self.autocommit().await?;
+        let row = session.opt_row(&format!("SELECT {CHUNK_COLUMNS} WHERE c.id = $1"), &[&id.0]).await?;
+        row.map(|row| read_chunk(&row)).transpose()
     }
 }
 
 /// Returns chunks by key, in the order of the keys. A single statement reads them from one snapshot.
-pub(super) async fn of(session: &Session, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
+pub(super) async fn load(session: &Session, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
     if keys.is_empty() {
         return Ok(Vec::new());
     }
-    let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| parts(*key)).unzip();
+    let (writings, ordinals): (Vec<i64>, Vec<i32>) = keys.iter().map(|key| split_key(*key)).unzip();
     let sql = format!(
-        "SELECT {FOUND} JOIN unnest($1::bigint[], $2::int[]) AS k (writing, ordinal) \
+        "SELECT {CHUNK_COLUMNS} JOIN unnest($1::bigint[], $2::int[]) AS k (writing, ordinal) \
          ON k.writing = c.writing AND k.ordinal = c.ordinal"
     );
     let rows = session.rows(&sql, &[&writings, &ordinals]).await?;
-    let mut found = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+    let mut found = rows.iter().map(read_chunk).collect::<Result<Vec<_>, _>>()?;
     let places: HashMap<u64, usize> = keys.iter().enumerate().map(|(place, key)| (*key, place)).collect();
     found.sort_by_key(|chunk| places.get(&chunk.key).copied());
     Ok(found)
 }
 
 /// Splits a key into content version and ordinal.
-pub(super) fn parts(key: u64) -> (i64, i32) {
-    ((key >> KEYS) as i64, (key & ((1 << KEYS) - 1)) as i32)
+pub(super) fn split_key(key: u64) -> (i64, i32) {
+    ((key >> ORDINAL_BITS) as i64, (key & ((1 << ORDINAL_BITS) - 1)) as i32)
 }
 
 /// The key of the chunk with this ordinal in a content version.
-pub(super) fn key(writing: i64, ordinal: i32) -> u64 {
-    (writing as u64) << KEYS | ordinal as u64
+pub(super) fn join_key(writing: i64, ordinal: i32) -> u64 {
+    (writing as u64) << ORDINAL_BITS | ordinal as u64
 }
 
-fn read(row: &Row) -> Result<FoundChunk, Error> {
+fn read_chunk(row: &Row) -> Result<FoundChunk, Error> {
     Ok(FoundChunk {
-        key: key(rows::get(row, 0)?, rows::get(row, 1)?),
-        ordinal: rows::small(row, 1)?,
+        key: join_key(rows::get(row, 0)?, rows::get(row, 1)?),
+        ordinal: rows::get_u32(row, 1)?,
         id: ChunkId(rows::get(row, 2)?),
         text: rows::get(row, 3)?,
-        pages: (rows::small(row, 4)?, rows::small(row, 5)?),
-        path: rows::json(row, 6)?,
-        tokens: rows::small(row, 7)?,
-        document: rows::number(row, 8)?,
+        pages: (rows::get_u32(row, 4)?, rows::get_u32(row, 5)?),
+        headings: rows::get_json(row, 6)?,
+        tokens: rows::get_u32(row, 7)?,
+        document: rows::get_u64(row, 8)?,
         document_id: DocumentId(rows::get(row, 9)?),
-        base: rows::base_name(row, 10)?,
+        base: rows::get_base_name(row, 10)?,
         filename: rows::get(row, 11)?,
         title: rows::get(row, 12)?,
         format: rows::get(row, 13)?,
         date_added: rows::get(row, 14)?,
-        metadata: rows::metadata(row, 15)?,
-        stretches: rows::json(row, 16)?,
+        metadata: rows::get_metadata(row, 15)?,
+        spans: rows::get_json(row, 16)?,
     })
 }

@@ -6,69 +6,77 @@ use std::sync::Mutex;
 use serde_json::{Map, Value};
 use tokio_postgres::types::ToSql;
 
-use super::facets::facets;
-use super::rows::Word;
+use super::facet_hashes::facet_hashes;
+use super::rows::StoredEnum;
 use super::session::Session;
-use super::{Store, contents, renamed, rows, sums, taken, task_end, tasks, watched};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed};
+use super::{
+    Store, conflicts, corpus_stats, delete_content, rekey_chunks, rows, task_completion, tasks, watched_files,
+};
+use crate::knowledge::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument};
 use crate::knowledge::filter;
 use crate::knowledge::store::Error;
-use crate::knowledge::task::Work;
-use crate::locked::locked;
+use crate::knowledge::task::TaskLink;
+use crate::util::lock::lock;
 
 impl Store {
-    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
-        self.one("d.id = $2", base, &id.0).await
+    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<DocumentRecord>, Error> {
+        self.find_one("d.id = $2", base, &id.0).await
     }
 
-    pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
-        self.one("d.sha256 = $2", base, &sha256.as_slice()).await
+    pub async fn document_by_content(
+        &self,
+        base: &BaseName,
+        sha256: [u8; 32],
+    ) -> Result<Option<DocumentRecord>, Error> {
+        self.find_one("d.sha256 = $2", base, &sha256.as_slice()).await
     }
 
-    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
-        self.one("md5(d.path) = md5($2) AND d.path = $2", base, &rows::text(path)).await
+    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<DocumentRecord>, Error> {
+        self.find_one("md5(d.path) = md5($2) AND d.path = $2", base, &rows::without_nul(path)).await
     }
 
-    async fn one(
+    async fn find_one(
         &self,
         condition: &str,
         base: &BaseName,
         wanted: &(dyn ToSql + Sync),
-    ) -> Result<Option<Document>, Error> {
-        let session = self.plain().await?;
+    ) -> Result<Option<DocumentRecord>, Error> {
+        let session = self.autocommit().await?;
         let sql = format!(
             "SELECT {} FROM {} WHERE b.name = $1 AND {condition} ORDER BY d.key LIMIT 1",
-            rows::DOCUMENT,
-            rows::DOCUMENTS
+            rows::DOCUMENT_COLUMNS,
+            rows::DOCUMENT_TABLES
         );
-        let row = session.maybe(&sql, &[&base.as_str(), wanted]).await?;
-        row.map(|row| Ok(rows::document(&row)?.0)).transpose()
+        let row = session.opt_row(&sql, &[&base.as_str(), wanted]).await?;
+        row.map(|row| Ok(rows::read_document(&row)?.0)).transpose()
     }
 
-    pub async fn describe_document(
+    pub async fn update_metadata(
         &self,
         base: &BaseName,
         id: DocumentId,
         metadata: Map<String, Value>,
         path: Option<String>,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
         let (now, metadata, path, work) = (rows::now(), &metadata, path.as_deref(), &work);
-        self.write_surely(|session, is_again| async move {
+        self.write_with_retry(|session, is_again| async move {
             if is_again && self.has_ended(&session, work, now).await? {
-                return shown(session, base, id).await;
+                return current_document(session, base, id).await;
             }
-            tasks::must_go_on(&session, self.0.instance.id(), work).await?;
-            let Some(at) = At::find(&session, base, id, path).await? else { return left(session).await };
-            let path = at.free(&session, path).await?;
+            tasks::lock_active_task(&session, self.0.instance.id(), work).await?;
+            let Some(at) = LockedDocument::lock(&session, base, id, path).await? else {
+                return roll_back_none(session).await;
+            };
+            let path = at.available_path(&session, path).await?;
             let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
-            let said = Said {
+            let said = DocumentDescription {
                 metadata,
                 origin: at.document.origin,
                 path: path.or(at.document.path.as_deref()),
                 filename: filename.as_deref().unwrap_or(&at.document.filename),
             };
-            self.say(session, &at, said, work, now).await
+            self.write_description(session, &at, said, work, now).await
         })
         .await
     }
@@ -78,62 +86,71 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         claim: Claim,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
         let (now, claim, work) = (rows::now(), &claim, &work);
-        self.write_surely(|session, is_again| async move {
+        self.write_with_retry(|session, is_again| async move {
             if is_again && self.has_ended(&session, work, now).await? {
-                return shown(session, base, id).await;
+                return current_document(session, base, id).await;
             }
-            tasks::must_go_on(&session, self.0.instance.id(), work).await?;
-            let Some(at) = At::find(&session, base, id, claim.path.as_deref()).await? else {
-                return left(session).await;
+            tasks::lock_active_task(&session, self.0.instance.id(), work).await?;
+            let Some(at) = LockedDocument::lock(&session, base, id, claim.path.as_deref()).await? else {
+                return roll_back_none(session).await;
             };
-            let path = at.free(&session, claim.path.as_deref()).await?;
+            let path = at.available_path(&session, claim.path.as_deref()).await?;
             let Claim { origin, filename, metadata, .. } = claim;
-            self.say(session, &at, Said { metadata, origin: *origin, path, filename }, work, now).await
+            self.write_description(
+                session,
+                &at,
+                DocumentDescription { metadata, origin: *origin, path, filename },
+                work,
+                now,
+            )
+            .await
         })
         .await
     }
 
     /// Whether the task that this write ends already ended at this timestamp, by an attempt with a lost
     /// acknowledgement.
-    async fn has_ended(&self, session: &Session, work: &Work, now: i64) -> Result<bool, Error> {
+    async fn has_ended(&self, session: &Session, work: &TaskLink, now: i64) -> Result<bool, Error> {
         match work {
-            Work::Ends(end) => task_end::has_ended(session, end, now).await,
-            Work::Alone | Work::PartOf(_) => Ok(false),
+            TaskLink::Ends(end) => task_completion::has_ended(session, end, now).await,
+            TaskLink::Standalone | TaskLink::PartOf(_) => Ok(false),
         }
     }
 
     /// Updates the description of a document. The file name is part of the indexed text, so a new name requires new
     /// chunk keys.
-    async fn say(
+    async fn write_description(
         &self,
         session: Session,
-        at: &At,
-        said: Said<'_>,
-        work: &Work,
+        at: &LockedDocument,
+        said: DocumentDescription<'_>,
+        work: &TaskLink,
         now: i64,
-    ) -> Result<Option<Document>, Error> {
-        let facets = facets(&filter::facets(&at.document.format, said.metadata));
-        let (metadata, path) = (rows::to_json(said.metadata)?, said.path.map(rows::text));
+    ) -> Result<Option<DocumentRecord>, Error> {
+        let facets = facet_hashes(&filter::facets(&at.document.format, said.metadata));
+        let (metadata, path) = (rows::to_json(said.metadata)?, said.path.map(rows::without_nul));
         let sql = "UPDATE documents SET metadata = $2, facets = $3, updated = $4, origin = $5, path = $6, filename = $7 WHERE key = $1";
-        let (key, filename, origin) = (rows::signed(at.document.key), rows::text(said.filename), said.origin.word());
+        let (key, filename, origin) =
+            (rows::to_i64(at.document.key), rows::without_nul(said.filename), said.origin.stored_name());
         session.execute(sql, &[&key, &metadata, &facets, &now, &origin, &path, &filename]).await?;
         if filename != at.document.filename {
-            renamed::renew(&session, at.base, key, at.writing, &filename, at.document.title.as_deref()).await?;
+            rekey_chunks::rekey(&session, at.base, key, at.content_version, &filename, at.document.title.as_deref())
+                .await?;
         }
-        sums::touch(&session, at.base, now).await?;
-        tasks::end_with(&session, self.0.instance.id(), work, now).await?;
-        let sql = format!("SELECT {} FROM {} WHERE d.key = $1", rows::DOCUMENT, rows::DOCUMENTS);
+        corpus_stats::touch(&session, at.base, now).await?;
+        tasks::end_task_of_write(&session, self.0.instance.id(), work, now).await?;
+        let sql = format!("SELECT {} FROM {} WHERE d.key = $1", rows::DOCUMENT_COLUMNS, rows::DOCUMENT_TABLES);
         let row = session.row(&sql, &[&key]).await?;
-        let (document, _) = rows::document(&row)?;
+        let (document, _) = rows::read_document(&row)?;
         session.commit().await?;
-        self.0.pulse.tell_documents();
+        self.0.heartbeat.changes().notify_documents_changed();
         Ok(Some(document))
     }
 
-    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
+    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<RemovedDocument>, Error> {
         self.remove_where(base, id, None).await
     }
 
@@ -142,7 +159,7 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         path: &str,
-    ) -> Result<Option<Removed>, Error> {
+    ) -> Result<Option<RemovedDocument>, Error> {
         self.remove_where(base, id, Some(path)).await
     }
 
@@ -151,11 +168,12 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         path: Option<&str>,
-    ) -> Result<Option<Removed>, Error> {
+    ) -> Result<Option<RemovedDocument>, Error> {
         let first = &Mutex::new(None);
-        let removed = self.write_surely(|session, is_again| remove(session, base, id, path, is_again, first)).await?;
+        let removed =
+            self.write_with_retry(|session, is_again| remove(session, base, id, path, is_again, first)).await?;
         if removed.is_some() {
-            self.0.pulse.tell_documents();
+            self.0.heartbeat.changes().notify_documents_changed();
         }
         Ok(removed)
     }
@@ -169,80 +187,87 @@ async fn remove(
     id: DocumentId,
     path: Option<&str>,
     is_again: bool,
-    first: &Mutex<Option<Removed>>,
-) -> Result<Option<Removed>, Error> {
-    let Some(At { base, document, writing }) = At::find(&session, base, id, None).await? else {
-        session.leave().await?;
-        return Ok(locked(first).take().filter(|_| is_again));
+    first: &Mutex<Option<RemovedDocument>>,
+) -> Result<Option<RemovedDocument>, Error> {
+    let Some(LockedDocument { base, document, content_version: writing }) =
+        LockedDocument::lock(&session, base, id, None).await?
+    else {
+        session.rollback().await?;
+        return Ok(lock(first).take().filter(|_| is_again));
     };
     let is_meant = path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched);
     if !is_meant {
-        session.leave().await?;
+        session.rollback().await?;
         return Ok(None);
     }
-    contents::remove(&session, base, &[writing], rows::now()).await?;
-    session.execute("DELETE FROM documents WHERE key = $1", &[&rows::signed(document.key)]).await?;
-    watched::leave_document(&session, id).await?;
-    let removed = Removed {
+    delete_content::remove(&session, base, &[writing], rows::now()).await?;
+    session.execute("DELETE FROM documents WHERE key = $1", &[&rows::to_i64(document.key)]).await?;
+    watched_files::clear_document(&session, id).await?;
+    let removed = RemovedDocument {
         key: document.key,
         filename: document.filename,
         chunks: document.chunk_count.into(),
         vectors: document.vector_count.into(),
         sequence: writing as u64,
     };
-    *locked(first) = Some(removed.clone());
+    *lock(first) = Some(removed.clone());
     session.commit().await?;
     Ok(Some(removed))
 }
 
 /// Returns the document in its current state.
-async fn shown(session: Session, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
-    let at = At::find(&session, base, id, None).await?;
-    session.leave().await?;
+async fn current_document(session: Session, base: &BaseName, id: DocumentId) -> Result<Option<DocumentRecord>, Error> {
+    let at = LockedDocument::lock(&session, base, id, None).await?;
+    session.rollback().await?;
     Ok(at.map(|at| at.document))
 }
 
-async fn left(session: Session) -> Result<Option<Document>, Error> {
-    session.leave().await?;
+async fn roll_back_none(session: Session) -> Result<Option<DocumentRecord>, Error> {
+    session.rollback().await?;
     Ok(None)
 }
 
 /// A document row locked until the end of the transaction.
-struct At {
+struct LockedDocument {
     base: i64,
-    document: Document,
-    writing: i64,
+    document: DocumentRecord,
+    content_version: i64,
 }
 
 /// New description of a document.
-struct Said<'a> {
+struct DocumentDescription<'a> {
     metadata: &'a Map<String, Value>,
     origin: Origin,
     path: Option<&'a str>,
     filename: &'a str,
 }
 
-impl At {
+impl LockedDocument {
     /// Finds and locks the document, and locks the new path, if any.
-    async fn find(session: &Session, name: &BaseName, id: DocumentId, path: Option<&str>) -> Result<Option<At>, Error> {
-        let Some(base) = rows::base(session, name).await? else { return Ok(None) };
+    async fn lock(
+        session: &Session,
+        name: &BaseName,
+        id: DocumentId,
+        path: Option<&str>,
+    ) -> Result<Option<LockedDocument>, Error> {
+        let Some(base) = rows::base_key(session, name).await? else { return Ok(None) };
         if path.is_some() {
-            taken::lock(session, base, None, path).await?;
+            conflicts::lock_content_and_path(session, base, None, path).await?;
         }
         let sql = format!(
             "SELECT {} FROM {} WHERE d.base = $1 AND d.id = $2 FOR UPDATE OF d",
-            rows::DOCUMENT,
-            rows::DOCUMENTS
+            rows::DOCUMENT_COLUMNS,
+            rows::DOCUMENT_TABLES
         );
-        let Some(row) = session.maybe(&sql, &[&base, &id.0]).await? else { return Ok(None) };
-        let (document, writing) = rows::document(&row)?;
-        Ok(Some(At { base, document, writing }))
+        let Some(row) = session.opt_row(&sql, &[&base, &id.0]).await? else { return Ok(None) };
+        let (document, writing) = rows::read_document(&row)?;
+        Ok(Some(LockedDocument { base, document, content_version: writing }))
     }
 
     /// Returns the path unless another document of the base has it.
-    async fn free<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
+    async fn available_path<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
         let Some(path) = path else { return Ok(None) };
-        let taken = taken::at_path(session, self.base, path, rows::signed(self.document.key)).await?;
+        let taken = conflicts::find_by_path(session, self.base, path, rows::to_i64(self.document.key)).await?;
         Ok(Some(path).filter(|_| taken.is_none()))
     }
 }

@@ -1,6 +1,6 @@
 //! Registry of instances and their liveness.
 //!
-//! Each instance writes a heartbeat (see `pulse`). An instance without a heartbeat for [`LIVES`] counts as dead, and
+//! Each instance writes a heartbeat (see `pulse`). An instance without a heartbeat for [`DEAD_AFTER`] counts as dead, and
 //! other instances adopt its tasks. It may still be running, partitioned or suspended; it then finds that its tasks
 //! have new owners and writes nothing for them.
 
@@ -11,7 +11,7 @@ use super::session::Session;
 use crate::knowledge::store::Error;
 
 /// An instance without a heartbeat for this long counts as dead.
-pub(super) const LIVES: &str = "interval '8 seconds'";
+pub(super) const DEAD_AFTER: &str = "interval '8 seconds'";
 
 /// This process, as other instances see it.
 #[derive(Debug, Clone)]
@@ -22,10 +22,10 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    pub(super) async fn take(pool: &Pool) -> Result<Instance, Error> {
+    pub(super) async fn register(pool: &Pool) -> Result<Instance, Error> {
         let id = Uuid::new_v4();
         let host = host();
-        let session = Session::plain(pool).await?;
+        let session = Session::autocommit(pool).await?;
         session.execute("INSERT INTO instances (name, host) VALUES ($1, $2)", &[&id, &host]).await?;
         Ok(Instance { id, name: id.to_string(), host })
     }
@@ -52,9 +52,9 @@ pub(super) fn host() -> String {
 }
 
 /// SQL expression over `t.runner`: whether the runner of a task is alive. `me` is the parameter of this instance.
-pub(super) fn lives(me: &str) -> String {
+pub(super) fn runner_is_alive(me: &str) -> String {
     format!(
         "(t.runner IS NOT NULL AND (t.runner = {me} OR EXISTS (SELECT 1 FROM instances AS i WHERE i.name = t.runner \
-         AND i.beat > now() - {LIVES})))"
+         AND i.beat > now() - {DEAD_AFTER})))"
     )
 }

@@ -9,55 +9,56 @@
 //! order: the task, the content and path of a document (advisory, sorted), the document row, derived data.
 
 mod address;
-mod again;
-mod aside;
-mod care;
+mod blocking;
+mod case_folding;
 mod check;
 mod chunks;
 mod clear;
-mod contents;
-mod copies;
-mod copy;
-mod decisions;
+mod compaction;
+mod conflicts;
+mod copy_in;
+mod corpus_stats;
+mod decision_log;
+mod delete_content;
+mod diagnostics;
 mod documents;
-mod doubt;
-mod examined;
-mod facets;
-mod failure;
-mod files;
+mod duplicates;
+mod encoded_document;
+mod error;
+mod facet_hashes;
+mod heartbeat;
 mod hnsw;
-mod imported;
+mod import_checkpoint;
+mod in_doubt;
+mod insert_document;
 mod instance;
-mod keys;
-mod letters;
+mod listen_notify;
 mod listing;
+mod migration_io;
 mod models;
-mod moved;
-mod orphans;
+mod orphaned_tasks;
 mod postings;
 mod prune;
-mod pulse;
-mod put;
-mod rates;
-mod ready;
-mod renamed;
+mod rate_usage;
+mod rekey_chunks;
 mod replicas;
+mod retry;
 mod rows;
 mod schema;
 mod search;
 mod session;
-mod sums;
-mod taken;
-mod task_end;
+mod signing_key;
+mod synced_files;
+mod task_completion;
 mod task_list;
 mod task_rows;
 mod tasks;
 mod text;
-mod uploaded;
-mod uploads;
+mod upload_blobs;
+mod upload_refs;
+mod upsert_document;
 mod vacuum;
-mod watched;
-mod written;
+mod watched_files;
 
 use std::sync::Arc;
 
@@ -65,30 +66,30 @@ use corbie_mcp::StateKey;
 use deadpool_postgres::Pool;
 
 pub use address::Address;
-pub use examined::{Examined, Lists, examine};
-pub use files::{Files, Version};
-pub use models::Model;
-pub use pulse::Heard;
+pub use diagnostics::{DatabaseDiagnostics, PostingListSize, diagnose};
+pub use listen_notify::ChangeCounters;
+pub use models::ModelRow;
 pub use schema::VERSION;
-pub use search::Sought;
+pub use search::SearchQuery;
+pub use synced_files::{FileVersion, SyncedFiles};
 
-use aside::aside;
-use doubt::Doubt;
+use blocking::run_blocking;
+use heartbeat::Heartbeat;
+use in_doubt::InDoubtTasks;
 use instance::Instance;
-use pulse::Pulse;
 use replicas::Replicas;
 use session::Session;
 use tokio::sync::watch;
 
 use super::{Error, Options};
-use crate::supervised::{Name, supervised};
+use crate::supervisor::{TaskName, supervise};
 
 /// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Arc<Inner>);
 
 #[derive(Debug)]
-struct Shared {
+struct Inner {
     address: Address,
     primary: Pool,
     replicas: Replicas,
@@ -96,30 +97,30 @@ struct Shared {
     history: String,
     state_key: StateKey,
     instance: Instance,
-    pulse: Pulse,
-    left: vacuum::Left,
-    doubt: Doubt,
+    heartbeat: Heartbeat,
+    dead_rows: vacuum::DeadRows,
+    in_doubt: InDoubtTasks,
 }
 
 /// Low bits of a chunk key that hold its ordinal in the document; the bits above hold the content version (`writing`).
-const KEYS: u32 = 20;
+const ORDINAL_BITS: u32 = 20;
 
 /// Connections per database.
-const CONNECTIONS: usize = 10;
+const MAX_CONNECTIONS: usize = 10;
 
 impl Store {
     /// Opens the store in a database and creates its tables if they do not exist.
     pub async fn connect(address: &Address, replicas: &[Address], options: Options) -> Result<Store, Error> {
-        let primary = address.pool(CONNECTIONS)?;
-        schema::migrate(Session::writing(&primary).await?).await?;
-        let session = Session::plain(&primary).await?;
-        postings::suit(&session).await?;
-        let (history, state_key) = (schema::history(&session).await?, keys::state_key(&session).await?);
+        let primary = address.pool(MAX_CONNECTIONS)?;
+        schema::migrate(Session::begin_write(&primary).await?).await?;
+        let session = Session::autocommit(&primary).await?;
+        postings::check_analyzer_version(&session).await?;
+        let (history, state_key) = (schema::history(&session).await?, signing_key::state_key(&session).await?);
         drop(session);
         let replicas = Replicas::of(replicas)?;
-        let instance = Instance::take(&primary).await?;
-        let shared = Arc::new(Shared {
-            pulse: Pulse::start(address.clone(), instance.clone(), primary.clone()),
+        let instance = Instance::register(&primary).await?;
+        let shared = Arc::new(Inner {
+            heartbeat: Heartbeat::start(address.clone(), instance.clone(), primary.clone()),
             address: address.clone(),
             primary,
             replicas,
@@ -127,14 +128,14 @@ impl Store {
             history,
             state_key,
             instance,
-            left: vacuum::Left::default(),
-            doubt: Doubt::default(),
+            dead_rows: vacuum::DeadRows::default(),
+            in_doubt: InDoubtTasks::default(),
         });
         let store = Arc::downgrade(&shared);
-        tokio::spawn(supervised(Name("posting_compaction"), move || care::run(store.clone())));
+        tokio::spawn(supervise(TaskName("posting_compaction"), move || compaction::run(store.clone())));
         if !shared.replicas.is_empty() {
             let store = Arc::downgrade(&shared);
-            tokio::spawn(supervised(Name("replica_checks"), move || replicas::look_after(store.clone())));
+            tokio::spawn(supervise(TaskName("replica_checks"), move || replicas::check_loop(store.clone())));
         }
         Ok(Store(shared))
     }
@@ -155,36 +156,36 @@ impl Store {
     }
 
     /// Subscribes to changes made by other instances.
-    pub fn heard(&self) -> watch::Receiver<Heard> {
-        self.0.pulse.heard()
+    pub fn subscribe_changes(&self) -> watch::Receiver<ChangeCounters> {
+        self.0.heartbeat.changes().subscribe()
     }
 
     /// Notifies other instances that the set of available models has changed.
-    pub fn tell_models(&self) {
-        self.0.pulse.tell_models();
+    pub fn notify_models_changed(&self) {
+        self.0.heartbeat.changes().notify_models_changed();
     }
 
     /// A session for a single statement.
-    async fn plain(&self) -> Result<Session, Error> {
-        Session::plain(&self.0.primary).await
+    async fn autocommit(&self) -> Result<Session, Error> {
+        Session::autocommit(&self.0.primary).await
     }
 
-    async fn reading(&self) -> Result<Session, Error> {
-        Session::reading(&self.0.primary).await
+    async fn begin_read(&self) -> Result<Session, Error> {
+        Session::begin_read(&self.0.primary).await
     }
 
-    async fn writing(&self) -> Result<Session, Error> {
-        Session::writing(&self.0.primary).await
+    async fn begin_write(&self) -> Result<Session, Error> {
+        Session::begin_write(&self.0.primary).await
     }
 }
 
 /// Deregisters the instance, so that other instances need not wait for a missed heartbeat.
-impl Drop for Shared {
+impl Drop for Inner {
     fn drop(&mut self) {
         let (pool, id) = (self.primary.clone(), self.instance.id());
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(async move {
-            if let Ok(session) = Session::plain(&pool).await {
+            if let Ok(session) = Session::autocommit(&pool).await {
                 let _ = session.execute("DELETE FROM instances WHERE name = $1", &[&id]).await;
             }
         });

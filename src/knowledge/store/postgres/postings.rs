@@ -2,7 +2,7 @@
 //!
 //! Each document writes a batch of posting lists, one per term, over its own chunks. A term in ten thousand documents
 //! would then have ten thousand lists. Batches of about the same size are therefore merged in the background into one
-//! batch of the next level. A term then has at most [`FAN`] lists per level, and one per batch of the top level.
+//! batch of the next level. A term then has at most [`MERGE_FACTOR`] lists per level, and one per batch of the top level.
 //!
 //! A list may contain removed chunks. Their content versions are marked dead (tombstones), and readers skip them. A
 //! merge or a later purge drops their postings. When a whole base is cleared, its batches are dropped.
@@ -10,40 +10,40 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
-use corbie_index::apart;
+use corbie_index::external;
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
-use super::copy::{self, Line};
-use super::session::{Given, Session};
-use super::{KEYS, Store, aside, rows};
+use super::copy_in::{self, CopyRow};
+use super::session::{Session, SqlParams};
+use super::{ORDINAL_BITS, Store, rows, run_blocking};
 use crate::knowledge::store::Error;
 
 /// Number of batches per merge.
-const FAN: i64 = 8;
-/// Maximum number of postings in a batch of level 0; each level holds up to [`FAN`] times as many as the one below.
-const SMALL: u64 = 4096;
+const MERGE_FACTOR: i64 = 8;
+/// Maximum number of postings in a batch of level 0; each level holds up to [`MERGE_FACTOR`] times as many as the one below.
+const MAX_LEVEL_0_POSTINGS: u64 = 4096;
 /// Batches of this level are not merged any further: a merge holds all its lists in memory.
-const LARGEST: i16 = 4;
+const MAX_LEVEL: i16 = 4;
 /// Batches from this level on are large: removed documents cause a rewrite only if it is worth the cost.
-const LARGE: i16 = 3;
+const MIN_LARGE_LEVEL: i16 = 3;
 /// How long postings of removed documents may stay in small and in large batches, in milliseconds.
-const OWED: i64 = 10 * 60_000;
-const OWED_IN_LARGE: i64 = 24 * 3_600_000;
+const PURGE_DELAY_MS: i64 = 10 * 60_000;
+const LARGE_PURGE_DELAY_MS: i64 = 24 * 3_600_000;
 /// If at least one in this many versions of a large batch is dead, it is purged as early as a small one.
-const SHARE: i64 = 10;
+const MIN_DEAD_RATIO: i64 = 10;
 /// Number of postings that one statement may drop.
-const DROPPED: u64 = 1_000_000;
+const MAX_DROPPED_POSTINGS: u64 = 1_000_000;
 /// Timeout for reading the lists of a merge.
-const PATIENCE: Duration = Duration::from_secs(120);
+const MERGE_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Checks the analyzer version. Posting lists are only usable with the analyzer that produced them. The first start
 /// records its version.
-pub(super) async fn suit(session: &Session) -> Result<(), Error> {
-    let known = apart::VERSION.to_string();
+pub(super) async fn check_analyzer_version(session: &Session) -> Result<(), Error> {
+    let known = external::VERSION.to_string();
     let note = "INSERT INTO meta (name, value) VALUES ('words', $1) ON CONFLICT (name) DO NOTHING";
     let find = "SELECT value FROM meta WHERE name = 'words'";
-    if session.maybe(find, &[]).await?.is_none() {
+    if session.opt_row(find, &[]).await?.is_none() {
         session.execute(note, &[&known]).await?;
     }
     let found: String = rows::get(&session.row(find, &[]).await?, 0)?;
@@ -58,16 +58,21 @@ pub(super) async fn suit(session: &Session) -> Result<(), Error> {
 }
 
 /// Writes the posting lists of a document.
-pub(super) async fn write(session: &Session, base: i64, writing: i64, words: &apart::Read) -> Result<(), Error> {
-    let first = (writing as u64) << KEYS;
+pub(super) async fn write_postings(
+    session: &Session,
+    base: i64,
+    writing: i64,
+    words: &external::AnalyzedDocument,
+) -> Result<(), Error> {
+    let first = (writing as u64) << ORDINAL_BITS;
     let lists = words.terms.iter().map(|(term, postings)| {
-        let moved: Vec<apart::Posting> =
-            postings.iter().map(|posting| apart::Posting { key: first | posting.key, ..*posting }).collect();
-        (term.clone(), apart::encode(&moved))
+        let moved: Vec<external::Posting> =
+            postings.iter().map(|posting| external::Posting { key: first | posting.key, ..*posting }).collect();
+        (term.clone(), external::encode(&moved))
     });
     insert(session, base, writing, lists.collect()).await?;
     let count: usize = words.terms.iter().map(|(_, postings)| postings.len()).sum();
-    note(session, base, writing, count as u64).await?;
+    record_batch(session, base, writing, count as u64).await?;
     let sql = "INSERT INTO writings (key, base, batch) VALUES ($1, $2, $1)";
     session.execute(sql, &[&writing, &base]).await?;
     Ok(())
@@ -81,25 +86,25 @@ async fn insert(session: &Session, base: i64, batch: i64, lists: Vec<(String, Ve
         ("signs", Type::INT8),
         ("list", Type::BYTEA),
     ];
-    let lines = lists.into_iter().map(|(term, list)| -> Line<'static> {
-        let signs = apart::signs(&term);
+    let lines = lists.into_iter().map(|(term, list)| -> CopyRow<'static> {
+        let signs = external::term_signature(&term);
         vec![Box::new(base), Box::new(term), Box::new(batch), Box::new(signs), Box::new(list)]
     });
-    copy::rows(session, "postings", &columns, lines.collect()).await
+    copy_in::copy_rows(session, "postings", &columns, lines.collect()).await
 }
 
-async fn note(session: &Session, base: i64, batch: i64, postings: u64) -> Result<(), Error> {
+async fn record_batch(session: &Session, base: i64, batch: i64, postings: u64) -> Result<(), Error> {
     let sql = "INSERT INTO batches (key, base, level, postings) VALUES ($1, $2, $3, $4)";
-    session.execute(sql, &[&batch, &base, &level(postings), &rows::signed(postings)]).await?;
+    session.execute(sql, &[&batch, &base, &level(postings), &rows::to_i64(postings)]).await?;
     Ok(())
 }
 
 /// The level of a batch by its size.
 fn level(postings: u64) -> i16 {
     let mut level = 0;
-    let mut most = SMALL;
-    while postings > most && level < LARGEST {
-        most *= FAN as u64;
+    let mut most = MAX_LEVEL_0_POSTINGS;
+    while postings > most && level < MAX_LEVEL {
+        most *= MERGE_FACTOR as u64;
         level += 1;
     }
     level
@@ -107,34 +112,34 @@ fn level(postings: u64) -> i16 {
 
 impl Store {
     /// Merges the batches of a crowded level. Returns whether more work may be left.
-    pub(super) async fn join_postings(&self) -> Result<bool, Error> {
-        let session = self.writing().await?;
+    pub(super) async fn merge_batches(&self) -> Result<bool, Error> {
+        let session = self.begin_write().await?;
         let crowded = "SELECT base, level FROM batches WHERE level < $2 GROUP BY 1, 2 HAVING count(*) >= $1 \
              ORDER BY 2, random() LIMIT 1";
-        let Some(row) = session.maybe(crowded, &[&FAN, &LARGEST]).await? else {
-            session.leave().await?;
+        let Some(row) = session.opt_row(crowded, &[&MERGE_FACTOR, &MAX_LEVEL]).await? else {
+            session.rollback().await?;
             return Ok(false);
         };
         let (base, level): (i64, i16) = (rows::get(&row, 0)?, rows::get(&row, 1)?);
         // Small batches add little to what every merge rewrites anyway, so one merge takes many of them.
-        let most = if level == 0 { FAN * FAN } else { FAN };
+        let most = if level == 0 { MERGE_FACTOR * MERGE_FACTOR } else { MERGE_FACTOR };
         let take =
             "SELECT key FROM batches WHERE base = $1 AND level = $2 ORDER BY key LIMIT $3 FOR UPDATE SKIP LOCKED";
         let taken = session.rows(take, &[&base, &level, &most]).await?;
         let batches = taken.iter().map(|row| rows::get(row, 0)).collect::<Result<Vec<i64>, _>>()?;
-        if (batches.len() as i64) < FAN {
-            session.leave().await?;
+        if (batches.len() as i64) < MERGE_FACTOR {
+            session.rollback().await?;
             return Ok(false);
         }
-        let left = rewrite(&session, base, &batches).await?;
+        let left = rewrite_batches(&session, base, &batches).await?;
         session.commit().await?;
-        self.0.left.add(left);
+        self.0.dead_rows.add(left);
         Ok(true)
     }
 
     /// Rewrites a batch that contains postings of documents removed long ago. Returns whether more work may be left.
-    pub(super) async fn purge_postings(&self) -> Result<bool, Error> {
-        let session = self.writing().await?;
+    pub(super) async fn purge_batch(&self) -> Result<bool, Error> {
+        let session = self.begin_write().await?;
         let now = rows::now();
         let owing = "WITH owing AS (SELECT batch, count(*) AS dead, min(dead) AS since FROM writings \
                      WHERE dead IS NOT NULL GROUP BY batch) \
@@ -142,36 +147,37 @@ impl Store {
                      WHERE o.since < $1 AND (b.level < $3 OR o.since < $2 OR \
                      o.dead * $4 >= (SELECT count(*) FROM writings AS w WHERE w.batch = b.key)) ORDER BY random() LIMIT 1 \
                      FOR UPDATE OF b SKIP LOCKED";
-        let given: Given<'_> = &[&(now - OWED), &(now - OWED_IN_LARGE), &LARGE, &SHARE];
-        let Some(row) = session.maybe(owing, given).await? else {
-            session.leave().await?;
+        let given: SqlParams<'_> =
+            &[&(now - PURGE_DELAY_MS), &(now - LARGE_PURGE_DELAY_MS), &MIN_LARGE_LEVEL, &MIN_DEAD_RATIO];
+        let Some(row) = session.opt_row(owing, given).await? else {
+            session.rollback().await?;
             return Ok(false);
         };
-        let left = rewrite(&session, rows::get(&row, 1)?, &[rows::get(&row, 0)?]).await?;
+        let left = rewrite_batches(&session, rows::get(&row, 1)?, &[rows::get(&row, 0)?]).await?;
         session.commit().await?;
-        self.0.left.add(left);
+        self.0.dead_rows.add(left);
         Ok(true)
     }
 }
 
 /// Locks the batches of a base against merges until the end of the transaction. Batches that are being merged are
 /// skipped.
-pub(super) async fn hold(session: &Session, base: i64) -> Result<Vec<i64>, Error> {
+pub(super) async fn lock_batches(session: &Session, base: i64) -> Result<Vec<i64>, Error> {
     let sql = "SELECT key FROM batches WHERE base = $1 ORDER BY key FOR UPDATE SKIP LOCKED";
     session.rows(sql, &[&base]).await?.iter().map(|row| rows::get(row, 0)).collect()
 }
 
 /// Drops the locked batches that have no live documents.
-pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Error> {
-    session.batch(&format!("SET LOCAL statement_timeout = '{}s'", PATIENCE.as_secs())).await?;
+pub(super) async fn drop_dead_batches(session: &Session, held: &[i64]) -> Result<(), Error> {
+    session.execute_batch(&format!("SET LOCAL statement_timeout = '{}s'", MERGE_TIMEOUT.as_secs())).await?;
     let dead = "SELECT key, postings FROM batches AS b WHERE key = ANY($1) \
                 AND NOT EXISTS (SELECT 1 FROM writings AS w WHERE w.batch = b.key AND w.dead IS NULL) ORDER BY key";
     let (mut some, mut postings) = (Vec::new(), 0);
     let mut parts = Vec::new();
     for row in session.rows(dead, &[&held]).await? {
         some.push(rows::get::<i64>(&row, 0)?);
-        postings += rows::number(&row, 1)?;
-        if postings >= DROPPED {
+        postings += rows::get_u64(&row, 1)?;
+        if postings >= MAX_DROPPED_POSTINGS {
             parts.push(std::mem::take(&mut some));
             postings = 0;
         }
@@ -183,44 +189,44 @@ pub(super) async fn drop_dead(session: &Session, held: &[i64]) -> Result<(), Err
             "DELETE FROM writings WHERE batch = ANY($1)",
             "DELETE FROM batches WHERE key = ANY($1)",
         ] {
-            session.rows_within(sql, &[&batches], PATIENCE).await?;
+            session.rows_with_timeout(sql, &[&batches], MERGE_TIMEOUT).await?;
         }
     }
     Ok(())
 }
 
 /// Replaces several batches by one without dead versions. Returns the number of dead rows left behind.
-async fn rewrite(session: &Session, base: i64, batches: &[i64]) -> Result<usize, Error> {
+async fn rewrite_batches(session: &Session, base: i64, batches: &[i64]) -> Result<usize, Error> {
     // Transactions that remove documents lock the same rows in another order. This one has a short lock timeout, so it
     // aborts before the server's deadlock detection runs.
-    let most = PATIENCE.as_secs();
+    let most = MERGE_TIMEOUT.as_secs();
     let settings = format!(
         "SET LOCAL statement_timeout = '{most}s'; SET LOCAL idle_in_transaction_session_timeout = '{most}s'; \
          SET LOCAL lock_timeout = '200ms'"
     );
-    session.batch(&settings).await?;
+    session.execute_batch(&settings).await?;
     let dead = session.rows("SELECT key FROM writings WHERE batch = ANY($1) AND dead IS NOT NULL", &[&batches]).await?;
     let dead = dead.iter().map(|row| rows::get(row, 0)).collect::<Result<HashSet<i64>, _>>()?;
     let taken = "DELETE FROM postings WHERE batch = ANY($1) RETURNING term, list";
-    let taken = session.rows_within(taken, &[&batches], PATIENCE).await?;
+    let taken = session.rows_with_timeout(taken, &[&batches], MERGE_TIMEOUT).await?;
     let left = taken.len();
     let gone: Vec<i64> = dead.iter().copied().collect();
-    let (joined, count) = aside(move || join(taken, &dead)).await??;
+    let (joined, count) = run_blocking(move || merge_lists(taken, &dead)).await??;
     session.execute("DELETE FROM batches WHERE key = ANY($1)", &[&batches]).await?;
     session.execute("DELETE FROM writings WHERE key = ANY($1)", &[&gone]).await?;
     let batch: i64 = rows::get(&session.row("SELECT nextval('writing')", &[]).await?, 0)?;
     session.execute("UPDATE writings SET batch = $1 WHERE batch = ANY($2)", &[&batch, &batches]).await?;
     insert(session, base, batch, joined).await?;
-    note(session, base, batch, count).await?;
+    record_batch(session, base, batch, count).await?;
     Ok(left)
 }
 
 /// A term and its encoded posting list.
-type Listed = (String, Vec<u8>);
+type TermPostings = (String, Vec<u8>);
 
 /// Merges the lists of each term and drops dead versions. Also returns the number of postings. CPU-bound: there may be
 /// millions of postings.
-fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<Listed>, u64), Error> {
+fn merge_lists(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<TermPostings>, u64), Error> {
     let mut lists: BTreeMap<String, Vec<Vec<u8>>> = BTreeMap::new();
     for row in taken {
         lists.entry(rows::get(&row, 0)?).or_default().push(rows::get(&row, 1)?);
@@ -229,10 +235,10 @@ fn join(taken: Vec<Row>, dead: &HashSet<i64>) -> Result<(Vec<Listed>, u64), Erro
     let mut joined = Vec::with_capacity(lists.len());
     for (term, parts) in lists {
         let parts: Vec<&[u8]> = parts.iter().map(Vec::as_slice).collect();
-        let keep = |key: u64| !dead.contains(&((key >> KEYS) as i64));
-        let list = apart::join(&parts, keep).map_err(|_| Error::unreadable("list of words"))?;
+        let keep = |key: u64| !dead.contains(&((key >> ORDINAL_BITS) as i64));
+        let list = external::merge_lists(&parts, keep).map_err(|_| Error::unreadable("list of words"))?;
         let mut here = 0;
-        apart::each(&list, |_| here += 1).map_err(|_| Error::unreadable("list of words"))?;
+        external::for_each_posting(&list, |_| here += 1).map_err(|_| Error::unreadable("list of words"))?;
         if here > 0 {
             count += here;
             joined.push((term, list));
@@ -247,7 +253,16 @@ mod tests {
 
     #[test]
     fn batches_of_a_size_make_one_of_the_next() {
-        assert_eq!([level(0), level(SMALL), level(SMALL + 1), level(SMALL * 8), level(SMALL * 8 + 1)], [0, 0, 1, 1, 2]);
-        assert_eq!(level(u64::MAX), LARGEST);
+        assert_eq!(
+            [
+                level(0),
+                level(MAX_LEVEL_0_POSTINGS),
+                level(MAX_LEVEL_0_POSTINGS + 1),
+                level(MAX_LEVEL_0_POSTINGS * 8),
+                level(MAX_LEVEL_0_POSTINGS * 8 + 1)
+            ],
+            [0, 0, 1, 1, 2]
+        );
+        assert_eq!(level(u64::MAX), MAX_LEVEL);
     }
 }

@@ -16,61 +16,61 @@ use uuid::Uuid;
 
 use super::address::Address;
 use super::session::Session;
-use super::{CONNECTIONS, Shared, Store, rows};
+use super::{Inner, MAX_CONNECTIONS, Store, rows};
 use crate::knowledge::store::Error;
-use crate::locked::locked;
+use crate::util::lock::lock;
 
 /// How long a failed replica is not used: a dead machine does not answer, and every search would wait for it.
-const REST: Duration = Duration::from_secs(10);
+const FAILURE_COOLDOWN: Duration = Duration::from_secs(10);
 /// Timeout of a search on a replica; a dead machine does not answer.
-const PATIENCE: Duration = Duration::from_secs(15);
+const SEARCH_TIMEOUT: Duration = Duration::from_secs(15);
 /// Maximum lag of a replica in use.
-const BEHIND: Duration = Duration::from_secs(30);
+const MAX_LAG: Duration = Duration::from_secs(30);
 /// Interval between two checks of all replicas, and the timeout of a check.
-const LOOK: Duration = Duration::from_secs(3);
-const LONGEST_LOOK: Duration = Duration::from_secs(6);
+const CHECK_INTERVAL: Duration = Duration::from_secs(3);
+const CHECK_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// All replicas, and the round-robin position.
 #[derive(Debug)]
 pub(super) struct Replicas {
     all: Vec<Replica>,
-    turn: AtomicUsize,
+    next: AtomicUsize,
 }
 
 #[derive(Debug)]
 pub(super) struct Replica {
     address: Address,
     pool: Pool,
-    known: Mutex<Known>,
+    state: Mutex<ReplicaState>,
 }
 
 #[derive(Debug)]
-struct Known {
-    fitness: Fitness,
+struct ReplicaState {
+    health: ReplicaHealth,
     /// Not used before this time.
-    rests: Option<Instant>,
+    cooldown_until: Option<Instant>,
 }
 
 /// Whether a replica can be searched.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Fitness {
+enum ReplicaHealth {
     /// Not checked yet.
     Unknown,
-    Fit,
+    Healthy,
     /// A sentence with the reason.
-    Unfit(String),
+    Unhealthy(String),
 }
 
 /// Start and last heartbeat of this instance according to the primary, in milliseconds.
 #[derive(Debug, Clone, Copy)]
-struct Sign {
+struct HeartbeatTimes {
     started: i64,
     beat: i64,
 }
 
 /// A session for all reads of a search, on one snapshot of one database.
 #[derive(Debug)]
-pub(super) struct Reading<'r> {
+pub(super) struct SearchSession<'r> {
     session: Session,
     /// None for the primary.
     replica: Option<&'r Replica>,
@@ -78,24 +78,28 @@ pub(super) struct Reading<'r> {
 
 impl Store {
     /// Starts a read for a search, on a healthy replica if there is one, otherwise on the primary.
-    pub(super) async fn searching(&self) -> Result<Reading<'_>, Error> {
-        match self.0.replicas.reading().await {
+    pub(super) async fn begin_search(&self) -> Result<SearchSession<'_>, Error> {
+        match self.0.replicas.begin_read().await {
             Some(reading) => Ok(reading),
-            None => Ok(Reading { session: self.reading().await?, replica: None }),
+            None => Ok(SearchSession { session: self.begin_read().await?, replica: None }),
         }
     }
 
     /// Falls back to the primary after any error of a replica during a search. An error of the primary is returned
     /// unchanged.
-    pub(super) async fn instead(&self, of: Reading<'_>, error: Error) -> Result<Reading<'_>, Error> {
+    pub(super) async fn fall_back_to_primary(
+        &self,
+        of: SearchSession<'_>,
+        error: Error,
+    ) -> Result<SearchSession<'_>, Error> {
         let Some(replica) = of.replica else { return Err(error) };
-        replica.rest(&error);
+        replica.start_cooldown(&error);
         drop(of);
-        Ok(Reading { session: self.reading().await?, replica: None })
+        Ok(SearchSession { session: self.begin_read().await?, replica: None })
     }
 }
 
-impl Reading<'_> {
+impl SearchSession<'_> {
     pub(super) fn session(&self) -> &Session {
         &self.session
     }
@@ -106,48 +110,48 @@ impl Reading<'_> {
     }
 
     /// Waits for a read. On a replica the timeout is short, because the primary is the fallback.
-    pub(super) async fn in_time<T>(&self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+    pub(super) async fn with_timeout<T>(&self, read: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
         match self.is_replica() {
-            true => timeout(PATIENCE, read).await.unwrap_or_else(|_| Err(silent())),
+            true => timeout(SEARCH_TIMEOUT, read).await.unwrap_or_else(|_| Err(no_answer())),
             false => read.await,
         }
     }
 
     /// Releases the connection. All data has been read, so an error does not matter.
-    pub(super) async fn end(self) {
-        let _ = self.session.leave().await;
+    pub(super) async fn release(self) {
+        let _ = self.session.rollback().await;
     }
 }
 
 impl Replicas {
     pub(super) fn of(addresses: &[Address]) -> Result<Replicas, Error> {
         let replica = |address: &Address| {
-            let known = Mutex::new(Known { fitness: Fitness::Unknown, rests: None });
-            Ok(Replica { address: address.clone(), pool: address.pool(CONNECTIONS)?, known })
+            let known = Mutex::new(ReplicaState { health: ReplicaHealth::Unknown, cooldown_until: None });
+            Ok(Replica { address: address.clone(), pool: address.pool(MAX_CONNECTIONS)?, state: known })
         };
-        Ok(Replicas { all: addresses.iter().map(replica).collect::<Result<_, Error>>()?, turn: AtomicUsize::new(0) })
+        Ok(Replicas { all: addresses.iter().map(replica).collect::<Result<_, Error>>()?, next: AtomicUsize::new(0) })
     }
 
     pub(super) fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    pub(super) fn is_any_fit(&self) -> bool {
-        self.all.iter().any(Replica::is_fit)
+    pub(super) fn is_any_healthy(&self) -> bool {
+        self.all.iter().any(Replica::is_healthy)
     }
 
     /// Starts a read on the next healthy replica that answers, if any.
-    async fn reading(&self) -> Option<Reading<'_>> {
-        let first = self.turn.fetch_add(1, Ordering::Relaxed);
+    async fn begin_read(&self) -> Option<SearchSession<'_>> {
+        let first = self.next.fetch_add(1, Ordering::Relaxed);
         for at in 0..self.all.len() {
             let replica = &self.all[(first + at) % self.all.len()];
-            if !replica.is_fit() {
+            if !replica.is_healthy() {
                 continue;
             }
-            let begun = timeout(PATIENCE, Session::reading(&replica.pool)).await;
-            match begun.unwrap_or_else(|_| Err(silent())) {
-                Ok(session) => return Some(Reading { session, replica: Some(replica) }),
-                Err(error) => replica.rest(&error),
+            let begun = timeout(SEARCH_TIMEOUT, Session::begin_read(&replica.pool)).await;
+            match begun.unwrap_or_else(|_| Err(no_answer())) {
+                Ok(session) => return Some(SearchSession { session, replica: Some(replica) }),
+                Err(error) => replica.start_cooldown(&error),
             }
         }
         None
@@ -155,46 +159,46 @@ impl Replicas {
 }
 
 /// Checks all replicas as long as the store is open.
-pub(super) async fn look_after(store: Weak<Shared>) {
+pub(super) async fn check_loop(store: Weak<Inner>) {
     loop {
         let Some(shared) = store.upgrade() else { return };
-        let primary = timeout(LONGEST_LOOK, sign(&shared.primary, shared.instance.id())).await;
+        let primary = timeout(CHECK_TIMEOUT, primary_heartbeat(&shared.primary, shared.instance.id())).await;
         // Without the primary the lag cannot be measured.
         let primary = primary.ok().and_then(Result::ok).flatten();
         let id = shared.instance.id();
-        join_all(shared.replicas.all.iter().map(|replica| replica.look(&shared.history, id, primary))).await;
+        join_all(shared.replicas.all.iter().map(|replica| replica.check(&shared.history, id, primary))).await;
         drop(shared);
-        sleep(LOOK).await;
+        sleep(CHECK_INTERVAL).await;
     }
 }
 
 /// The heartbeat of this instance on the primary; None if its row was deleted.
-async fn sign(pool: &Pool, id: Uuid) -> Result<Option<Sign>, Error> {
+async fn primary_heartbeat(pool: &Pool, id: Uuid) -> Result<Option<HeartbeatTimes>, Error> {
     let sql = "SELECT (extract(epoch FROM started) * 1000)::bigint, (extract(epoch FROM beat) * 1000)::bigint \
                FROM instances WHERE name = $1";
-    let row = Session::plain(pool).await?.maybe(sql, &[&id]).await?;
-    row.map(|row| Ok(Sign { started: rows::get(&row, 0)?, beat: rows::get(&row, 1)? })).transpose()
+    let row = Session::autocommit(pool).await?.opt_row(sql, &[&id]).await?;
+    row.map(|row| Ok(HeartbeatTimes { started: rows::get(&row, 0)?, beat: rows::get(&row, 1)? })).transpose()
 }
 
 impl Replica {
-    fn is_fit(&self) -> bool {
-        let known = locked(&self.known);
-        known.fitness == Fitness::Fit && known.rests.is_none_or(|until| until <= Instant::now())
+    fn is_healthy(&self) -> bool {
+        let known = lock(&self.state);
+        known.health == ReplicaHealth::Healthy && known.cooldown_until.is_none_or(|until| until <= Instant::now())
     }
 
-    fn rest(&self, error: &Error) {
+    fn start_cooldown(&self, error: &Error) {
         tracing::debug!(%error, replica = %self.address, "a replica is left alone for a while");
-        locked(&self.known).rests = Some(Instant::now() + REST);
+        lock(&self.state).cooldown_until = Some(Instant::now() + FAILURE_COOLDOWN);
     }
 
-    async fn look(&self, history: &str, id: Uuid, primary: Option<Sign>) {
-        let asked = timeout(LONGEST_LOOK, self.seen(id)).await.unwrap_or_else(|_| Err(silent()));
-        self.note(judge(history, primary, asked));
+    async fn check(&self, history: &str, id: Uuid, primary: Option<HeartbeatTimes>) {
+        let asked = timeout(CHECK_TIMEOUT, self.fetch_heartbeat(id)).await.unwrap_or_else(|_| Err(no_answer()));
+        self.record_health(evaluate(history, primary, asked));
     }
 
     /// The ID of the replicated database, and the replicated heartbeat of this instance.
-    async fn seen(&self, id: Uuid) -> Result<(Option<String>, Option<i64>), Error> {
-        let session = Session::plain(&self.pool).await?;
+    async fn fetch_heartbeat(&self, id: Uuid) -> Result<(Option<String>, Option<i64>), Error> {
+        let session = Session::autocommit(&self.pool).await?;
         let told = session.row("SELECT to_regclass('corbie.meta')::text", &[]).await?;
         if rows::get::<Option<String>>(&told, 0)?.is_none() {
             return Ok((None, None));
@@ -206,14 +210,14 @@ impl Replica {
     }
 
     /// Logs each change once.
-    fn note(&self, fitness: Fitness) {
-        let before = std::mem::replace(&mut locked(&self.known).fitness, fitness.clone());
+    fn record_health(&self, fitness: ReplicaHealth) {
+        let before = std::mem::replace(&mut lock(&self.state).health, fitness.clone());
         match &fitness {
             _ if fitness == before => {}
-            Fitness::Unfit(why) if !matches!(before, Fitness::Unfit(_)) => {
+            ReplicaHealth::Unhealthy(why) if !matches!(before, ReplicaHealth::Unhealthy(_)) => {
                 tracing::warn!(replica = %self.address, "a replica is not searched: {why}");
             }
-            Fitness::Fit if matches!(before, Fitness::Unfit(_)) => {
+            ReplicaHealth::Healthy if matches!(before, ReplicaHealth::Unhealthy(_)) => {
                 tracing::info!(replica = %self.address, "a replica is searched again");
             }
             _ => {}
@@ -222,25 +226,29 @@ impl Replica {
 }
 
 /// Evaluates a check of a replica.
-fn judge(history: &str, primary: Option<Sign>, asked: Result<(Option<String>, Option<i64>), Error>) -> Fitness {
+fn evaluate(
+    history: &str,
+    primary: Option<HeartbeatTimes>,
+    asked: Result<(Option<String>, Option<i64>), Error>,
+) -> ReplicaHealth {
     let (told, beat) = match asked {
         Ok(seen) => seen,
-        Err(Error::Away(why)) => return Fitness::Unfit(format!("it cannot be reached ({why})")),
-        Err(error) => return Fitness::Unfit(error.to_string()),
+        Err(Error::Unavailable(why)) => return ReplicaHealth::Unhealthy(format!("it cannot be reached ({why})")),
+        Err(error) => return ReplicaHealth::Unhealthy(error.to_string()),
     };
     if told.as_deref() != Some(history) {
         let why = "it is no copy of the primary's database; correct `knowledge.store_replicas`";
-        return Fitness::Unfit(why.to_owned());
+        return ReplicaHealth::Unhealthy(why.to_owned());
     }
-    let behind = primary.map_or(0, |Sign { started, beat: last }| last - beat.unwrap_or(started));
-    match u64::try_from(behind).is_ok_and(|behind| Duration::from_millis(behind) > BEHIND) {
-        true => Fitness::Unfit(format!("it is more than {} seconds behind the primary", BEHIND.as_secs())),
-        false => Fitness::Fit,
+    let behind = primary.map_or(0, |HeartbeatTimes { started, beat: last }| last - beat.unwrap_or(started));
+    match u64::try_from(behind).is_ok_and(|behind| Duration::from_millis(behind) > MAX_LAG) {
+        true => ReplicaHealth::Unhealthy(format!("it is more than {} seconds behind the primary", MAX_LAG.as_secs())),
+        false => ReplicaHealth::Healthy,
     }
 }
 
-fn silent() -> Error {
-    Error::Away("it does not answer".to_owned())
+fn no_answer() -> Error {
+    Error::Unavailable("it does not answer".to_owned())
 }
 
 #[cfg(test)]
@@ -250,19 +258,19 @@ mod tests {
     const NOW: i64 = 1_800_000_000_000;
 
     #[track_caller]
-    fn check(told: Option<&str>, beat: Option<i64>, primary: Option<Sign>, wanted: &str) {
+    fn check(told: Option<&str>, beat: Option<i64>, primary: Option<HeartbeatTimes>, wanted: &str) {
         let told = told.map(str::to_owned);
-        let said = match judge("a", primary, Ok((told, beat))) {
-            Fitness::Fit => "fit".to_owned(),
-            Fitness::Unfit(why) => why,
-            Fitness::Unknown => "unknown".to_owned(),
+        let said = match evaluate("a", primary, Ok((told, beat))) {
+            ReplicaHealth::Healthy => "fit".to_owned(),
+            ReplicaHealth::Unhealthy(why) => why,
+            ReplicaHealth::Unknown => "unknown".to_owned(),
         };
         assert!(said.contains(wanted), "{said}");
     }
 
     #[test]
     fn a_replica_is_searched_that_follows_this_database_closely() {
-        let primary = Some(Sign { started: NOW - 100_000, beat: NOW });
+        let primary = Some(HeartbeatTimes { started: NOW - 100_000, beat: NOW });
         check(Some("a"), Some(NOW), primary, "fit");
         check(Some("a"), Some(NOW + 2000), primary, "fit");
         check(Some("a"), Some(NOW - 29_000), primary, "fit");
@@ -273,8 +281,8 @@ mod tests {
 
     #[test]
     fn one_that_has_never_heard_of_this_instance_is_behind_since_that_began() {
-        check(Some("a"), None, Some(Sign { started: NOW - 1000, beat: NOW }), "fit");
-        check(Some("a"), None, Some(Sign { started: NOW - 40_000, beat: NOW }), "30 seconds behind");
+        check(Some("a"), None, Some(HeartbeatTimes { started: NOW - 1000, beat: NOW }), "fit");
+        check(Some("a"), None, Some(HeartbeatTimes { started: NOW - 40_000, beat: NOW }), "30 seconds behind");
     }
 
     #[test]
@@ -285,7 +293,7 @@ mod tests {
 
     #[test]
     fn one_that_does_not_answer_is_not_searched() {
-        let Fitness::Unfit(why) = judge("a", None, Err(silent())) else { panic!("it is fit") };
+        let ReplicaHealth::Unhealthy(why) = evaluate("a", None, Err(no_answer())) else { panic!("it is fit") };
         assert_eq!(why, "it cannot be reached (it does not answer)");
     }
 }

@@ -14,29 +14,29 @@ const MIGRATIONS: [&str; 2] = [include_str!("migrations/0001_first.sql"), includ
 pub const VERSION: i32 = MIGRATIONS.len() as i32;
 
 /// The oldest pgvector version with iterative index scans.
-const LEAST_EXTENSION: (u32, u32) = (0, 8);
-const LEAST_SERVER: i32 = 150_000;
+const MIN_PGVECTOR_VERSION: (u32, u32) = (0, 8);
+const MIN_SERVER_VERSION: i32 = 150_000;
 
 /// Arbitrary key of the advisory lock for migrations.
-const LOCK: i64 = 0x636f_7262_6965;
+const MIGRATION_LOCK: i64 = 0x636f_7262_6965;
 
 /// Creates or upgrades the tables. Needs only read privileges if they are up to date.
 pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
-    suits(&session).await?;
+    check_server(&session).await?;
     if version(&session).await? == Some(VERSION) {
-        extension_suits(&session).await?;
-        return session.leave().await;
+        check_extension(&session).await?;
+        return session.rollback().await;
     }
-    session.batch("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
-    session.unhurried(&format!("SELECT pg_advisory_xact_lock({LOCK})")).await?;
+    session.execute_batch("SET LOCAL lock_timeout = '60s'; SET LOCAL statement_timeout = 0").await?;
+    session.execute_batch_without_timeout(&format!("SELECT pg_advisory_xact_lock({MIGRATION_LOCK})")).await?;
     // Another instance may have migrated while this one waited for the lock.
     let found = version(&session).await?.unwrap_or(0);
     if found > VERSION {
-        return Err(Error::Newer { found: found.into(), known: VERSION.into() });
+        return Err(Error::NewerSchema { found: found.into(), known: VERSION.into() });
     }
-    session = begun(session, found).await?;
+    session = prepare_database(session, found).await?;
     for (number, migration) in MIGRATIONS.iter().enumerate().skip(found as usize) {
-        session.unhurried(migration).await?;
+        session.execute_batch_without_timeout(migration).await?;
         let number = (number + 1).to_string();
         let note = "INSERT INTO corbie.meta (name, value) VALUES ('version', $1) \
                     ON CONFLICT (name) DO UPDATE SET value = excluded.value";
@@ -46,24 +46,24 @@ pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
 }
 
 /// Prerequisites of the first migration.
-async fn begun(session: Session, found: i32) -> Result<Session, Error> {
+async fn prepare_database(session: Session, found: i32) -> Result<Session, Error> {
     if found > 0 {
-        extension_suits(&session).await?;
+        check_extension(&session).await?;
         return Ok(session);
     }
-    let has_extension = session.maybe("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
-    if !has_extension && let Err(error) = session.batch("CREATE EXTENSION vector").await {
+    let has_extension = session.opt_row("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
+    if !has_extension && let Err(error) = session.execute_batch("CREATE EXTENSION vector").await {
         return Err(Error::Internal(format!(
             "{error}; pgvector is needed: install it on the database's server, and let somebody who may run \
              `CREATE EXTENSION vector` in this database"
         )));
     }
-    if session.maybe("SELECT 1 FROM pg_namespace WHERE nspname = 'corbie'", &[]).await?.is_none() {
-        session.batch("CREATE SCHEMA corbie").await?;
+    if session.opt_row("SELECT 1 FROM pg_namespace WHERE nspname = 'corbie'", &[]).await?.is_none() {
+        session.execute_batch("CREATE SCHEMA corbie").await?;
     }
     // Set for this transaction, because the schema did not exist when the connection was opened.
-    session.batch("SET LOCAL search_path = corbie, public").await?;
-    extension_suits(&session).await?;
+    session.execute_batch("SET LOCAL search_path = corbie, public").await?;
+    check_extension(&session).await?;
     Ok(session)
 }
 
@@ -72,11 +72,11 @@ pub(super) async fn version(session: &Session) -> Result<Option<i32>, Error> {
     if session.row("SELECT to_regclass('corbie.meta')::text", &[]).await?.get::<_, Option<String>>(0).is_none() {
         return Ok(None);
     }
-    let row = session.maybe("SELECT value FROM corbie.meta WHERE name = 'version'", &[]).await?;
+    let row = session.opt_row("SELECT value FROM corbie.meta WHERE name = 'version'", &[]).await?;
     let version = row.map(|row| row.get::<_, String>(0).parse::<i32>().map_err(|_| Error::unreadable("version")));
     let version = version.transpose()?;
     match version {
-        Some(found) if found > VERSION => Err(Error::Newer { found: found.into(), known: VERSION.into() }),
+        Some(found) if found > VERSION => Err(Error::NewerSchema { found: found.into(), known: VERSION.into() }),
         version => Ok(version),
     }
 }
@@ -90,10 +90,10 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
 }
 
 /// Why the server or its pgvector is not supported, if so.
-pub(super) async fn unsuited(session: &Session, has_extension: bool) -> Result<Option<String>, Error> {
-    let mut suited = suits(session).await;
+pub(super) async fn unsupported_reason(session: &Session, has_extension: bool) -> Result<Option<String>, Error> {
+    let mut suited = check_server(session).await;
     if suited.is_ok() && has_extension {
-        suited = extension_suits(session).await;
+        suited = check_extension(session).await;
     }
     match suited {
         Ok(()) => Ok(None),
@@ -102,7 +102,7 @@ pub(super) async fn unsuited(session: &Session, has_extension: bool) -> Result<O
     }
 }
 
-async fn suits(session: &Session) -> Result<(), Error> {
+async fn check_server(session: &Session) -> Result<(), Error> {
     let encoding: String = rows::get(&session.row("SELECT current_setting('server_encoding')", &[]).await?, 0)?;
     if encoding != "UTF8" {
         return Err(Error::Internal(format!(
@@ -111,7 +111,7 @@ async fn suits(session: &Session) -> Result<(), Error> {
     }
     let row = session.row("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[]);
     let row = row.await?;
-    match row.get::<_, i32>(0) >= LEAST_SERVER {
+    match row.get::<_, i32>(0) >= MIN_SERVER_VERSION {
         true => Ok(()),
         false => {
             Err(Error::Internal(format!("PostgreSQL {} is too old; 15 or newer is needed", row.get::<_, &str>(1))))
@@ -119,10 +119,10 @@ async fn suits(session: &Session) -> Result<(), Error> {
     }
 }
 
-async fn extension_suits(session: &Session) -> Result<(), Error> {
+async fn check_extension(session: &Session) -> Result<(), Error> {
     let sql = "SELECT e.extversion, n.nspname::text FROM pg_extension AS e JOIN pg_namespace AS n ON n.oid = e.extnamespace \
                WHERE e.extname = 'vector'";
-    let (text, schema): (String, String) = match session.maybe(sql, &[]).await? {
+    let (text, schema): (String, String) = match session.opt_row(sql, &[]).await? {
         Some(row) => (rows::get(&row, 0)?, rows::get(&row, 1)?),
         None => (String::new(), "public".to_owned()),
     };
@@ -132,7 +132,7 @@ async fn extension_suits(session: &Session) -> Result<(), Error> {
         )));
     }
     let mut numbers = text.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
-    match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= LEAST_EXTENSION {
+    match (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= MIN_PGVECTOR_VERSION {
         true => Ok(()),
         false => Err(Error::Internal(format!(
             "pgvector {text} is too old; update it to 0.8 or newer and run `ALTER EXTENSION vector UPDATE`"

@@ -8,22 +8,22 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::address::Address;
-use super::{Shared, Store, failure, rows};
+use super::{Inner, Store, error, rows};
 use crate::knowledge::store::Error;
 
 /// Number of dead rows since the last VACUUM, and whether one is running.
 #[derive(Debug, Default)]
-pub(super) struct Left {
+pub(super) struct DeadRows {
     rows: AtomicU64,
-    is_cleaning: AtomicBool,
+    is_running: AtomicBool,
 }
 
 /// Minimum number of dead rows; fewer are left to autovacuum.
-const MUCH: u64 = 200_000;
+const MIN_DEAD_ROWS: u64 = 200_000;
 /// VACUUM scans all indexes, so the dead rows must be at least one in this many of all rows.
-const SHARE: u64 = 5;
+const MAX_ROWS_PER_DEAD_ROW: u64 = 5;
 
-impl Left {
+impl DeadRows {
     pub(super) fn add(&self, rows: usize) {
         self.rows.fetch_add(rows as u64, Ordering::Relaxed);
     }
@@ -31,34 +31,34 @@ impl Left {
 
 impl Store {
     /// Starts VACUUM in the background if there are many dead rows.
-    pub(super) async fn clean_postings(&self) -> Result<(), Error> {
-        let left = &self.0.left;
+    pub(super) async fn vacuum_if_needed(&self) -> Result<(), Error> {
+        let left = &self.0.dead_rows;
         let rows = left.rows.load(Ordering::Relaxed);
-        if rows < MUCH || left.is_cleaning.load(Ordering::Relaxed) {
+        if rows < MIN_DEAD_ROWS || left.is_running.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let there = rows::about_how_many(&self.plain().await?, "postings").await?;
-        if rows * SHARE >= there && !left.is_cleaning.swap(true, Ordering::Relaxed) {
-            tokio::spawn(clean(Arc::downgrade(&self.0), self.0.address.clone(), rows));
+        let there = rows::estimated_row_count(&self.autocommit().await?, "postings").await?;
+        if rows * MAX_ROWS_PER_DEAD_ROW >= there && !left.is_running.swap(true, Ordering::Relaxed) {
+            tokio::spawn(run_vacuum(Arc::downgrade(&self.0), self.0.address.clone(), rows));
         }
         Ok(())
     }
 }
 
-async fn clean(store: Weak<Shared>, address: Address, rows: u64) {
+async fn run_vacuum(store: Weak<Inner>, address: Address, rows: u64) {
     let cleaned = vacuum(&address).await;
     let Some(shared) = store.upgrade() else { return };
     match cleaned {
-        Ok(()) => drop(shared.left.rows.fetch_sub(rows, Ordering::Relaxed)),
+        Ok(()) => drop(shared.dead_rows.rows.fetch_sub(rows, Ordering::Relaxed)),
         Err(error) => tracing::debug!(%error, "lists that were joined are cleaned up later"),
     }
-    shared.left.is_cleaning.store(false, Ordering::Relaxed);
+    shared.dead_rows.is_running.store(false, Ordering::Relaxed);
 }
 
 /// Reads and writes continue during VACUUM. It has no time limit and cannot run in a transaction, so it uses a
 /// dedicated connection. Truncating the table would lock it briefly, which is not worth it because it fills up again.
 async fn vacuum(address: &Address) -> Result<(), Error> {
-    let (client, _said) = address.alone().await?;
-    client.batch_execute("SET statement_timeout = 0").await.map_err(failure::of)?;
-    client.batch_execute("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) postings").await.map_err(failure::of)
+    let (client, _said) = address.connect_dedicated().await?;
+    client.batch_execute("SET statement_timeout = 0").await.map_err(error::map_error)?;
+    client.batch_execute("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) postings").await.map_err(error::map_error)
 }

@@ -110,7 +110,12 @@ impl Table {
     }
 
     /// Rows that do not match their checksums. Rows up to `unchecked` may have none.
-    pub(super) fn damaged(&self, connection: &Connection, unchecked: i64, limit: i64) -> Result<Vec<Damaged>, Error> {
+    pub(super) fn damaged(
+        &self,
+        connection: &Connection,
+        unchecked: i64,
+        limit: i64,
+    ) -> Result<Vec<DamagedRow>, Error> {
         let Table { name, label, .. } = self;
         let sql = format!(
             "SELECT {name}.rowid, {label} FROM {name} \
@@ -123,7 +128,7 @@ impl Table {
                 ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
                 _ => None,
             };
-            Ok(Damaged { rowid: row.get(0)?, label })
+            Ok(DamagedRow { rowid: row.get(0)?, label })
         })?;
         Ok(rows.collect::<Result<_, _>>()?)
     }
@@ -166,7 +171,7 @@ impl Table {
 
 /// A row whose content does not match its checksum.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Damaged {
+pub(super) struct DamagedRow {
     pub(super) rowid: i64,
     /// File name of its document, or name of the base.
     pub(super) label: Option<String>,

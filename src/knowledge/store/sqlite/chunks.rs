@@ -3,15 +3,15 @@
 use rusqlite::{Connection, OptionalExtension};
 
 use super::{Store, checksum, rows};
-use crate::harmless::one_line;
 use crate::knowledge::document::{ChunkId, FoundChunk};
 use crate::knowledge::store::Error;
+use crate::util::sanitize::sanitize_line;
 
 impl Store {
     /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks and damaged ones are omitted.
     pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
         let keys = keys.to_vec();
-        self.read(move |transaction| find(transaction, &keys)).await
+        self.read(move |transaction| find_chunks(transaction, &keys)).await
     }
 
     /// Returns a chunk by its public ID. Fails if it is damaged.
@@ -25,7 +25,7 @@ impl Store {
     }
 }
 
-fn find(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
+fn find_chunks(connection: &Connection, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
     let mut found = Vec::with_capacity(keys.len());
     for key in keys {
         match one(connection, *key) {
@@ -48,7 +48,7 @@ fn one(connection: &Connection, key: u64) -> Result<Option<FoundChunk>, Error> {
     let mut rows = statement.query([key])?;
     let Some(row) = rows.next()? else { return Ok(None) };
     if !row.get::<_, bool>(17)? {
-        return Err(Error::Damaged { filename: one_line(&row.get::<_, String>(11)?), id: row.get(9)? });
+        return Err(Error::Damaged { filename: sanitize_line(&row.get::<_, String>(11)?), id: row.get(9)? });
     }
     Ok(Some(FoundChunk {
         key: row.get(0)?,
@@ -56,7 +56,7 @@ fn one(connection: &Connection, key: u64) -> Result<Option<FoundChunk>, Error> {
         ordinal: row.get(2)?,
         text: row.get(3)?,
         pages: (row.get(4)?, row.get(5)?),
-        path: rows::json(row, 6)?,
+        headings: rows::get_json(row, 6)?,
         tokens: row.get(7)?,
         document: row.get(8)?,
         document_id: row.get(9)?,
@@ -65,13 +65,13 @@ fn one(connection: &Connection, key: u64) -> Result<Option<FoundChunk>, Error> {
         title: row.get(12)?,
         format: row.get(13)?,
         date_added: row.get(14)?,
-        metadata: rows::metadata(row, 15)?,
-        stretches: rows::json(row, 16)?,
+        metadata: rows::get_metadata(row, 15)?,
+        spans: rows::get_json(row, 16)?,
     }))
 }
 
 /// Assigns new, never used keys to the chunks of a document. Index entries for the old keys become obsolete.
-pub(super) fn renew(connection: &Connection, document: u64) -> Result<(), Error> {
+pub(super) fn rekey(connection: &Connection, document: u64) -> Result<(), Error> {
     let last: i64 = connection
         .prepare_cached("SELECT seq FROM sqlite_sequence WHERE name = 'chunks'")?
         .query_row([], |row| row.get(0))

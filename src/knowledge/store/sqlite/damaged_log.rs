@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
 
-use super::files::{self, Files};
-use super::loss::LostDocument;
+use super::damage_report::LostDocument;
+use super::files::{self, StoreFiles};
 use super::record::{self, DocumentRow};
 use super::wal::{self, Damage};
 use super::{backup, schema};
@@ -53,8 +53,8 @@ impl fmt::Display for DamagedLog {
 
 /// Verifies the log of a store before SQLite opens it, and copies a damaged one unless there is a copy of it. Returns
 /// the damage. The caller holds a lock that keeps other processes from doing the same.
-pub(super) fn preserve(files: &Files) -> Result<Option<Damage>, Error> {
-    let log = Files::beside(&files.database, "-wal");
+pub(super) fn preserve(files: &StoreFiles) -> Result<Option<Damage>, Error> {
+    let log = StoreFiles::companion(&files.database, "-wal");
     let damage = match files.has_content() {
         true => wal::damage(&files.database),
         // SQLite removes the log of an empty database.
@@ -67,7 +67,7 @@ pub(super) fn preserve(files: &Files) -> Result<Option<Damage>, Error> {
         return Ok(damage);
     }
     let Some(to) = copies.iter().find(|copy| !copy.exists()).or(copies.last()) else { return Ok(damage) };
-    let unfinished = Files::beside(to, ".new");
+    let unfinished = StoreFiles::companion(to, ".new");
     // Left by a process that was killed.
     backup::discard(&unfinished);
     match found {
@@ -82,7 +82,7 @@ pub(super) fn preserve(files: &Files) -> Result<Option<Damage>, Error> {
 }
 
 /// The copies that no repair has reported.
-pub(super) fn unreported(files: &Files) -> Vec<DamagedLog> {
+pub(super) fn unreported(files: &StoreFiles) -> Vec<DamagedLog> {
     let read = (1..=MAX_COPIES).filter_map(|number| {
         let path = copy_path(files, DAMAGED, number);
         let bytes = fs::symlink_metadata(&path).ok().filter(fs::Metadata::is_file)?.len();
@@ -119,7 +119,7 @@ pub(super) fn renew_history(connection: &Connection, logs: &[DamagedLog]) -> Res
 
 /// Reads what the logs held, and adds the documents that are not in the database to `lost`.
 pub(super) fn losses(
-    files: &Files,
+    files: &StoreFiles,
     connection: &Connection,
     logs: &[DamagedLog],
     lost: &mut Vec<LostDocument>,
@@ -141,7 +141,7 @@ pub(super) fn losses(
 }
 
 /// Ends the reports of copies by giving them another name.
-pub(super) fn acknowledge(files: &Files) -> Result<(), Error> {
+pub(super) fn acknowledge(files: &StoreFiles) -> Result<(), Error> {
     for number in 1..=MAX_COPIES {
         let (from, to) = (copy_path(files, DAMAGED, number), copy_path(files, REPORTED, number));
         if fs::symlink_metadata(&from).is_ok() {
@@ -191,8 +191,8 @@ impl Content {
 const DAMAGED: &str = "damaged";
 const REPORTED: &str = "reported";
 
-fn copy_path(files: &Files, kind: &str, number: usize) -> PathBuf {
-    Files::beside(&files.database, &format!("-wal.{kind}-{number}"))
+fn copy_path(files: &StoreFiles, kind: &str, number: usize) -> PathBuf {
+    StoreFiles::companion(&files.database, &format!("-wal.{kind}-{number}"))
 }
 
 /// Whether there is a copy of this log. A process that goes on after the damage appends to the log, so its salts decide.

@@ -5,24 +5,30 @@ use std::path::Path;
 use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
-use super::changes::{self, ChangeKind};
-use super::{Pen, Store, checksum, chunks, clear, rows, tasks, watched};
-use crate::knowledge::document::{BaseName, Claim, Document, DocumentId, Origin, Removed, Status, Totals};
+use super::change_log::{self, ChangeKind};
+use super::{Store, WriterContext, checksum, chunks, clear, rows, tasks, watched_files};
+use crate::knowledge::document::{
+    BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument, Status, Totals,
+};
 use crate::knowledge::store::Error;
-use crate::knowledge::task::Work;
+use crate::knowledge::task::TaskLink;
 
 impl Store {
-    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Document>, Error> {
+    pub async fn document(&self, base: &BaseName, id: DocumentId) -> Result<Option<DocumentRecord>, Error> {
         let base = base.clone();
-        self.read(move |transaction| find(transaction, "d.id = ?2", (base, id))).await
+        self.read(move |transaction| find_document(transaction, "d.id = ?2", (base, id))).await
     }
 
     /// Returns the document with identical content (same SHA-256). Returns the first one if there are several. A damaged
     /// document has the status `partial`, so that the file is read again and replaces it.
-    pub async fn document_by_content(&self, base: &BaseName, sha256: [u8; 32]) -> Result<Option<Document>, Error> {
+    pub async fn document_by_content(
+        &self,
+        base: &BaseName,
+        sha256: [u8; 32],
+    ) -> Result<Option<DocumentRecord>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
-            let Some(mut document) = find(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))? else {
+            let Some(mut document) = find_document(transaction, "d.sha256 = ?2 ORDER BY d.key", (base, sha256))? else {
                 return Ok(None);
             };
             if !checksum::is_intact(transaction, document.key)? {
@@ -33,24 +39,26 @@ impl Store {
         .await
     }
 
-    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<Document>, Error> {
+    pub async fn document_by_path(&self, base: &BaseName, path: &str) -> Result<Option<DocumentRecord>, Error> {
         let (base, path) = (base.clone(), path.to_owned());
-        self.read(move |transaction| find(transaction, "d.path = ?2", (base, path))).await
+        self.read(move |transaction| find_document(transaction, "d.path = ?2", (base, path))).await
     }
 
     /// Updates the metadata of a document, and its path if there is a new one. Returns None if the document does not
     /// exist; the task then continues. A path that belongs to another document is not taken over.
-    pub async fn describe_document(
+    pub async fn update_metadata(
         &self,
         base: &BaseName,
         id: DocumentId,
         metadata: Map<String, Value>,
         path: Option<String>,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
         let base = base.clone();
-        self.write(move |transaction, pen| describe(transaction, pen, &base, id, &metadata, path.as_deref(), &work))
-            .await
+        self.write(move |transaction, pen| {
+            write_metadata(transaction, pen, &base, id, &metadata, path.as_deref(), &work)
+        })
+        .await
     }
 
     /// Turns a document of a watched folder into a user document because a user added the same file. It then survives
@@ -61,14 +69,14 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         claim: Claim,
-        work: Work,
-    ) -> Result<Option<Document>, Error> {
+        work: TaskLink,
+    ) -> Result<Option<DocumentRecord>, Error> {
         let base = base.clone();
         self.write(move |transaction, pen| self::claim(transaction, pen, &base, id, &claim, &work)).await
     }
 
     /// Removes a document with all its data and frees the space. Returns None if it does not exist.
-    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Removed>, Error> {
+    pub async fn remove_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<RemovedDocument>, Error> {
         self.remove_where(base, id, None).await
     }
 
@@ -79,7 +87,7 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         path: &str,
-    ) -> Result<Option<Removed>, Error> {
+    ) -> Result<Option<RemovedDocument>, Error> {
         self.remove_where(base, id, Some(path.to_owned())).await
     }
 
@@ -88,14 +96,14 @@ impl Store {
         base: &BaseName,
         id: DocumentId,
         path: Option<String>,
-    ) -> Result<Option<Removed>, Error> {
-        let (base, pen, patience) = (base.clone(), self.pen(), self.0.options.busy_timeout);
+    ) -> Result<Option<RemovedDocument>, Error> {
+        let (base, pen, patience) = (base.clone(), self.writer_context(), self.0.options.busy_timeout);
         let work = move |connection: &mut Connection| {
             let removed = super::writer::transact(connection, |transaction| {
                 remove(transaction, &pen, &base, id, path.as_deref())
             })?;
             if removed.is_some() {
-                clear::give_back(connection, patience);
+                clear::free_space(connection, patience);
             }
             Ok(removed)
         };
@@ -106,7 +114,7 @@ impl Store {
     pub async fn totals(&self, base: &BaseName) -> Result<Totals, Error> {
         let base = base.clone();
         self.read(move |transaction| {
-            let Some(key) = rows::base(transaction, &base)? else { return Ok(Totals::default()) };
+            let Some(key) = rows::base_key(transaction, &base)? else { return Ok(Totals::default()) };
             let mut statement = transaction.prepare_cached(
                 "SELECT count(*), ifnull(sum(chunk_count), 0), ifnull(sum(vector_count), 0), ifnull(sum(size_bytes), 0), \
                  (SELECT updated FROM bases WHERE key = ?1) FROM documents WHERE base = ?1",
@@ -137,89 +145,89 @@ impl Store {
 }
 
 /// The first document of the base `?1` that matches a condition.
-pub(super) fn find(
+pub(super) fn find_document(
     connection: &Connection,
     condition: &str,
     parameters: impl Params,
-) -> Result<Option<Document>, Error> {
-    let columns = rows::DOCUMENT;
+) -> Result<Option<DocumentRecord>, Error> {
+    let columns = rows::DOCUMENT_COLUMNS;
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE b.name = ?1 AND {condition} LIMIT 1"
     ))?;
-    Ok(statement.query_row(parameters, rows::document).optional()?)
+    Ok(statement.query_row(parameters, rows::read_document).optional()?)
 }
 
-fn describe(
+fn write_metadata(
     connection: &Connection,
-    pen: &Pen,
+    pen: &WriterContext,
     base: &BaseName,
     id: DocumentId,
     metadata: &Map<String, Value>,
     path: Option<&str>,
-    work: &Work,
-) -> Result<Option<Document>, Error> {
-    tasks::must_go_on(connection, pen, work)?;
-    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    work: &TaskLink,
+) -> Result<Option<DocumentRecord>, Error> {
+    tasks::check_active_task(connection, pen, work)?;
+    let Some(before) = find_document(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
     let now = rows::now();
-    let base_key = rows::written_base(connection, base, now)?;
+    let base_key = rows::touch_base(connection, base, now)?;
     let mut statement = connection.prepare_cached(
         "UPDATE documents SET metadata = ?2, updated = ?3, path = ifnull(?4, path), filename = ifnull(?5, filename) \
          WHERE key = ?1",
     )?;
-    let path = free_path(connection, base_key, before.key, path)?;
+    let path = available_path(connection, base_key, before.key, path)?;
     let filename = path.and_then(|path| Path::new(path).file_name()).map(|name| name.to_string_lossy());
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
     checksum::record_document(connection, before.key)?;
-    note_described(connection, pen, base_key, &before, filename.as_deref())?;
-    tasks::end_with(connection, pen, work, now)?;
-    find(connection, "d.id = ?2", (base, id))
+    record_metadata_change(connection, pen, base_key, &before, filename.as_deref())?;
+    tasks::end_task_of_write(connection, pen, work, now)?;
+    find_document(connection, "d.id = ?2", (base, id))
 }
 
 fn claim(
     connection: &Connection,
-    pen: &Pen,
+    pen: &WriterContext,
     base: &BaseName,
     id: DocumentId,
     claim: &Claim,
-    work: &Work,
-) -> Result<Option<Document>, Error> {
-    tasks::must_go_on(connection, pen, work)?;
-    let Some(before) = find(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
+    work: &TaskLink,
+) -> Result<Option<DocumentRecord>, Error> {
+    tasks::check_active_task(connection, pen, work)?;
+    let Some(before) = find_document(connection, "d.id = ?2", (base, id))? else { return Ok(None) };
     let now = rows::now();
-    let base_key = rows::written_base(connection, base, now)?;
-    let path = free_path(connection, base_key, before.key, claim.path.as_deref())?;
+    let base_key = rows::touch_base(connection, base, now)?;
+    let path = available_path(connection, base_key, before.key, claim.path.as_deref())?;
     let mut statement = connection.prepare_cached(
         "UPDATE documents SET metadata = ?2, updated = ?3, origin = ?4, path = ?5, filename = ?6 WHERE key = ?1",
     )?;
     let metadata = rows::to_json(&claim.metadata)?;
     statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
     checksum::record_document(connection, before.key)?;
-    note_described(connection, pen, base_key, &before, Some(&claim.filename))?;
-    tasks::end_with(connection, pen, work, now)?;
-    find(connection, "d.id = ?2", (base, id))
+    record_metadata_change(connection, pen, base_key, &before, Some(&claim.filename))?;
+    tasks::end_task_of_write(connection, pen, work, now)?;
+    find_document(connection, "d.id = ?2", (base, id))
 }
 
 /// Records a metadata change. The file name is part of the indexed text, so a new name requires new chunk keys.
-fn note_described(
+fn record_metadata_change(
     connection: &Connection,
-    pen: &Pen,
+    pen: &WriterContext,
     base: i64,
-    before: &Document,
+    before: &DocumentRecord,
     filename: Option<&str>,
 ) -> Result<(), Error> {
     let kind = match filename.is_some_and(|filename| filename != before.filename) {
         true => {
-            chunks::renew(connection, before.key)?;
+            chunks::rekey(connection, before.key)?;
             ChangeKind::Put
         }
-        false => ChangeKind::Described,
+        false => ChangeKind::MetadataUpdated,
     };
-    changes::note(connection, pen, base, Some(before.key), kind)?;
+    change_log::append(connection, pen, base, Some(before.key), kind)?;
     Ok(())
 }
 
 /// Returns the path unless another document of the base has it.
-fn free_path<'p>(
+fn available_path<'p>(
     connection: &Connection,
     base: i64,
     own: u64,
@@ -232,21 +240,21 @@ fn free_path<'p>(
 
 fn remove(
     connection: &Connection,
-    pen: &Pen,
+    pen: &WriterContext,
     base: &BaseName,
     id: DocumentId,
     path: Option<&str>,
-) -> Result<Option<Removed>, Error> {
-    let document = find(connection, "d.id = ?2", (base, id))?;
-    let is_meant = |document: &Document| {
+) -> Result<Option<RemovedDocument>, Error> {
+    let document = find_document(connection, "d.id = ?2", (base, id))?;
+    let is_meant = |document: &DocumentRecord| {
         path.is_none() || (document.path.as_deref() == path && document.origin == Origin::Watched)
     };
     let Some(document) = document.filter(is_meant) else { return Ok(None) };
-    let base = rows::written_base(connection, base, rows::now())?;
+    let base = rows::touch_base(connection, base, rows::now())?;
     connection.prepare_cached("DELETE FROM documents WHERE key = ?1")?.execute([document.key])?;
-    watched::leave_document(connection, id)?;
-    let sequence = changes::note(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
-    Ok(Some(Removed {
+    watched_files::clear_document(connection, id)?;
+    let sequence = change_log::append(connection, pen, base, Some(document.key), ChangeKind::Removed)?;
+    Ok(Some(RemovedDocument {
         key: document.key,
         filename: document.filename,
         chunks: document.chunk_count.into(),

@@ -10,29 +10,33 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::folder_access;
 use crate::knowledge::store::Error;
-use crate::private_folder::private_folder;
+use crate::util::fs::dir_permissions;
+use crate::util::fs::private_dir::create_private_dir;
 
 /// Paths of a store.
 #[derive(Debug, Clone)]
-pub(super) struct Files {
+pub(super) struct StoreFiles {
     pub(super) folder: PathBuf,
     pub(super) database: PathBuf,
     pub(super) instances: PathBuf,
 }
 
-const DATABASE: &str = "knowledge.db";
+const DATABASE_FILE: &str = "knowledge.db";
 
-impl Files {
-    pub(super) fn of(folder: &Path) -> Files {
-        Files { folder: folder.to_owned(), database: folder.join(DATABASE), instances: folder.join("instances") }
+impl StoreFiles {
+    pub(super) fn of(folder: &Path) -> StoreFiles {
+        StoreFiles {
+            folder: folder.to_owned(),
+            database: folder.join(DATABASE_FILE),
+            instances: folder.join("instances"),
+        }
     }
 
     /// Creates the folders, private to the user. A folder that others can write to is refused.
     pub(super) fn create_folders(&self) -> Result<(), Error> {
-        folder_access::prepare(&self.folder).map_err(Error::folder)?;
-        private_folder(&self.instances).map_err(Error::io(&self.instances))?;
+        dir_permissions::prepare(&self.folder).map_err(Error::folder)?;
+        create_private_dir(&self.instances).map_err(Error::io(&self.instances))?;
         match fs::symlink_metadata(&self.instances).map_err(Error::io(&self.instances))?.is_symlink() {
             true => Err(link(&self.instances)),
             false => Ok(()),
@@ -41,9 +45,9 @@ impl Files {
 
     /// Creates an empty database that only the user can read, before any data is written, and syncs its directory
     /// entry. An existing database is made private.
-    pub(super) fn make_database(&self) -> Result<(), Error> {
+    pub(super) fn create_database(&self) -> Result<(), Error> {
         match create_private(&self.database) {
-            Err(Error::Exists(_)) => return tighten(&self.database),
+            Err(Error::Exists(_)) => return make_private(&self.database),
             created => drop(created?),
         }
         sync(&self.folder)?;
@@ -51,7 +55,7 @@ impl Files {
     }
 
     /// The path of a companion file of a database, such as its WAL.
-    pub(super) fn beside(database: &Path, ending: &str) -> PathBuf {
+    pub(super) fn companion(database: &Path, ending: &str) -> PathBuf {
         let mut name = database.as_os_str().to_owned();
         name.push(ending);
         name.into()
@@ -69,22 +73,22 @@ impl Files {
 
     /// Size of the WAL in bytes.
     pub(super) fn log_size(&self) -> u64 {
-        length(&Files::beside(&self.database, "-wal"))
+        length(&StoreFiles::companion(&self.database, "-wal"))
     }
 
     /// Lock file: shared while the store is open, exclusive while its file is replaced.
-    pub(super) fn in_use(&self) -> Result<File, Error> {
+    pub(super) fn in_use_lock(&self) -> Result<File, Error> {
         lock_file(&self.folder.join("in-use.lock"))
     }
 
     /// Lock file for creating or migrating the database.
-    pub(super) fn setting_up(&self) -> Result<File, Error> {
+    pub(super) fn setup_lock(&self) -> Result<File, Error> {
         lock_file(&self.folder.join("setup.lock"))
     }
 
     /// Locks the store exclusively. Fails if another process has it open.
-    pub(super) fn alone(&self) -> Result<File, Error> {
-        let lock = self.in_use()?;
+    pub(super) fn lock_exclusive(&self) -> Result<File, Error> {
+        let lock = self.in_use_lock()?;
         match lock.try_lock() {
             Ok(()) => Ok(lock),
             Err(fs::TryLockError::WouldBlock) => Err(Error::InUse),
@@ -147,7 +151,7 @@ fn reading() -> OpenOptions {
 
 /// Makes an existing file private. Works on a descriptor, because another user may replace the file meanwhile.
 #[cfg(unix)]
-fn tighten(path: &Path) -> Result<(), Error> {
+fn make_private(path: &Path) -> Result<(), Error> {
     use std::os::unix::fs::PermissionsExt;
     let found = fs::symlink_metadata(path).map_err(Error::io(path))?;
     if found.is_symlink() {
@@ -164,7 +168,7 @@ fn tighten(path: &Path) -> Result<(), Error> {
 }
 
 #[cfg(not(unix))]
-fn tighten(_: &Path) -> Result<(), Error> {
+fn make_private(_: &Path) -> Result<(), Error> {
     Ok(())
 }
 
@@ -177,7 +181,7 @@ fn failed(path: &Path) -> impl FnOnce(io::Error) -> Error {
 }
 
 fn link(path: &Path) -> Error {
-    Error::Exposed(folder_access::Error::Link { path: path.to_owned() })
+    Error::Exposed(dir_permissions::Error::Link { path: path.to_owned() })
 }
 
 #[cfg(unix)]

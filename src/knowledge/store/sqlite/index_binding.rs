@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 
-use super::files::Files;
+use super::files::StoreFiles;
 use super::{Store, connection, schema};
 use crate::knowledge::store::Error;
-use crate::private_folder::private_folder;
+use crate::util::fs::private_dir::create_private_dir;
 
 /// The file with the ID of the store.
 const FILE: &str = "store-id";
@@ -43,7 +43,7 @@ impl Store {
 impl Store {
     /// Fails if the index belongs to another store than the database of a folder. A database that cannot be read passes.
     pub fn check_index(folder: &Path, index: &Path) -> Result<(), Error> {
-        let database = Files::of(folder).database;
+        let database = StoreFiles::of(folder).database;
         let found = connection::reader(&database, TIMEOUT).and_then(|connection| check(&connection, index));
         found.or_else(|error| match error {
             Error::OtherStore { .. } => Err(error),
@@ -79,7 +79,7 @@ fn read(index: &Path) -> Option<String> {
 }
 
 fn write(index: &Path, id: &str) -> io::Result<()> {
-    private_folder(index)?;
+    create_private_dir(index)?;
     let mut file = tempfile::NamedTempFile::new_in(index)?;
     writeln!(file, "{id}")?;
     file.as_file().sync_all()?;

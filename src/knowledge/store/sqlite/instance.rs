@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use super::files::{self, Files};
+use super::files::{self, StoreFiles};
 use crate::knowledge::store::Error;
 
 /// This process, as other processes see it.
@@ -22,7 +22,7 @@ pub(super) struct Instance {
 impl Instance {
     /// Registers a new instance. The file is locked before it gets its final name, so no process ever sees it
     /// unlocked.
-    pub(super) fn take(files: &Files) -> Result<Instance, Error> {
+    pub(super) fn register(files: &StoreFiles) -> Result<Instance, Error> {
         let name = Uuid::new_v4().to_string();
         let path = lock_path(files, &name);
         let new = path.with_extension("new");
@@ -46,41 +46,41 @@ impl Drop for Instance {
 
 /// Liveness of processes, as seen by one of them.
 #[derive(Debug)]
-pub(super) struct Living {
-    pub(super) files: Files,
+pub(super) struct Liveness {
+    pub(super) files: StoreFiles,
     /// The process that checks.
     pub(super) instance: String,
 }
 
-impl Living {
+impl Liveness {
     /// Whether the task has a runner and the runner is alive.
-    pub(super) fn has(&self, runner: Option<&str>) -> bool {
-        runner.is_some_and(|name| name == self.instance || lives(&self.files, name))
+    pub(super) fn is_alive(&self, runner: Option<&str>) -> bool {
+        runner.is_some_and(|name| name == self.instance || is_process_alive(&self.files, name))
     }
 }
 
 /// Whether a process is alive. If this cannot be determined, it counts as alive: running a task twice is worse than
 /// waiting.
-fn lives(files: &Files, name: &str) -> bool {
+fn is_process_alive(files: &StoreFiles, name: &str) -> bool {
     let path = lock_path(files, name);
     match files::open(&path) {
-        Ok(file) => !is_free(&file),
+        Ok(file) => !is_unlocked(&file),
         Err(error) => error.kind() != std::io::ErrorKind::NotFound,
     }
 }
 
 /// Removes the files of dead processes.
-pub(super) fn forget_the_dead(files: &Files) {
+pub(super) fn remove_dead_instances(files: &StoreFiles) {
     let Ok(entries) = fs::read_dir(&files.instances) else { return };
     for path in entries.flatten().map(|entry| entry.path()).filter(|path| is_lock(path)) {
-        if files::open(&path).is_ok_and(|file| is_free(&file)) {
+        if files::open(&path).is_ok_and(|file| is_unlocked(&file)) {
             // Another process may have removed it first.
             let _ = fs::remove_file(&path);
         }
     }
 }
 
-fn is_free(file: &File) -> bool {
+fn is_unlocked(file: &File) -> bool {
     file.try_lock_shared().is_ok()
 }
 
@@ -89,7 +89,7 @@ fn is_lock(path: &Path) -> bool {
 }
 
 /// Names come from the database; only UUIDs, as assigned by us, become paths.
-fn lock_path(files: &Files, name: &str) -> PathBuf {
+fn lock_path(files: &StoreFiles, name: &str) -> PathBuf {
     let name = name.parse::<Uuid>().unwrap_or_default();
     files.instances.join(format!("{name}.lock"))
 }

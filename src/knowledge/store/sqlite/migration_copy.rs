@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rusqlite::Connection;
 
-use super::files::{self, Files};
+use super::files::{self, StoreFiles};
 use super::{backup, schema};
 use crate::free_space::free_bytes;
 use crate::knowledge::store::{Error, MigrationCopy};
@@ -17,7 +17,7 @@ const RESERVE: u64 = 64 << 20;
 
 /// Copies a database with an older schema to `knowledge.db.schema-N`. The caller holds the setup lock, so that one
 /// process copies and migrates while others wait.
-pub(super) fn keep(connection: &Connection, files: &Files, wanted: MigrationCopy) -> Result<(), Error> {
+pub(super) fn keep(connection: &Connection, files: &StoreFiles, wanted: MigrationCopy) -> Result<(), Error> {
     let found = schema::version(connection)?;
     if found == 0 || found == schema::VERSION as usize || wanted == MigrationCopy::Off {
         return Ok(());
@@ -34,7 +34,7 @@ pub(super) fn keep(connection: &Connection, files: &Files, wanted: MigrationCopy
     Ok(())
 }
 
-fn copy(connection: &Connection, files: &Files, found: usize) -> Result<PathBuf, Error> {
+fn copy(connection: &Connection, files: &StoreFiles, found: usize) -> Result<PathBuf, Error> {
     // Without the WAL, whose pages are counted in the database once they are committed.
     let pages: u64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
     let page_size: u64 = connection.pragma_query_value(None, "page_size", |row| row.get(0))?;
@@ -42,11 +42,11 @@ fn copy(connection: &Connection, files: &Files, found: usize) -> Result<PathBuf,
     if free_bytes(&files.folder).is_some_and(|free| free < needed) {
         return Err(Error::Full);
     }
-    let path = Files::beside(&files.database, &ending(found));
-    let unfinished = Files::beside(&path, ".new");
+    let path = StoreFiles::companion(&files.database, &ending(found));
+    let unfinished = StoreFiles::companion(&path, ".new");
     // Left by a process that was killed.
     backup::discard(&unfinished);
-    backup::write(connection, &unfinished)?;
+    backup::write_backup(connection, &unfinished)?;
     fs::rename(&unfinished, &path).map_err(Error::io(&path))?;
     files::sync(&files.folder)?;
     prune(files, found);
@@ -59,13 +59,13 @@ fn ending(schema: usize) -> String {
 
 /// Removes all copies but the one of this migration, whose schema version is `found`, and those with the highest schema
 /// versions.
-fn prune(files: &Files, found: usize) {
+fn prune(files: &StoreFiles, found: usize) {
     let old = (1..schema::VERSION as usize)
         .rev()
-        .filter(|schema| *schema != found && Files::beside(&files.database, &ending(*schema)).exists())
+        .filter(|schema| *schema != found && StoreFiles::companion(&files.database, &ending(*schema)).exists())
         .skip(MAX_COPIES - 1);
     for schema in old {
-        let path = Files::beside(&files.database, &ending(schema));
+        let path = StoreFiles::companion(&files.database, &ending(schema));
         if let Err(error) = fs::remove_file(&path) {
             tracing::warn!(%error, path = %path.display(), "an old copy of the database cannot be removed");
         }

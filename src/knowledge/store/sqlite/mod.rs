@@ -1,49 +1,49 @@
 //! SQLite store in a single file.
 //!
 //! The file is the single source of truth. All other data, such as an index, is derived from it and follows its
-//! [changes](Store::changes_since). Several processes may have the same store open; each sees only complete documents.
+//! [change_log](Store::changes_since). Several processes may have the same store open; each sees only complete documents.
 //!
 //! In each process one thread does all writes, in transactions that take SQLite's write lock at the start and are on
 //! disk when they are acknowledged. Reads run concurrently on other connections. A dropped future leaves no partial
 //! work: its transaction runs completely or not at all.
 
 mod backup;
-mod changes;
+mod change_log;
 mod check;
 mod checksum;
 mod chunks;
 mod clear;
 mod connection;
-mod contents;
-mod copies;
+mod damage_report;
 mod damaged_log;
+mod digest;
 mod documents;
-mod failure;
+mod duplicates;
+mod error;
+mod export_for_index;
 mod files;
 mod health;
-mod imported;
+mod import_checkpoint;
 mod index_binding;
 mod instance;
 mod listing;
-mod load;
-mod loss;
 mod migration_copy;
-mod moved;
-mod put;
-mod readers;
+mod migration_io;
+mod reader_pool;
 mod record;
 mod repair;
 mod rows;
 mod salvage;
+mod scalar_quantization;
 mod schema;
 mod task_list;
 mod tasks;
 mod text;
-mod uploads;
-mod vectors;
+mod upload_refs;
+mod upsert_document;
 mod wal;
 mod wal_index;
-mod watched;
+mod watched_files;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -54,42 +54,42 @@ use std::time::Duration;
 
 use rusqlite::Transaction;
 
-pub use changes::{Change, ChangeKind, Changes};
-pub use check::{Glance, glance};
-pub use contents::Contents;
+pub use change_log::{ChangeKind, ChangeRecord, ChangesSince};
+pub use check::{QuickCheck, quick_check};
+pub use damage_report::{DamageReport, LostDocument};
 pub use damaged_log::LogLoss;
-pub use load::{Live, LiveDocument, LoadedChunk, LoadedDocument};
-pub use loss::{Loss, LostDocument};
-pub use repair::Repaired;
+pub use digest::ContentDigest;
+pub use export_for_index::{LiveDocument, LiveSnapshot, LoadedChunk, LoadedDocument};
+pub use repair::RepairReport;
+pub use scalar_quantization::MIN_COSINE_SIMILARITY;
 pub use schema::VERSION;
-pub use vectors::FAITHFUL;
 
-use changes::Watch;
-use files::Files;
-use instance::{Instance, Living};
-use readers::Readers;
+use change_log::ChangeDetector;
+use files::StoreFiles;
+use instance::{Instance, Liveness};
+use reader_pool::ReaderPool;
 use writer::Writer;
 
 use super::{Error, Options};
-use crate::locked::locked;
+use crate::util::lock::lock;
 
 /// The store of a knowledge base. Cheap to clone; all clones share the same state.
 #[derive(Debug, Clone)]
-pub struct Store(Arc<Shared>);
+pub struct Store(Arc<Inner>);
 
 /// Fields are dropped in this order: connections, the instance registration, and last the lock that other processes
 /// check.
 #[derive(Debug)]
-struct Shared {
-    files: Files,
+struct Inner {
+    files: StoreFiles,
     options: Options,
     id: String,
     history: String,
-    readers: Readers,
-    watch: Mutex<Watch>,
+    readers: ReaderPool,
+    change_detector: Mutex<ChangeDetector>,
     writer: Writer,
     instance: Instance,
-    file: health::Identity,
+    database_id: health::DatabaseFileId,
     /// All rows have a checksum.
     checksums_complete: AtomicBool,
     /// The file was restored or rebuilt, and is bound to no index yet.
@@ -103,19 +103,19 @@ impl Store {
     /// Opens the store of a folder and creates it if it does not exist. Blocks on file I/O, so call it at program
     /// start.
     pub fn open(folder: &Path, options: Options) -> Result<Store, Error> {
-        let files = Files::of(folder);
+        let files = StoreFiles::of(folder);
         files.create_folders()?;
-        let in_use = share(&files)?;
+        let in_use = lock_shared(&files)?;
         Store::open_with(files, in_use, options)
     }
 
     /// The same with a lock that is already held.
-    fn open_with(files: Files, in_use: File, options: Options) -> Result<Store, Error> {
+    fn open_with(files: StoreFiles, in_use: File, options: Options) -> Result<Store, Error> {
         let in_use = Arc::new(in_use);
-        let setting_up = files.setting_up()?;
+        let setting_up = files.setup_lock()?;
         setting_up.lock().map_err(Error::io(&files.folder))?;
         must_not_be_missing(&files, options.index.as_deref())?;
-        files.make_database()?;
+        files.create_database()?;
         // Before SQLite opens the file.
         let damage = damaged_log::preserve(&files)?;
         if let Some(damage @ wal::Damage::NoDatabase) = damage {
@@ -142,14 +142,17 @@ impl Store {
         let (id, history) = (schema::store_id(&connection)?, schema::history(&connection)?);
         let replaces_any = index_binding::is_permitted(&connection)?;
         let checksums_complete = AtomicBool::new(!checksum::is_incomplete(&connection)?);
-        let watch = Watch::new(connection::reader(&files.database, WATCH.min(options.busy_timeout))?)?;
-        let readers = Readers::new(files.database.clone(), &options, Arc::clone(&in_use));
-        instance::forget_the_dead(&files);
-        Ok(Store(Arc::new(Shared {
-            writer: Writer::start(connection, options.queue)?,
-            instance: Instance::take(&files)?,
-            file: health::Identity::of(&files.database),
-            watch: Mutex::new(watch),
+        let watch = ChangeDetector::new(connection::reader(
+            &files.database,
+            CHANGE_DETECTOR_TIMEOUT.min(options.busy_timeout),
+        )?)?;
+        let readers = ReaderPool::new(files.database.clone(), &options, Arc::clone(&in_use));
+        instance::remove_dead_instances(&files);
+        Ok(Store(Arc::new(Inner {
+            writer: Writer::start(connection, options.max_queued_writes)?,
+            instance: Instance::register(&files)?,
+            database_id: health::DatabaseFileId::of(&files.database),
+            change_detector: Mutex::new(watch),
             checksums_complete,
             replaces_any,
             log_size: AtomicU64::new(0),
@@ -164,12 +167,12 @@ impl Store {
 
     /// Fails if the file of a folder is empty or missing although there is an index of its documents.
     pub fn must_not_be_missing(folder: &Path, index: Option<&Path>) -> Result<(), Error> {
-        must_not_be_missing(&Files::of(folder), index)
+        must_not_be_missing(&StoreFiles::of(folder), index)
     }
 
     /// Whether a folder contains a store.
     pub fn exists(folder: &Path) -> bool {
-        Files::of(folder).database.exists()
+        StoreFiles::of(folder).database.exists()
     }
 
     /// Name of this process among all processes that share the store. It is valid as long as the store is open here.
@@ -190,11 +193,11 @@ impl Store {
 
     /// Size of the store of a folder on disk in bytes, whether it is open or not.
     pub fn size_in(folder: &Path) -> u64 {
-        Files::of(folder).size()
+        StoreFiles::of(folder).size()
     }
 
     /// Size of the store on disk in bytes.
-    pub fn known_size(&self) -> u64 {
+    pub fn cached_size(&self) -> u64 {
         self.0.files.size()
     }
 
@@ -209,37 +212,37 @@ impl Store {
     /// Runs a write transaction.
     async fn write<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Transaction<'_>, &Pen) -> Result<T, Error> + Send + 'static,
+        work: impl FnOnce(&Transaction<'_>, &WriterContext) -> Result<T, Error> + Send + 'static,
     ) -> Result<T, Error> {
-        let pen = self.pen();
+        let pen = self.writer_context();
         self.0.writer.transact(move |transaction| work(transaction, &pen)).await
     }
 
-    fn pen(&self) -> Pen {
-        Pen { instance: self.instance().to_owned(), changes: self.0.options.changes }
+    fn writer_context(&self) -> WriterContext {
+        WriterContext { instance: self.instance().to_owned(), max_changes: self.0.options.max_changes }
     }
 
-    fn living(&self) -> Living {
-        Living { files: self.0.files.clone(), instance: self.instance().to_owned() }
+    fn liveness(&self) -> Liveness {
+        Liveness { files: self.0.files.clone(), instance: self.instance().to_owned() }
     }
 
-    fn watch(&self) -> MutexGuard<'_, Watch> {
-        locked(&self.0.watch)
+    fn change_detector(&self) -> MutexGuard<'_, ChangeDetector> {
+        lock(&self.0.change_detector)
     }
 }
 
 /// Busy timeout of the connection for calls that must not block. Only WAL recovery makes it wait.
-const WATCH: Duration = Duration::from_millis(100);
+const CHANGE_DETECTOR_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// Context of a write.
 #[derive(Debug, Clone)]
-struct Pen {
+struct WriterContext {
     instance: String,
-    changes: u64,
+    max_changes: u64,
 }
 
 /// Fails if the file is empty or missing although there is an index of its documents.
-fn must_not_be_missing(files: &Files, index: Option<&Path>) -> Result<(), Error> {
+fn must_not_be_missing(files: &StoreFiles, index: Option<&Path>) -> Result<(), Error> {
     let is_missing = match std::fs::metadata(&files.database) {
         Ok(found) => found.len() == 0,
         Err(error) => error.kind() == std::io::ErrorKind::NotFound,
@@ -251,8 +254,8 @@ fn must_not_be_missing(files: &Files, index: Option<&Path>) -> Result<(), Error>
 }
 
 /// Takes the shared lock of an open store. Fails while its file is being replaced.
-fn share(files: &Files) -> Result<File, Error> {
-    let lock = files.in_use()?;
+fn lock_shared(files: &StoreFiles) -> Result<File, Error> {
+    let lock = files.in_use_lock()?;
     match lock.try_lock_shared() {
         Ok(()) => Ok(lock),
         Err(TryLockError::WouldBlock) => Err(Error::InUse),

@@ -10,21 +10,21 @@ use std::time::Duration;
 
 use rusqlite::{Connection, Transaction};
 
-use super::check::{self, MISCOUNTED};
+use super::check::{self, MISCOUNTED_DOCUMENTS};
+use super::damage_report::{self, DamageReport, INCOMPLETE_CONDITION, LostDocument, Paths};
 use super::damaged_log::{self, DamagedLog, LogLoss};
-use super::files::{self, Files};
-use super::loss::{self, Loss, LostDocument, Paths, SHORT};
+use super::files::{self, StoreFiles};
 use super::wal::Damage;
 use super::{Store, backup, checksum, connection, index_binding, migration_copy, rows, salvage, schema, writer};
 use crate::knowledge::store::{Error, MigrationCopy};
 
 /// Result of a repair.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Repaired {
+pub struct RepairReport {
     /// The problems found; empty if the store was consistent.
     pub problems: Vec<String>,
     /// New path of the damaged file, if it had to be replaced.
-    pub set_aside: Option<PathBuf>,
+    pub preserved_as: Option<PathBuf>,
     /// Copy of the file from before the repair, if rows were removed or corrected in place.
     pub copy: Option<PathBuf>,
     /// Write-ahead logs that were damaged since the last repair.
@@ -33,96 +33,96 @@ pub struct Repaired {
     pub documents: u64,
     pub chunks: u64,
     /// Documents that were damaged or lost.
-    pub loss: Loss,
+    pub damage: DamageReport,
     /// The file was completely unreadable, so the extent of the loss is unknown. The new store is empty.
     pub unreadable: bool,
 }
 
 /// Warning for documents that have lost data.
-pub(super) const LOST: &str = "Some of it was lost when the store was damaged; add it again";
+pub(super) const LOST_WARNING: &str = "Some of it was lost when the store was damaged; add it again";
 
-const PATIENCE: Duration = Duration::from_secs(10);
+const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Store {
     /// Repairs the store of a folder. No process may have it open. A replaced file is preserved.
-    pub fn repair(folder: &Path) -> Result<Repaired, Error> {
-        let files = Files::of(folder);
+    pub fn repair(folder: &Path) -> Result<RepairReport, Error> {
+        let files = StoreFiles::of(folder);
         files.create_folders()?;
-        let _alone = files.alone()?;
+        let _alone = files.lock_exclusive()?;
         // Before SQLite opens the file, which removes the log.
         let damage = damaged_log::preserve(&files)?;
         let logs = damaged_log::unreported(&files);
-        files.make_database()?;
+        files.create_database()?;
         let repaired = repair(&files, damage == Some(Damage::NoDatabase))?;
-        report(&files, &logs, repaired)
+        finish_report(&files, &logs, repaired)
     }
 }
 
 /// `is_emptied`: the database is empty although it had content.
-fn repair(files: &Files, is_emptied: bool) -> Result<Repaired, Error> {
-    let problems = match examine(files) {
-        Ok(Found { .. }) if is_emptied => {
-            index_binding::permit_any(&connection::writer(&files.database, PATIENCE)?)?;
-            return Ok(Repaired { unreadable: true, ..Repaired::default() });
+fn repair(files: &StoreFiles, is_emptied: bool) -> Result<RepairReport, Error> {
+    let problems = match assess(files) {
+        Ok(DamageAssessment { .. }) if is_emptied => {
+            index_binding::permit_any(&connection::writer(&files.database, LOCK_TIMEOUT)?)?;
+            return Ok(RepairReport { unreadable: true, ..RepairReport::default() });
         }
-        Ok(Found { problems, .. }) if problems.is_empty() => return Ok(Repaired::default()),
-        Ok(Found { problems, well_formed: true }) => {
-            let (loss, copy) = mend(files)?;
-            return Ok(Repaired { problems, loss, copy: Some(copy), ..Repaired::default() });
+        Ok(DamageAssessment { problems, .. }) if problems.is_empty() => return Ok(RepairReport::default()),
+        Ok(DamageAssessment { problems, well_formed: true }) => {
+            let (loss, copy) = repair_in_place(files)?;
+            return Ok(RepairReport { problems, damage: loss, copy: Some(copy), ..RepairReport::default() });
         }
-        Ok(Found { problems, .. }) => problems,
+        Ok(DamageAssessment { problems, .. }) => problems,
         Err(error @ Error::Corrupt(_)) => vec![error.to_string()],
         Err(error) => return Err(error),
     };
-    let new = backup::unused(files, "repairing");
+    let new = backup::unused_path(files, "repairing");
     drop(files::create_private(&new)?);
     let replaced = rebuild(files, &new)
         .and_then(|rebuilt| Ok((rebuilt, backup::replace(files, &new, "damaged")?)))
         .inspect_err(|_| backup::discard(&new));
-    let (Rebuilt { loss, unreadable }, set_aside) = replaced?;
-    Ok(Repaired { problems, loss, unreadable, set_aside, ..Repaired::default() })
+    let (RebuildResult { damage: loss, unreadable }, set_aside) = replaced?;
+    Ok(RepairReport { problems, damage: loss, unreadable, preserved_as: set_aside, ..RepairReport::default() })
 }
 
 /// Problems of a store that can be opened.
-struct Found {
+struct DamageAssessment {
     problems: Vec<String>,
     /// Only rows are inconsistent.
     well_formed: bool,
 }
 
 /// Result of salvaging a damaged file.
-struct Rebuilt {
-    loss: Loss,
+struct RebuildResult {
+    damage: DamageReport,
     /// The file was unreadable.
     unreadable: bool,
 }
 
-fn examine(files: &Files) -> Result<Found, Error> {
-    let mut connection = connection::writer(&files.database, PATIENCE)?;
+fn assess(files: &StoreFiles) -> Result<DamageAssessment, Error> {
+    let mut connection = connection::writer(&files.database, LOCK_TIMEOUT)?;
     migration_copy::keep(&connection, files, MigrationCopy::Auto)?;
     schema::migrate(&mut connection)?;
     let problems = check::check(&connection).problems;
-    Ok(Found { well_formed: check::is_well_formed(&connection), problems })
+    Ok(DamageAssessment { well_formed: check::is_well_formed(&connection), problems })
 }
 
 /// Repairs a store in place. Returns the documents that have lost data, and a copy of the file from before.
-fn mend(files: &Files) -> Result<(Loss, PathBuf), Error> {
-    let mut connection = connection::writer(&files.database, PATIENCE)?;
-    let copy = backup::dated(files, "before-repair");
-    backup::write(&connection, &copy)?;
+fn repair_in_place(files: &StoreFiles) -> Result<(DamageReport, PathBuf), Error> {
+    let mut connection = connection::writer(&files.database, LOCK_TIMEOUT)?;
+    let copy = backup::dated_path(files, "before-repair");
+    backup::write_backup(&connection, &copy)?;
     files::sync(&files.folder)?;
     connection.pragma_update(None, "foreign_keys", "OFF")?;
     let loss = writer::transact(&mut connection, |transaction| {
         // Indexes may hold vectors of rows that the repair removes.
         schema::renew_history(transaction)?;
-        mend_rows(transaction, &Paths::new())
+        repair_rows(transaction, &Paths::new())
     })?;
     Ok((loss, copy))
 }
 
 /// Removes orphaned rows and corrects the counts of documents. `paths` are the paths of all documents that existed.
-fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error> {
-    let mut lost = loss::lost(transaction, paths)?;
+fn repair_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<DamageReport, Error> {
+    let mut lost = damage_report::find_lost(transaction, paths)?;
     let damaged = drop_damaged(transaction, &mut lost)?;
     transaction.execute_batch(
         "DELETE FROM documents WHERE base NOT IN (SELECT key FROM bases);
@@ -137,37 +137,37 @@ fn mend_rows(transaction: &Transaction<'_>, paths: &Paths) -> Result<Loss, Error
          UPDATE watched SET state = 'waiting', document = NULL
              WHERE state = 'settled' AND document NOT IN (SELECT id FROM documents);",
     )?;
-    drop_unreadable(transaction)?;
-    let incomplete = loss::incomplete(transaction, &damaged)?;
+    drop_undecodable_vectors(transaction)?;
+    let incomplete = damage_report::find_incomplete(transaction, &damaged)?;
     let sql = format!(
         "UPDATE documents SET page_count = m.pages, chunk_count = m.chunks, vector_count = m.vectors, \
-         status = iif({SHORT}, 'partial', status), warning = iif({SHORT}, ?1, warning) \
-         FROM ({MISCOUNTED}) AS m WHERE documents.key = m.key"
+         status = iif({INCOMPLETE_CONDITION}, 'partial', status), warning = iif({INCOMPLETE_CONDITION}, ?1, warning) \
+         FROM ({MISCOUNTED_DOCUMENTS}) AS m WHERE documents.key = m.key"
     );
-    transaction.execute(&sql, [LOST])?;
+    transaction.execute(&sql, [LOST_WARNING])?;
     let mut mark = transaction.prepare("UPDATE documents SET status = 'partial', warning = ?2 WHERE key = ?1")?;
     for key in damaged {
-        mark.execute((key, LOST))?;
+        mark.execute((key, LOST_WARNING))?;
     }
     checksum::record_all(transaction)?;
-    Ok(Loss { incomplete, ..lost })
+    Ok(DamageReport { incomplete, ..lost })
 }
 
 /// Removes pages, chunks and vectors that do not match their checksums, and documents with an unreadable row. Returns the
 /// keys of documents with a damaged row that can still be read.
-fn drop_damaged(transaction: &Transaction<'_>, loss: &mut Loss) -> Result<Vec<i64>, Error> {
+fn drop_damaged(transaction: &Transaction<'_>, loss: &mut DamageReport) -> Result<Vec<i64>, Error> {
     for table in [checksum::PAGES, checksum::CHUNKS, checksum::VECTORS] {
         let mut delete = transaction.prepare(&format!("DELETE FROM {} WHERE rowid = ?1", table.name))?;
         for damaged in table.damaged(transaction, i64::MAX, i64::MAX)? {
             delete.execute([damaged.rowid])?;
         }
     }
-    let columns = rows::DOCUMENT;
+    let columns = rows::DOCUMENT_COLUMNS;
     let mut read = transaction
         .prepare(&format!("SELECT {columns} FROM documents AS d JOIN bases AS b ON b.key = d.base WHERE d.key = ?1"))?;
     let mut readable = Vec::new();
-    for checksum::Damaged { rowid, label } in checksum::DOCUMENTS.damaged(transaction, i64::MAX, i64::MAX)? {
-        match read.query_row([rowid], rows::document) {
+    for checksum::DamagedRow { rowid, label } in checksum::DOCUMENTS.damaged(transaction, i64::MAX, i64::MAX)? {
+        match read.query_row([rowid], rows::read_document) {
             Ok(_) => readable.push(rowid),
             Err(_) => {
                 transaction.execute("DELETE FROM documents WHERE key = ?1", [rowid])?;
@@ -179,13 +179,13 @@ fn drop_damaged(transaction: &Transaction<'_>, loss: &mut Loss) -> Result<Vec<i6
 }
 
 /// Removes vectors that cannot be decoded; the lexical search still finds their chunks.
-fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
+fn drop_undecodable_vectors(transaction: &Transaction<'_>) -> Result<(), Error> {
     let mut statement = transaction.prepare("SELECT chunk, dimensions, windows, codes FROM vectors")?;
     let mut rows = statement.query([])?;
     let mut unreadable = Vec::new();
     while let Some(row) = rows.next()? {
         let codes = row.get_ref(3)?.as_blob().unwrap_or_default();
-        if super::vectors::decode(row.get(1)?, row.get(2)?, codes).is_none() {
+        if super::scalar_quantization::decode(row.get(1)?, row.get(2)?, codes).is_none() {
             unreadable.push(row.get::<_, i64>(0)?);
         }
     }
@@ -196,16 +196,16 @@ fn drop_unreadable(transaction: &Transaction<'_>) -> Result<(), Error> {
 }
 
 /// Copies all readable data into a new file. Returns the documents that have lost data.
-fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
-    let mut target = connection::writer(new, PATIENCE)?;
+fn rebuild(files: &StoreFiles, new: &Path) -> Result<RebuildResult, Error> {
+    let mut target = connection::writer(new, LOCK_TIMEOUT)?;
     schema::migrate(&mut target)?;
     target.pragma_update(None, "foreign_keys", "OFF")?;
     let rebuilt = writer::transact(&mut target, |transaction| {
         // If even the file header is unreadable, no data can be salvaged.
         let (mut paths, mut unreadable) = (Paths::new(), true);
-        if let Ok(source) = connection::salvager(&files.database, PATIENCE) {
+        if let Ok(source) = connection::salvager(&files.database, LOCK_TIMEOUT) {
             salvage::salvage(&source, transaction)?;
-            paths = loss::indexed(&source);
+            paths = damage_report::paths_from_index(&source);
             unreadable = !has_tables(&source);
             match schema::store_id(&source) {
                 Ok(id) => schema::set_store_id(transaction, &id)?,
@@ -214,7 +214,7 @@ fn rebuild(files: &Files, new: &Path) -> Result<Rebuilt, Error> {
         } else {
             index_binding::permit_any(transaction)?;
         }
-        Ok(Rebuilt { loss: mend_rows(transaction, &paths)?, unreadable })
+        Ok(RebuildResult { damage: repair_rows(transaction, &paths)?, unreadable })
     })?;
     target.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))?;
     target.close().map_err(|(_, error)| Error::from(error))?;
@@ -228,15 +228,15 @@ fn has_tables(source: &Connection) -> bool {
 }
 
 /// Checks the repaired file, and adds the changes that were lost with damaged logs.
-fn report(files: &Files, logs: &[DamagedLog], mut repaired: Repaired) -> Result<Repaired, Error> {
-    let connection = connection::writer(&files.database, PATIENCE)?;
+fn finish_report(files: &StoreFiles, logs: &[DamagedLog], mut repaired: RepairReport) -> Result<RepairReport, Error> {
+    let connection = connection::writer(&files.database, LOCK_TIMEOUT)?;
     let found = check::check(&connection);
     if let Some(problem) = found.problems.into_iter().next() {
         return Err(Error::Corrupt(problem));
     }
     damaged_log::renew_history(&connection, logs)?;
     repaired.problems.splice(0..0, logs.iter().map(ToString::to_string));
-    repaired.logs = damaged_log::losses(files, &connection, logs, &mut repaired.loss.lost)?;
+    repaired.logs = damaged_log::losses(files, &connection, logs, &mut repaired.damage.lost)?;
     damaged_log::acknowledge(files)?;
-    Ok(Repaired { documents: found.documents, chunks: found.chunks, ..repaired })
+    Ok(RepairReport { documents: found.documents, chunks: found.chunks, ..repaired })
 }

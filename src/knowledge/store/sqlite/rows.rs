@@ -7,9 +7,9 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use super::changes::ChangeKind;
+use super::change_log::ChangeKind;
 use super::checksum;
-use crate::knowledge::document::{BaseName, ChunkId, Document, DocumentId, Origin, Status};
+use crate::knowledge::document::{BaseName, ChunkId, DocumentId, DocumentRecord, Origin, Status};
 use crate::knowledge::store::{Error, ProcessingStatus};
 use crate::knowledge::task::{TaskId, TaskKind};
 
@@ -47,7 +47,7 @@ words!(ProcessingStatus {
 words!(ChangeKind {
     ChangeKind::Put = "put",
     ChangeKind::Removed = "removed",
-    ChangeKind::Described = "described",
+    ChangeKind::MetadataUpdated = "described",
     ChangeKind::Cleared = "cleared",
 });
 
@@ -84,12 +84,12 @@ impl FromSql for BaseName {
     }
 }
 
-/// Columns for [`document`], from `documents AS d JOIN bases AS b`.
-pub(super) const DOCUMENT: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
+/// Columns for [`read_document`], from `documents AS d JOIN bases AS b`.
+pub(super) const DOCUMENT_COLUMNS: &str = "d.key, d.id, b.name, d.filename, d.path, d.origin, d.title, d.format, d.size_bytes, d.sha256, \
      d.date_added, d.updated, d.status, d.method, d.metadata, d.model, d.page_count, d.chunk_count, d.vector_count, d.warning";
 
-pub(super) fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
-    Ok(Document {
+pub(super) fn read_document(row: &Row<'_>) -> rusqlite::Result<DocumentRecord> {
+    Ok(DocumentRecord {
         key: row.get(0)?,
         id: row.get(1)?,
         base: row.get(2)?,
@@ -104,7 +104,7 @@ pub(super) fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
         updated: row.get(11)?,
         status: row.get(12)?,
         method: row.get(13)?,
-        metadata: metadata(row, 14)?,
+        metadata: get_metadata(row, 14)?,
         model: row.get(15)?,
         page_count: row.get(16)?,
         chunk_count: row.get(17)?,
@@ -113,12 +113,12 @@ pub(super) fn document(row: &Row<'_>) -> rusqlite::Result<Document> {
     })
 }
 
-pub(super) fn metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Map<String, Value>> {
-    json(row, column)
+pub(super) fn get_metadata(row: &Row<'_>, column: usize) -> rusqlite::Result<Map<String, Value>> {
+    get_json(row, column)
 }
 
 /// Reads a column with JSON.
-pub(super) fn json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
+pub(super) fn get_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, column: usize) -> rusqlite::Result<T> {
     let text = row.get_ref(column)?.as_str()?;
     serde_json::from_str(text).map_err(|error| {
         rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, Box::new(error))
@@ -131,22 +131,22 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
 }
 
 /// The key of a base, if it was ever written to.
-pub(super) fn base(connection: &Connection, name: &BaseName) -> Result<Option<i64>, Error> {
+pub(super) fn base_key(connection: &Connection, name: &BaseName) -> Result<Option<i64>, Error> {
     let mut statement = connection.prepare_cached("SELECT key FROM bases WHERE name = ?1")?;
     Ok(statement.query_row([name], |row| row.get(0)).optional()?)
 }
 
 /// The key of a base; creates it if necessary, without marking it as changed.
-pub(super) fn known_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
+pub(super) fn get_or_create_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
     let sql = "INSERT OR IGNORE INTO bases (name, created, updated, checksum) \
          VALUES (?1, ?2, ?2, row_checksum(?1, ?2, ?2))";
     connection.prepare_cached(sql)?.execute((name, now))?;
-    base(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
+    base_key(connection, name)?.ok_or_else(|| Error::Internal(format!("the base `{name}` was not made")))
 }
 
 /// The key of a base; creates it if necessary and marks it as changed. A damaged row keeps its checksum, so that a check
 /// still finds the damage.
-pub(super) fn written_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
+pub(super) fn touch_base(connection: &Connection, name: &BaseName, now: i64) -> Result<i64, Error> {
     let mut statement = connection.prepare_cached(&format!(
         "INSERT INTO bases (name, created, updated, checksum) VALUES (?1, ?2, ?2, row_checksum(?1, ?2, ?2)) \
          ON CONFLICT (name) DO UPDATE SET updated = excluded.updated, \
@@ -179,6 +179,6 @@ pub(super) fn now() -> i64 {
 }
 
 /// A count that fits its column.
-pub(super) fn count(number: usize, of: impl Display) -> Result<u32, Error> {
+pub(super) fn to_u32(number: usize, of: impl Display) -> Result<u32, Error> {
     u32::try_from(number).map_err(|_| Error::Internal(format!("too many {of}")))
 }

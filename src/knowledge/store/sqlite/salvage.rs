@@ -24,22 +24,22 @@ const TABLES: [(&str, &str); 11] = [
 ];
 
 /// Maximum number of keys to query one by one. More would take hours, and a gap of that size is not a damaged page.
-const ONE_BY_ONE: i64 = 10_000_000;
+const MAX_PROBED_KEYS: i64 = 10_000_000;
 
 /// Copies all readable rows.
 pub(super) fn salvage(source: &Connection, target: &Connection) -> Result<(), Error> {
     for (table, key) in TABLES {
         // A table that is completely unreadable is skipped; the other tables may be readable.
         if let Ok(columns) = columns(source, table) {
-            Table { source, target, table, key, columns }.copy()?;
-            continue_keys(source, target, table)?;
+            TableSalvage { source, target, table, key, columns }.copy()?;
+            carry_over_sequence(source, target, table)?;
         }
     }
     Ok(())
 }
 
 /// Carries over the key sequence, so that the key of a lost row is never reused.
-fn continue_keys(source: &Connection, target: &Connection, table: &str) -> Result<(), Error> {
+fn carry_over_sequence(source: &Connection, target: &Connection, table: &str) -> Result<(), Error> {
     let last = "SELECT ifnull(max(seq), 0) FROM sqlite_sequence WHERE name = ?1";
     let Ok(before) = source.query_row(last, [table], |row| row.get::<_, i64>(0)) else { return Ok(()) };
     let now: i64 = target.query_row(last, [table], |row| row.get(0))?;
@@ -50,7 +50,7 @@ fn continue_keys(source: &Connection, target: &Connection, table: &str) -> Resul
     Ok(())
 }
 
-struct Table<'a> {
+struct TableSalvage<'a> {
     source: &'a Connection,
     target: &'a Connection,
     table: &'static str,
@@ -58,28 +58,28 @@ struct Table<'a> {
     columns: Vec<String>,
 }
 
-impl Table<'_> {
+impl TableSalvage<'_> {
     fn copy(&self) -> Result<(), Error> {
         let names = self.columns.join(", ");
         let places = vec!["?"; self.columns.len()].join(", ");
         let sql = format!("INSERT OR IGNORE INTO {} ({names}) VALUES ({places})", self.table);
         let mut insert = self.target.prepare(&sql)?;
-        let Err(first) = self.run("ASC", &mut insert)? else { return Ok(()) };
-        let Err(last) = self.run("DESC", &mut insert)? else { return Ok(()) };
+        let Err(first) = self.copy_until_damage("ASC", &mut insert)? else { return Ok(()) };
+        let Err(last) = self.copy_until_damage("DESC", &mut insert)? else { return Ok(()) };
         let (Some(first), Some(last)) = (first, last) else { return Ok(()) };
         let sql = format!("SELECT {} FROM {} NOT INDEXED WHERE {} = ?1", self.selected(), self.table, self.key);
         let Ok(mut one) = self.source.prepare(&sql) else { return Ok(()) };
-        for key in (first + 1..last).take(ONE_BY_ONE as usize) {
+        for key in (first + 1..last).take(MAX_PROBED_KEYS as usize) {
             let row = one.query_row([key], |row| values(row, self.columns.len()));
             if let Ok((_, row)) = row {
-                keep(&mut insert, row)?;
+                insert_row(&mut insert, row)?;
             }
         }
         Ok(())
     }
 
     /// Copies rows until one is unreadable. Returns the key before that row, if any.
-    fn run(&self, order: &str, insert: &mut Statement<'_>) -> Result<Result<(), Option<i64>>, Error> {
+    fn copy_until_damage(&self, order: &str, insert: &mut Statement<'_>) -> Result<Result<(), Option<i64>>, Error> {
         let sql = format!("SELECT {} FROM {} NOT INDEXED ORDER BY {} {order}", self.selected(), self.table, self.key);
         let mut last = None;
         let Ok(mut statement) = self.source.prepare(&sql) else { return Ok(Err(None)) };
@@ -89,7 +89,7 @@ impl Table<'_> {
                 Ok(None) => return Ok(Ok(())),
                 Ok(Some(row)) => match values(row, self.columns.len()) {
                     Ok((key, row)) => {
-                        keep(insert, row)?;
+                        insert_row(insert, row)?;
                         last = Some(key);
                     }
                     Err(_) => return Ok(Err(last)),
@@ -118,7 +118,7 @@ fn values(row: &rusqlite::Row<'_>, count: usize) -> rusqlite::Result<(i64, Vec<V
 }
 
 /// A row that violates a constraint is damaged and is skipped; errors such as a full disk are returned.
-fn keep(insert: &mut Statement<'_>, row: Vec<Value>) -> Result<(), Error> {
+fn insert_row(insert: &mut Statement<'_>, row: Vec<Value>) -> Result<(), Error> {
     match insert.execute(params_from_iter(row)).map_err(Error::from) {
         Ok(_) | Err(Error::Internal(_)) => Ok(()),
         Err(error) => Err(error),

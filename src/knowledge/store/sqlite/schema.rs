@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior};
 use uuid::Uuid;
 
-use super::connection::APPLICATION;
+use super::connection::APPLICATION_ID;
 use crate::knowledge::store::Error;
 
 /// Each migration upgrades a file by one version, starting from an empty one. Append-only.
@@ -22,7 +22,7 @@ const MIGRATIONS: &[&str] = &[
 pub const VERSION: i64 = MIGRATIONS.len() as i64;
 
 /// The row of `meta` with the history ID of the change sequence numbers.
-const HISTORY: &str = "history";
+const HISTORY_KEY: &str = "history";
 /// The row of `meta` with the ID of the store. A store without that row is in its first history, whose ID is also its own.
 const STORE: &str = "store";
 
@@ -34,7 +34,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<(), Error> {
         transaction.execute_batch(migration)?;
     }
     if found == 0 {
-        transaction.pragma_update(None, "application_id", APPLICATION)?;
+        transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
         renew_history(&transaction)?;
     }
     if found < MIGRATIONS.len() {
@@ -49,23 +49,26 @@ pub(super) fn version(connection: &Connection) -> Result<usize, Error> {
     let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match application {
-        APPLICATION => {}
+        APPLICATION_ID => {}
         0 if found == 0 && tables == 0 => {}
-        _ => return Err(Error::Foreign),
+        _ => return Err(Error::ForeignFile),
     }
-    usize::try_from(found).ok().filter(|found| *found <= MIGRATIONS.len()).ok_or(Error::Newer { found, known: VERSION })
+    usize::try_from(found)
+        .ok()
+        .filter(|found| *found <= MIGRATIONS.len())
+        .ok_or(Error::NewerSchema { found, known: VERSION })
 }
 
 /// ID of the history that change sequence numbers belong to.
 pub(super) fn history(connection: &Connection) -> Result<String, Error> {
-    Ok(connection.query_row("SELECT value FROM meta WHERE name = ?1", [HISTORY], |row| row.get(0))?)
+    Ok(connection.query_row("SELECT value FROM meta WHERE name = ?1", [HISTORY_KEY], |row| row.get(0))?)
 }
 
 /// Starts a new history, which invalidates all earlier sequence numbers. The ID of the store stays.
 pub(super) fn renew_history(connection: &Connection) -> Result<(), Error> {
     let keep_id = "INSERT OR IGNORE INTO meta (name, value) SELECT ?1, value FROM meta WHERE name = ?2";
-    connection.execute(keep_id, [STORE, HISTORY])?;
-    set(connection, HISTORY, &Uuid::new_v4().to_string())
+    connection.execute(keep_id, [STORE, HISTORY_KEY])?;
+    set(connection, HISTORY_KEY, &Uuid::new_v4().to_string())
 }
 
 /// ID of the store. A backup, a restore and a repair keep it.

@@ -8,14 +8,16 @@ use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::instance::Living;
-use super::{Pen, Store, imported, rows, watched};
+use super::instance::Liveness;
+use super::{Store, WriterContext, import_checkpoint, rows, watched_files};
 use crate::knowledge::document::{BaseName, DocumentId, Millis};
-use crate::knowledge::store::{Error, Options, Whose};
-use crate::knowledge::task::{NewTask, Outcome, Progress, Task, TaskEnd, TaskId, TaskState, Unfinished, Work};
+use crate::knowledge::store::{Error, Options, TaskOwnership};
+use crate::knowledge::task::{
+    NewTask, TaskEnd, TaskId, TaskLink, TaskOutcome, TaskProgress, TaskRecord, TaskState, UnfinishedTasks,
+};
 
 /// Minimum retention of finished tasks.
-const LEAST_KEPT: Duration = Duration::from_secs(60 * 60);
+const MIN_RETENTION: Duration = Duration::from_secs(60 * 60);
 
 impl Store {
     /// Adds a task that this process will run.
@@ -24,18 +26,18 @@ impl Store {
         self.write(move |transaction, pen| add(transaction, pen, &task, &options)).await
     }
 
-    pub async fn task(&self, id: TaskId) -> Result<Option<Task>, Error> {
-        let living = self.living();
-        self.read(move |transaction| Ok(find(transaction, id)?.map(|task| told(&living, task)))).await
+    pub async fn task(&self, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+        let living = self.liveness();
+        self.read(move |transaction| Ok(find_task(transaction, id)?.map(|task| with_liveness(&living, task)))).await
     }
 
-    pub async fn whose_tasks(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, Whose>, Error> {
+    pub async fn task_ownership(&self, ids: &[TaskId]) -> Result<HashMap<TaskId, TaskOwnership>, Error> {
         let (ids, me) = (ids.to_vec(), self.instance().to_owned());
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached("SELECT state, runner IS ?2 FROM tasks WHERE id = ?1")?;
             let mut whose = |id: &TaskId| {
                 let found = statement
-                    .query_row(params![id, me], |row| Ok(Whose::of(row.get_ref(0)?.as_str()?, row.get(1)?)))
+                    .query_row(params![id, me], |row| Ok(TaskOwnership::of(row.get_ref(0)?.as_str()?, row.get(1)?)))
                     .optional()?;
                 Ok(found.map(|found| (*id, found)))
             };
@@ -45,31 +47,31 @@ impl Store {
     }
 
     /// The latest tasks of one base or of all, newest first.
-    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<Task>, Error> {
-        let (base, living) = (base.cloned(), self.living());
+    pub async fn tasks(&self, base: Option<&BaseName>, limit: u32) -> Result<Vec<TaskRecord>, Error> {
+        let (base, living) = (base.cloned(), self.liveness());
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(&format!(
                 "SELECT {} WHERE ?1 IS NULL OR b.name = ?1 ORDER BY t.key DESC LIMIT ?2",
-                whole()
+                all_columns()
             ))?;
             let rows = statement.query_map((base, limit), read)?;
-            rows.map(|task| Ok(told(&living, task?))).collect()
+            rows.map(|task| Ok(with_liveness(&living, task?))).collect()
         })
         .await
     }
 
     /// Number of running tasks (in any process) and of queued tasks.
-    pub async fn unfinished_tasks(&self) -> Result<Unfinished, Error> {
-        let living = self.living();
+    pub async fn unfinished_tasks(&self) -> Result<UnfinishedTasks, Error> {
+        let living = self.liveness();
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(
                 "SELECT runner, state = 'running', count(*) FROM tasks WHERE state IN ('queued', 'running') GROUP BY 1, 2",
             )?;
             let mut rows = statement.query([])?;
-            let mut unfinished = Unfinished::default();
+            let mut unfinished = UnfinishedTasks::default();
             while let Some(row) = rows.next()? {
                 let (runner, is_running, count): (Option<String>, bool, u64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                match is_running && living.has(runner.as_deref()) {
+                match is_running && living.is_alive(runner.as_deref()) {
                     true => unfinished.running += count,
                     false => unfinished.queued += count,
                 }
@@ -80,13 +82,13 @@ impl Store {
     }
 
     /// The last task for a document, if it is still retained. Completed and cancelled tasks are not considered.
-    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<Task>, Error> {
+    pub async fn task_of_document(&self, base: &BaseName, id: DocumentId) -> Result<Option<TaskRecord>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
             let mut statement = transaction.prepare_cached(&format!(
                 "SELECT {} WHERE t.document = ?1 AND b.name = ?2 AND t.state IN ('queued', 'running', 'failed') \
                  ORDER BY t.key DESC LIMIT 1",
-                whole()
+                all_columns()
             ))?;
             Ok(statement.query_row((id, base), read).optional()?)
         })
@@ -96,8 +98,8 @@ impl Store {
     /// Cancels a task. If it has failed, its document is no longer listed.
     pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
         self.write(move |transaction, pen| {
-            end_one(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
-            watched::settle_task(transaction, id)?;
+            end_row(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
+            watched_files::mark_task_done(transaction, id)?;
             let sql = "UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'";
             transaction.prepare_cached(sql)?.execute([id])?;
             Ok(())
@@ -118,13 +120,13 @@ impl Store {
     }
 
     /// Records the progress of a running task of this process. Each call is a write, so callers should throttle it.
-    pub async fn note_progress(&self, id: TaskId, progress: Progress) -> Result<bool, Error> {
+    pub async fn record_progress(&self, id: TaskId, progress: TaskProgress) -> Result<bool, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE tasks SET step = ?3, done = ?4, total = ?5, updated = ?6, share = ?7 \
                  WHERE id = ?1 AND state = 'running' AND runner = ?2",
             )?;
-            let Progress { step, done, total, share } = progress;
+            let TaskProgress { step, done, total, permille: share } = progress;
             Ok(statement.execute(params![id, pen.instance, step, done, total, rows::now(), share])? > 0)
         })
         .await
@@ -133,7 +135,7 @@ impl Store {
     /// Ends a task of this process; any process may cancel a task. Returns false if the task has already ended, does
     /// not exist, or belongs to another process.
     pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
-        self.write(move |transaction, pen| end_one(transaction, pen, &end, rows::now())).await
+        self.write(move |transaction, pen| end_row(transaction, pen, &end, rows::now())).await
     }
 
     /// Cancels a task in any process. Returns false if it has already ended or does not exist.
@@ -143,14 +145,14 @@ impl Store {
 
     /// Adopts the unfinished tasks of dead processes and queues them for this process, oldest first. One transaction,
     /// so no two processes adopt the same task.
-    pub async fn orphaned_tasks(&self) -> Result<Vec<Task>, Error> {
-        let living = self.living();
+    pub async fn adopt_orphaned_tasks(&self) -> Result<Vec<TaskRecord>, Error> {
+        let living = self.liveness();
         self.write(move |transaction, pen| adopt(transaction, pen, &living)).await
     }
 
     /// Releases the unfinished tasks of this process for adoption. This is an orderly shutdown, so it does not count
     /// as a failed attempt of the task.
-    pub async fn hand_back_tasks(&self) -> Result<u64, Error> {
+    pub async fn release_tasks(&self) -> Result<u64, Error> {
         self.write(move |transaction, pen| {
             let mut statement = transaction.prepare_cached(
                 "UPDATE tasks SET runner = NULL, attempts = max(attempts - (state = 'running'), 0), state = 'queued', \
@@ -164,25 +166,25 @@ impl Store {
     /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
     /// many. Returns the number of deleted tasks.
     pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
-        let keep = i64::try_from(keep.max(LEAST_KEPT).as_millis()).unwrap_or(i64::MAX);
-        let most = self.0.options.max_finished;
+        let keep = i64::try_from(keep.max(MIN_RETENTION).as_millis()).unwrap_or(i64::MAX);
+        let most = self.0.options.max_finished_tasks;
         self.write(move |transaction, _| {
             let mut statement = transaction.prepare_cached(
                 "DELETE FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') AND ended < ?1",
             )?;
             let old = statement.execute([now.saturating_sub(keep)])? as u64;
-            Ok(old + forget_beyond(transaction, most)?)
+            Ok(old + delete_tasks_beyond(transaction, most)?)
         })
         .await
     }
 }
 
 /// Fails if the task of a write was cancelled or adopted by another process.
-pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Result<(), Error> {
+pub(super) fn check_active_task(connection: &Connection, pen: &WriterContext, work: &TaskLink) -> Result<(), Error> {
     let id = match work {
-        Work::Alone => return Ok(()),
-        Work::PartOf(id) => *id,
-        Work::Ends(end) => end.task,
+        TaskLink::Standalone => return Ok(()),
+        TaskLink::PartOf(id) => *id,
+        TaskLink::Ends(end) => end.task,
     };
     let mut statement = connection
         .prepare_cached("SELECT 1 FROM tasks WHERE id = ?1 AND state IN ('queued', 'running') AND runner = ?2")?;
@@ -190,14 +192,19 @@ pub(super) fn must_go_on(connection: &Connection, pen: &Pen, work: &Work) -> Res
 }
 
 /// Ends the task of a write, if the write ends one.
-pub(super) fn end_with(connection: &Connection, pen: &Pen, work: &Work, now: Millis) -> Result<(), Error> {
-    if let Work::Ends(end) = work {
-        end_one(connection, pen, end, now)?;
+pub(super) fn end_task_of_write(
+    connection: &Connection,
+    pen: &WriterContext,
+    work: &TaskLink,
+    now: Millis,
+) -> Result<(), Error> {
+    if let TaskLink::Ends(end) = work {
+        end_row(connection, pen, end, now)?;
     }
     Ok(())
 }
 
-fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) -> Result<(), Error> {
+fn add(connection: &Connection, pen: &WriterContext, task: &NewTask, options: &Options) -> Result<(), Error> {
     let bound = options.max_tasks;
     let unfinished: u64 = connection
         .prepare_cached("SELECT count(*) FROM tasks WHERE state IN ('queued', 'running')")?
@@ -207,7 +214,7 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
     }
     let now = rows::now();
     // A task alone does not change a base, but the base must exist.
-    let base = rows::known_base(connection, &task.base, now)?;
+    let base = rows::get_or_create_base(connection, &task.base, now)?;
     let mut statement = connection.prepare_cached(
         "INSERT INTO tasks (id, base, owner, kind, request, document, filename, format, size_bytes, state, created, updated, \
          attempts, runner) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, 'queued', ?10, ?10, 0, ?11)",
@@ -226,15 +233,15 @@ fn add(connection: &Connection, pen: &Pen, task: &NewTask, options: &Options) ->
         pen.instance,
     ])?;
     // The limit is exceeded by one percent at most.
-    let often = i64::try_from(options.max_finished / 100).unwrap_or(i64::MAX).max(1);
+    let often = i64::try_from(options.max_finished_tasks / 100).unwrap_or(i64::MAX).max(1);
     if connection.last_insert_rowid() % often == 0 {
-        forget_beyond(connection, options.max_finished)?;
+        delete_tasks_beyond(connection, options.max_finished_tasks)?;
     }
     Ok(())
 }
 
 /// Deletes the oldest finished tasks beyond a limit. Returns the number of deleted tasks.
-fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
+fn delete_tasks_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
     let mut statement = connection.prepare_cached(
         "DELETE FROM tasks WHERE key IN (SELECT key FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') \
          ORDER BY ended DESC, key DESC LIMIT -1 OFFSET ?1)",
@@ -243,48 +250,48 @@ fn forget_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
 }
 
 /// A task as reported to callers. The process that wrote the row may have died since.
-pub(super) fn told(living: &Living, task: Task) -> Task {
-    match task.state.is_finished() || living.has(task.runner.as_deref()) {
+pub(super) fn with_liveness(living: &Liveness, task: TaskRecord) -> TaskRecord {
+    match task.state.is_finished() || living.is_alive(task.runner.as_deref()) {
         true => task,
-        false => Task { state: TaskState::Queued, interrupted: true, ..task },
+        false => TaskRecord { state: TaskState::Queued, interrupted: true, ..task },
     }
 }
 
-fn find(connection: &Connection, id: TaskId) -> Result<Option<Task>, Error> {
-    let mut statement = connection.prepare_cached(&format!("SELECT {} WHERE t.id = ?1", whole()))?;
+fn find_task(connection: &Connection, id: TaskId) -> Result<Option<TaskRecord>, Error> {
+    let mut statement = connection.prepare_cached(&format!("SELECT {} WHERE t.id = ?1", all_columns()))?;
     Ok(statement.query_row([id], read).optional()?)
 }
 
 /// The part of the request to retain after the task has ended. The request may be large and is no longer needed; only
 /// the path of an upload is retained, because the upload is deleted with its task.
-pub(super) const REQUEST_LEFT: &str = "CASE json_valid(request) WHEN 1 THEN \
+pub(super) const RETAINED_REQUEST: &str = "CASE json_valid(request) WHEN 1 THEN \
      CASE json_extract(request, '$.add.origin') WHEN 'uploaded' \
      THEN json_object('upload', json_extract(request, '$.add.file_path')) ELSE '{}' END ELSE '{}' END";
 
 /// Ends a task. Only its owner may complete or fail it; any process may cancel it.
-fn end_one(connection: &Connection, pen: &Pen, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
+fn end_row(connection: &Connection, pen: &WriterContext, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
     let runner = match end.outcome {
-        Outcome::Cancelled => None,
-        Outcome::Completed(_) | Outcome::Failed { .. } => Some(&pen.instance),
+        TaskOutcome::Cancelled => None,
+        TaskOutcome::Completed(_) | TaskOutcome::Failed { .. } => Some(&pen.instance),
     };
     let (state, result, error) = match &end.outcome {
-        Outcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
-        Outcome::Failed { code, message } => ("failed", None, Some((code, message))),
-        Outcome::Cancelled => ("cancelled", None, None),
+        TaskOutcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
+        TaskOutcome::Failed { code, message } => ("failed", None, Some((code, message))),
+        TaskOutcome::Cancelled => ("cancelled", None, None),
     };
     let mut statement = connection.prepare_cached(&format!(
         "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6, \
-         request = {REQUEST_LEFT} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
+         request = {RETAINED_REQUEST} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
     ))?;
     let (code, message) = error.unzip();
     let is_ended = statement.execute(params![end.task, state, result, code, message, now, runner])? > 0;
     if is_ended {
-        imported::forget(connection, end.task)?;
+        import_checkpoint::delete(connection, end.task)?;
     }
     Ok(is_ended)
 }
 
-fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task>, Error> {
+fn adopt(connection: &Connection, pen: &WriterContext, living: &Liveness) -> Result<Vec<TaskRecord>, Error> {
     let runners = connection
         .prepare_cached("SELECT DISTINCT runner FROM tasks WHERE state IN ('queued', 'running') AND runner IS NOT ?1")?
         .query_map([&pen.instance], |row| row.get(0))?
@@ -294,19 +301,19 @@ fn adopt(connection: &Connection, pen: &Pen, living: &Living) -> Result<Vec<Task
          WHERE state IN ('queued', 'running') AND runner IS ?1 RETURNING key, id",
     )?;
     let mut adopted = Vec::new();
-    for dead in runners.iter().filter(|runner| !living.has(runner.as_deref())) {
+    for dead in runners.iter().filter(|runner| !living.is_alive(runner.as_deref())) {
         let rows = update.query_map(params![dead, pen.instance, rows::now()], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for row in rows {
             adopted.push(row?);
         }
     }
     adopted.sort_unstable();
-    let tasks = adopted.into_iter().map(|(_, id): (u64, TaskId)| find(connection, id));
+    let tasks = adopted.into_iter().map(|(_, id): (u64, TaskId)| find_task(connection, id));
     tasks.filter_map(Result::transpose).collect()
 }
 
 /// Columns and FROM clause for [`read`].
-fn whole() -> String {
+fn all_columns() -> String {
     columns("t.request", "t.result")
 }
 
@@ -319,26 +326,26 @@ pub(super) fn columns(request: &str, result: &str) -> String {
     )
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Task> {
+pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
     let state = match row.get_ref(9)?.as_str()? {
         "queued" => TaskState::Queued,
-        "running" => TaskState::Running(Progress {
+        "running" => TaskState::Running(TaskProgress {
             step: row.get(10)?,
             done: row.get(11)?,
             total: row.get(12)?,
-            share: row.get(22)?,
+            permille: row.get(22)?,
         }),
-        "completed" => TaskState::Completed(rows::json(row, 13)?),
+        "completed" => TaskState::Completed(rows::get_json(row, 13)?),
         "failed" => TaskState::Failed { code: row.get(14)?, message: row.get(15)? },
         "cancelled" => TaskState::Cancelled,
         other => return Err(rusqlite::Error::InvalidColumnType(9, other.to_owned(), rusqlite::types::Type::Text)),
     };
-    Ok(Task {
+    Ok(TaskRecord {
         id: row.get(0)?,
         base: row.get(1)?,
         owner: row.get(2)?,
         kind: row.get(3)?,
-        request: rows::json(row, 4)?,
+        request: rows::get_json(row, 4)?,
         document: row.get(5)?,
         filename: row.get(6)?,
         format: row.get(7)?,

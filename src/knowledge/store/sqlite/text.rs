@@ -3,11 +3,11 @@
 use rusqlite::{Connection, params};
 
 use super::{Store, checksum, documents, rows};
-use crate::knowledge::document::{BaseName, Document, DocumentId, Page, PlacedChunk};
-use crate::knowledge::store::{Error, Wanted};
+use crate::knowledge::document::{BaseName, DocumentId, DocumentPage, DocumentRecord, PlacedChunk};
+use crate::knowledge::store::{Error, PageRange};
 
 /// Number of characters to return of a chunk without known spans; enough to find it on its page.
-const BEGINNING: u32 = 200;
+const EXCERPT_CHARS: u32 = 200;
 
 impl Store {
     /// Returns a document and some of its pages from one snapshot, so a concurrent replacement never mixes two
@@ -16,11 +16,13 @@ impl Store {
         &self,
         base: &BaseName,
         id: DocumentId,
-        wanted: Wanted,
-    ) -> Result<Option<(Document, Vec<Page>)>, Error> {
+        wanted: PageRange,
+    ) -> Result<Option<(DocumentRecord, Vec<DocumentPage>)>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
-            let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
+            let Some(document) = documents::find_document(transaction, "d.id = ?2", (base, id))? else {
+                return Ok(None);
+            };
             let pages = pages(transaction, &document, wanted)?;
             Ok(Some((document, pages)))
         })
@@ -32,11 +34,13 @@ impl Store {
         &self,
         base: &BaseName,
         id: DocumentId,
-        wanted: Wanted,
-    ) -> Result<Option<(Document, Vec<Page>, Vec<PlacedChunk>)>, Error> {
+        wanted: PageRange,
+    ) -> Result<Option<(DocumentRecord, Vec<DocumentPage>, Vec<PlacedChunk>)>, Error> {
         let base = base.clone();
         self.read(move |transaction| {
-            let Some(document) = documents::find(transaction, "d.id = ?2", (base, id))? else { return Ok(None) };
+            let Some(document) = documents::find_document(transaction, "d.id = ?2", (base, id))? else {
+                return Ok(None);
+            };
             let pages = pages(transaction, &document, wanted)?;
             let chunks = match (pages.first(), pages.last()) {
                 (Some(first), Some(last)) => chunks(transaction, &document, first.number, last.number)?,
@@ -49,7 +53,7 @@ impl Store {
 }
 
 /// Fails if the document's row or one of these pages does not match its checksum.
-fn pages(connection: &Connection, document: &Document, wanted: Wanted) -> Result<Vec<Page>, Error> {
+fn pages(connection: &Connection, document: &DocumentRecord, wanted: PageRange) -> Result<Vec<DocumentPage>, Error> {
     let sql = format!("SELECT 1 FROM documents AS d WHERE d.key = ?1 AND {}", checksum::DOCUMENTS.intact("d"));
     if !connection.prepare_cached(&sql)?.exists([document.key])? {
         return Err(Error::damaged(document));
@@ -60,14 +64,14 @@ fn pages(connection: &Connection, document: &Document, wanted: Wanted) -> Result
         checksum::PAGES.intact("p")
     ))?;
     let mut rows = statement.query(params![document.key, wanted.from, wanted.pages])?;
-    let (mut pages, mut bytes): (Vec<Page>, usize) = (Vec::new(), 0);
-    while bytes <= wanted.bytes
+    let (mut pages, mut bytes): (Vec<DocumentPage>, usize) = (Vec::new(), 0);
+    while bytes <= wanted.max_bytes
         && let Some(row) = rows.next()?
     {
         if !row.get::<_, bool>(3)? {
             return Err(Error::damaged(document));
         }
-        let page = Page { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? };
+        let page = DocumentPage { number: row.get(0)?, label: row.get(1)?, text: row.get(2)? };
         bytes += page.text.len();
         pages.push(page);
     }
@@ -76,10 +80,15 @@ fn pages(connection: &Connection, document: &Document, wanted: Wanted) -> Result
 
 /// A chunk may repeat text from the page before it, so chunks of the page after the last one are included. Fails if one
 /// of them does not match its checksum.
-fn chunks(connection: &Connection, document: &Document, first: u32, last: u32) -> Result<Vec<PlacedChunk>, Error> {
+fn chunks(
+    connection: &Connection,
+    document: &DocumentRecord,
+    first: u32,
+    last: u32,
+) -> Result<Vec<PlacedChunk>, Error> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT c.id, c.ordinal, c.page_first, c.page_last, c.stretches, \
-         CASE c.stretches WHEN '[]' THEN substr(c.text, 1, {BEGINNING}) END, {} FROM chunks AS c \
+         CASE c.stretches WHEN '[]' THEN substr(c.text, 1, {EXCERPT_CHARS}) END, {} FROM chunks AS c \
          WHERE c.document = ?1 AND (c.page_last = 0 OR c.page_last >= ?2 AND c.page_first <= ?3 + 1) ORDER BY c.ordinal",
         checksum::CHUNKS.intact("c")
     ))?;
@@ -93,8 +102,8 @@ fn chunks(connection: &Connection, document: &Document, first: u32, last: u32) -
             id: row.get(0)?,
             ordinal: row.get(1)?,
             pages: (row.get(2)?, row.get(3)?),
-            stretches: rows::json(row, 4)?,
-            beginning: row.get(5)?,
+            spans: rows::get_json(row, 4)?,
+            excerpt: row.get(5)?,
         });
     }
     Ok(chunks)

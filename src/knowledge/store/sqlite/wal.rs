@@ -13,12 +13,11 @@
 //! The format is described in section 4 of <https://www.sqlite.org/fileformat2.html>.
 
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use super::connection;
-use super::files::{self, Files};
+use super::files::{self, StoreFiles};
 use super::wal_index::{SharedMemory, WalIndex};
 
 const HEADER: usize = 32;
@@ -71,7 +70,7 @@ enum Verdict {
 /// Verifies the WAL of a database, which may be in use. SQLite itself reports a file that cannot be read. SQLite holds
 /// no locks on this file, so opening and closing it here releases none.
 pub(super) fn damage(database: &Path) -> Option<Damage> {
-    let log = Files::beside(database, "-wal");
+    let log = StoreFiles::companion(database, "-wal");
     let mut shared = SharedMemory::open(database);
     // The shared memory first: frames that are committed meanwhile are in the log.
     let mut look = || -> io::Result<(Option<WalIndex>, Option<Damage>)> {
@@ -160,7 +159,7 @@ fn read(log: &mut (impl Read + Seek), each: &mut dyn FnMut(Frame<'_>)) -> io::Re
     let (magic, size) = (word(&header, 0), word(&header, 8));
     let order: WordOrder = if magic & 1 == 1 { u32::from_be_bytes } else { u32::from_le_bytes };
     let has_size = size.is_power_of_two() && (512..=65536).contains(&size);
-    let page = if has_size { size } else { connection::PAGE };
+    let page = if has_size { size } else { connection::PAGE_SIZE };
     if magic & !1 == MAGIC && has_size && checksum(order, (0, 0), &header[..24]) == stored_checksum(&header, 24) {
         return scan(log, &header, page, order, None, each);
     }
@@ -302,7 +301,7 @@ mod tests {
 
     use super::*;
 
-    const FRAME: usize = FRAME_HEADER + connection::PAGE as usize;
+    const FRAME: usize = FRAME_HEADER + connection::PAGE_SIZE as usize;
 
     /// The same numbers each time (splitmix64).
     struct Random(u64);
@@ -319,7 +318,7 @@ mod tests {
     /// A database with a table, whose WAL is not written back by itself.
     fn database(folder: &Path) -> Connection {
         let connection = Connection::open(folder.join("test.db")).unwrap();
-        connection.pragma_update(None, "page_size", connection::PAGE).unwrap();
+        connection.pragma_update(None, "page_size", connection::PAGE_SIZE).unwrap();
         connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())).unwrap();
         connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(())).unwrap();
         connection.execute_batch("CREATE TABLE texts (text BLOB)").unwrap();
@@ -543,7 +542,7 @@ mod tests {
         std::fs::write(&path, flipped(&log, HEADER + 4 * FRAME + 77, 3)).unwrap();
         let (mut valid, mut other, mut commits) = (0, 0, 0);
         frames(&path, &mut |frame| {
-            assert_eq!(frame.content.len(), connection::PAGE as usize);
+            assert_eq!(frame.content.len(), connection::PAGE_SIZE as usize);
             commits += u64::from(frame.is_commit);
             assert_eq!(frame.is_valid, valid + other < 4, "the fifth frame is damaged");
             if frame.is_valid { valid += 1 } else { other += 1 }

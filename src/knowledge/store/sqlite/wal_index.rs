@@ -10,7 +10,7 @@ use std::io::{Read, Seek};
 use std::mem::ManuallyDrop;
 use std::path::Path;
 
-use super::files::{self, Files};
+use super::files::{self, StoreFiles};
 use super::wal::checksum;
 
 const HEADER: usize = 48;
@@ -37,7 +37,7 @@ pub(super) struct SharedMemory(ManuallyDrop<File>);
 
 impl SharedMemory {
     pub(super) fn open(database: &Path) -> Option<SharedMemory> {
-        let file = files::open(&Files::beside(database, "-shm")).ok()?;
+        let file = files::open(&StoreFiles::companion(database, "-shm")).ok()?;
         Some(SharedMemory(ManuallyDrop::new(file)))
     }
 

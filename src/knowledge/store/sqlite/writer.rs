@@ -11,20 +11,20 @@ use rusqlite::{Connection, Transaction, TransactionBehavior};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::knowledge::store::Error;
-use crate::locked::locked;
+use crate::util::lock::lock;
 
-type Command = Box<dyn FnOnce(&mut Connection) + Send>;
+type WriteCommand = Box<dyn FnOnce(&mut Connection) + Send>;
 
 /// The queue and its thread.
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<mpsc::Sender<Command>>,
+    queue: Option<mpsc::Sender<WriteCommand>>,
     thread: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Writer {
     pub(super) fn start(mut connection: Connection, room: usize) -> Result<Writer, Error> {
-        let (queue, mut commands) = mpsc::channel::<Command>(room.max(1));
+        let (queue, mut commands) = mpsc::channel::<WriteCommand>(room.max(1));
         let run = move || {
             while let Some(command) = commands.blocking_recv() {
                 // The caller detects a panic by the closed response channel; unwinding rolls back an open transaction.
@@ -66,7 +66,7 @@ impl Writer {
 impl Drop for Writer {
     fn drop(&mut self) {
         self.queue = None;
-        let thread = locked(&self.thread).take();
+        let thread = lock(&self.thread).take();
         if let Some(thread) = thread.filter(|thread| thread.thread().id() != thread::current().id()) {
             // The thread ends when its queue closes, and it catches panics.
             let _ = thread.join();

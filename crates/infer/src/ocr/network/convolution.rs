@@ -8,7 +8,7 @@ use rten_simd::ops::{BitOps, NumOps};
 use rten_simd::{Isa, SimdOp};
 
 #[cfg(target_arch = "x86_64")]
-use super::pairs::Pairs;
+use super::bf16::Bf16Weights;
 use super::tensor::Tensor;
 
 /// Kernel size, stride and padding.
@@ -35,9 +35,9 @@ pub(crate) struct Convolution {
 #[derive(Debug)]
 enum Weights {
     /// Indexed by block of output channels, weight of one channel, channel in the block.
-    Plain(Vec<f32>),
+    F32(Vec<f32>),
     #[cfg(target_arch = "x86_64")]
-    Pairs(Pairs),
+    Bf16(Bf16Weights),
 }
 
 /// The computed pixels. For a 1x1 kernel, all rows are treated as one.
@@ -58,11 +58,11 @@ pub(crate) struct Depthwise {
 }
 
 /// Output channels per block.
-pub(super) const BLOCK: usize = 8;
+pub(super) const CHANNELS_PER_BLOCK: usize = 8;
 /// Pixels per copied piece.
-pub(super) const PIECE: usize = 64;
+pub(super) const PIXELS_PER_TILE: usize = 64;
 /// With more numbers under the window, half as many pixels are copied, so that the copy stays in the cache.
-pub(super) const WIDE: usize = 160;
+pub(super) const MAX_FULL_TILE_WEIGHTS: usize = 160;
 
 impl Window {
     pub(crate) const POINT: Window = Window { height: 1, width: 1, stride_y: 1, stride_x: 1, border: [0; 4] };
@@ -151,8 +151,8 @@ impl Convolution {
     /// `weights` is indexed by output channel, input channel, row and column.
     pub(crate) fn new(window: Window, inputs: usize, weights: &[f32], bias: &[f32]) -> Convolution {
         #[cfg(target_arch = "x86_64")]
-        if let Some(pairs) = Pairs::new(window, inputs, bias.len(), weights) {
-            return Convolution { weights: Weights::Pairs(pairs), ..Convolution::empty(window, inputs, bias) };
+        if let Some(pairs) = Bf16Weights::new(window, inputs, bias.len(), weights) {
+            return Convolution { weights: Weights::Bf16(pairs), ..Convolution::empty(window, inputs, bias) };
         }
         Convolution::portable(window, inputs, weights, bias)
     }
@@ -160,20 +160,22 @@ impl Convolution {
     /// Portable version, for any CPU.
     pub(crate) fn portable(window: Window, inputs: usize, weights: &[f32], bias: &[f32]) -> Convolution {
         let terms = inputs * window.height * window.width;
-        let mut packed = vec![0.0; bias.len().div_ceil(BLOCK) * terms * BLOCK];
+        let mut packed = vec![0.0; bias.len().div_ceil(CHANNELS_PER_BLOCK) * terms * CHANNELS_PER_BLOCK];
         for (output, weights) in weights.chunks_exact(terms).enumerate() {
             for (term, weight) in weights.iter().enumerate() {
-                packed[(output / BLOCK * terms + term) * BLOCK + output % BLOCK] = *weight;
+                packed
+                    [(output / CHANNELS_PER_BLOCK * terms + term) * CHANNELS_PER_BLOCK + output % CHANNELS_PER_BLOCK] =
+                    *weight;
             }
         }
-        Convolution { weights: Weights::Plain(packed), ..Convolution::empty(window, inputs, bias) }
+        Convolution { weights: Weights::F32(packed), ..Convolution::empty(window, inputs, bias) }
     }
 
     fn empty(window: Window, inputs: usize, bias: &[f32]) -> Convolution {
         let outputs = bias.len();
         let mut bias = bias.to_vec();
-        bias.resize(outputs.next_multiple_of(BLOCK), 0.0);
-        Convolution { window, inputs, outputs, weights: Weights::Plain(Vec::new()), bias }
+        bias.resize(outputs.next_multiple_of(CHANNELS_PER_BLOCK), 0.0);
+        Convolution { window, inputs, outputs, weights: Weights::F32(Vec::new()), bias }
     }
 
     pub(crate) fn run(&self, input: &Tensor) -> Result<Tensor, String> {
@@ -188,11 +190,11 @@ impl Convolution {
             Area { input_width: input.width, rows: height, columns: width, outputs: self.outputs }
         };
         match &self.weights {
-            Weights::Plain(weights) => {
+            Weights::F32(weights) => {
                 Run { convolution: self, weights, input, area, output: &mut output.numbers }.dispatch();
             }
             #[cfg(target_arch = "x86_64")]
-            Weights::Pairs(pairs) => pairs.run(self.window, &self.bias, input, area, &mut output.numbers),
+            Weights::Bf16(pairs) => pairs.run(self.window, &self.bias, input, area, &mut output.numbers),
         }
         Ok(output)
     }
@@ -203,8 +205,8 @@ impl Area {
     #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     pub(super) fn place(&self, block: usize, row: usize, first: usize) -> Option<usize> {
-        let whole = (block + 1) * BLOCK <= self.outputs;
-        whole.then(|| (block * BLOCK * self.rows + row) * self.columns + first)
+        let whole = (block + 1) * CHANNELS_PER_BLOCK <= self.outputs;
+        whole.then(|| (block * CHANNELS_PER_BLOCK * self.rows + row) * self.columns + first)
     }
 
     /// Writes the sums of a block of channels, with a stride of `PIECE`.
@@ -215,12 +217,12 @@ impl Area {
         row: usize,
         first: usize,
         pixels: usize,
-        sums: &[f32; BLOCK * PIECE],
+        sums: &[f32; CHANNELS_PER_BLOCK * PIXELS_PER_TILE],
         output: &mut [f32],
     ) {
-        let channels = (self.outputs - block * BLOCK).min(BLOCK);
-        for (inner, sums) in sums.chunks_exact(PIECE).enumerate().take(channels) {
-            let start = ((block * BLOCK + inner) * self.rows + row) * self.columns + first;
+        let channels = (self.outputs - block * CHANNELS_PER_BLOCK).min(CHANNELS_PER_BLOCK);
+        for (inner, sums) in sums.chunks_exact(PIXELS_PER_TILE).enumerate().take(channels) {
+            let start = ((block * CHANNELS_PER_BLOCK + inner) * self.rows + row) * self.columns + first;
             output[start..start + pixels].copy_from_slice(&sums[..pixels]);
         }
     }
@@ -241,12 +243,12 @@ impl SimdOp for Run<'_> {
     fn eval<I: Isa>(self, isa: I) {
         let Convolution { window, inputs, bias, .. } = self.convolution;
         let lines = inputs * window.height * window.stride_x;
-        let piece = if lines > WIDE { PIECE / 2 } else { PIECE };
+        let piece = if lines > MAX_FULL_TILE_WEIGHTS { PIXELS_PER_TILE / 2 } else { PIXELS_PER_TILE };
         // Extra space after the pixels for the overhang and for whole registers.
         let length = piece + window.overhang();
-        let mut copy = vec![0.0; lines * length + 2 * PIECE];
+        let mut copy = vec![0.0; lines * length + 2 * PIXELS_PER_TILE];
         let offsets = window.offsets(*inputs, length);
-        let mut sums = [0.0; BLOCK * PIECE];
+        let mut sums = [0.0; CHANNELS_PER_BLOCK * PIXELS_PER_TILE];
         for row in 0..self.area.rows {
             for first in (0..self.area.columns).step_by(piece) {
                 let pixels = piece.min(self.area.columns - first);
@@ -257,7 +259,10 @@ impl SimdOp for Run<'_> {
                         window.copy_row(plane, self.area.input_width, line, first, pixels, copy, length);
                     }
                 }
-                let blocks = self.weights.chunks_exact(offsets.len() * BLOCK).zip(bias.chunks_exact(BLOCK));
+                let blocks = self
+                    .weights
+                    .chunks_exact(offsets.len() * CHANNELS_PER_BLOCK)
+                    .zip(bias.chunks_exact(CHANNELS_PER_BLOCK));
                 for (block, (weights, bias)) in blocks.enumerate() {
                     if isa.f32().len() >= 16 {
                         sum_piece::<I, 8>(isa, &copy, &offsets, weights, bias, 0, pixels, &mut sums);
@@ -284,7 +289,7 @@ fn sum_piece<I: Isa, const ROWS: usize>(
     bias: &[f32],
     from: usize,
     pixels: usize,
-    sums: &mut [f32; BLOCK * PIECE],
+    sums: &mut [f32; CHANNELS_PER_BLOCK * PIXELS_PER_TILE],
 ) {
     let ops = isa.f32();
     let lanes = ops.len();
@@ -296,7 +301,7 @@ fn sum_piece<I: Isa, const ROWS: usize>(
             right[row] = left[row];
         }
         let near = &copy[place..];
-        for (offset, weights) in offsets.iter().zip(weights.chunks_exact(BLOCK)) {
+        for (offset, weights) in offsets.iter().zip(weights.chunks_exact(CHANNELS_PER_BLOCK)) {
             let pixels = &near[*offset..*offset + 2 * lanes];
             let (one, two) = (ops.load(&pixels[..lanes]), ops.load(&pixels[lanes..]));
             let weights = &weights[from..from + ROWS];
@@ -307,7 +312,7 @@ fn sum_piece<I: Isa, const ROWS: usize>(
             }
         }
         for row in 0..ROWS {
-            let start = (from + row) * PIECE + place;
+            let start = (from + row) * PIXELS_PER_TILE + place;
             ops.store(left[row], &mut sums[start..]);
             // With narrow registers, the second half may already be beyond the piece.
             ops.store(right[row], &mut sums[start + lanes..]);
@@ -440,7 +445,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn no_convolution_reads_or_writes_beyond_its_slices() {
-        crate::guarded::guarded(are_sums);
+        crate::guard_page::with_guard_pages(are_sums);
     }
 
     fn are_sums() {

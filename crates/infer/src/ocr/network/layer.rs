@@ -15,7 +15,7 @@ pub(crate) enum Layer {
     Convolution(Convolution),
     Depthwise(Depthwise),
     /// Transposed 2x2 convolution with stride 2: every pixel becomes four. The channels of the four are consecutive.
-    Quadruple(Convolution),
+    TransposedConvolution(Convolution),
     Activation(Activation),
     Add,
     /// The second operand may be one number per channel.
@@ -25,13 +25,13 @@ pub(crate) enum Layer {
     /// Concatenates channels.
     Concatenate,
     /// 2x2 max pooling with stride 1: the pixel and its right, lower and lower right neighbours.
-    LargestOfFour,
+    MaxPool2x2,
     MeanPool {
         height: usize,
         width: usize,
     },
     /// Nearest-neighbour upsampling.
-    Enlarge(usize),
+    Upsample(usize),
 }
 
 /// Element-wise function.
@@ -55,7 +55,7 @@ impl Layer {
         match (self, second) {
             (Layer::Convolution(convolution), None) => convolution.run(&first),
             (Layer::Depthwise(depthwise), None) => depthwise.run(&first),
-            (Layer::Quadruple(convolution), None) => Ok(spread(&convolution.run(&first)?)),
+            (Layer::TransposedConvolution(convolution), None) => Ok(pixel_shuffle(&convolution.run(&first)?)),
             (Layer::Activation(activation), None) => {
                 let mut first = first.into_owned();
                 activation.apply(&mut first.numbers);
@@ -64,9 +64,9 @@ impl Layer {
             (Layer::Add, Some(second)) => combine(first.into_owned(), &second, |one, other| one + other),
             (Layer::Multiply, Some(second)) => combine(first.into_owned(), &second, |one, other| one * other),
             (Layer::Mean, None) => Ok(mean(&first)),
-            (Layer::LargestOfFour, None) => Ok(largest_of_four(first.into_owned())),
+            (Layer::MaxPool2x2, None) => Ok(max_pool_2x2(first.into_owned())),
             (Layer::MeanPool { height, width }, None) => Ok(mean_pool(&first, *height, *width)),
-            (Layer::Enlarge(factor), None) => Ok(enlarge(&first, *factor)),
+            (Layer::Upsample(factor), None) => Ok(upsample(&first, *factor)),
             _ => Err("a layer with an input too many or too few".into()),
         }
     }
@@ -132,7 +132,7 @@ fn mean(input: &Tensor) -> Tensor {
     output
 }
 
-fn largest_of_four(mut input: Tensor) -> Tensor {
+fn max_pool_2x2(mut input: Tensor) -> Tensor {
     let width = input.width;
     for plane in input.planes_mut() {
         for row in plane.chunks_exact_mut(width) {
@@ -164,7 +164,7 @@ fn mean_pool(input: &Tensor, height: usize, width: usize) -> Tensor {
     output
 }
 
-fn enlarge(input: &Tensor, factor: usize) -> Tensor {
+fn upsample(input: &Tensor, factor: usize) -> Tensor {
     let mut output = Tensor::zeros(input.channels, input.height * factor, input.width * factor);
     let width = output.width;
     let rows =
@@ -181,7 +181,7 @@ fn enlarge(input: &Tensor, factor: usize) -> Tensor {
 
 /// Pixel shuffle: four times as many channels become four times as many pixels, in the order top left, top right,
 /// bottom left, bottom right.
-fn spread(input: &Tensor) -> Tensor {
+fn pixel_shuffle(input: &Tensor) -> Tensor {
     let mut output = Tensor::zeros(input.channels / 4, input.height * 2, input.width * 2);
     let (area, width) = (input.area(), input.width);
     for (output, four) in output.planes_mut().zip(input.numbers.chunks_exact((4 * area).max(1))) {
@@ -196,14 +196,19 @@ fn spread(input: &Tensor) -> Tensor {
     output
 }
 
-/// Creates [`Layer::Quadruple`] from the weights of a transposed 2x2 convolution, indexed by input channel, output
+/// Creates [`Layer::TransposedConvolution`] from the weights of a transposed 2x2 convolution, indexed by input channel, output
 /// channel, row and column.
-pub(crate) fn quadruple(convolution: MakeConvolution, inputs: usize, weights: &[f32], bias: &[f32]) -> Layer {
+pub(crate) fn transposed_convolution(
+    convolution: MakeConvolution,
+    inputs: usize,
+    weights: &[f32],
+    bias: &[f32],
+) -> Layer {
     let outputs = bias.len() * 4;
     let mut turned = vec![0.0; weights.len()];
     for (index, weight) in weights.iter().enumerate() {
         turned[index % outputs * inputs + index / outputs] = *weight;
     }
     let bias: Vec<f32> = bias.iter().flat_map(|bias| [*bias; 4]).collect();
-    Layer::Quadruple(convolution(Window::POINT, inputs, &turned, &bias))
+    Layer::TransposedConvolution(convolution(Window::POINT, inputs, &turned, &bias))
 }

@@ -3,10 +3,10 @@
 //! The networks are stored as ONNX; rten is the reference in tests. This engine runs them because rten takes twice the
 //! time (see `convolution.rs`). It is single-threaded: pages are processed in parallel, not the parts of a page.
 
+#[cfg(target_arch = "x86_64")]
+mod bf16;
 mod convolution;
 mod layer;
-#[cfg(target_arch = "x86_64")]
-mod pairs;
 mod tensor;
 
 use std::borrow::Cow;
@@ -16,23 +16,23 @@ use rten_onnx::onnx::{GraphProto, ModelProto, NodeProto, TensorProto};
 use rten_onnx::protobuf::{DecodeMessage, ValueReader};
 
 use convolution::{Convolution, Depthwise, Window};
-use layer::{Activation, Layer, quadruple};
+use layer::{Activation, Layer, transposed_convolution};
 pub(crate) use tensor::Tensor;
 
 #[derive(Debug)]
 pub(crate) struct Network {
-    steps: Vec<Step>,
+    steps: Vec<NetworkStep>,
     values: usize,
     output: usize,
 }
 
 /// A layer with the values it reads and writes. The first value is the input image.
 #[derive(Debug)]
-struct Step {
+struct NetworkStep {
     layer: Layer,
     inputs: Vec<usize>,
     /// For each input, whether this is its last use.
-    last: Vec<bool>,
+    is_last_use: Vec<bool>,
     output: usize,
 }
 
@@ -43,10 +43,10 @@ impl Network {
 
     fn load_with(file: &'static [u8], convolution: MakeConvolution) -> Result<Network, String> {
         let model = ModelProto::decode(ValueReader::from_buf(file)).map_err(|error| error.to_string())?;
-        Network::of_graph(&model.graph.ok_or("it has no graph")?, convolution)
+        Network::from_graph(&model.graph.ok_or("it has no graph")?, convolution)
     }
 
-    fn of_graph(graph: &GraphProto, convolution: MakeConvolution) -> Result<Network, String> {
+    fn from_graph(graph: &GraphProto, convolution: MakeConvolution) -> Result<Network, String> {
         let constants: HashMap<&str, &TensorProto> =
             graph.initializer.iter().filter_map(|tensor| Some((tensor.name.as_deref()?, tensor))).collect();
         let named = |values: &[rten_onnx::onnx::ValueInfoProto]| match values {
@@ -65,13 +65,13 @@ impl Network {
             let [output] = &node.output[..] else { return Err("a layer that gives more than one picture".into()) };
             let number = values.len();
             values.insert(output.clone(), number);
-            steps.push(Step { layer, last: vec![false; inputs.len()], inputs, output: number });
+            steps.push(NetworkStep { layer, is_last_use: vec![false; inputs.len()], inputs, output: number });
         }
         let output = values.get(&named(&graph.output)?).copied().ok_or("nothing gives its output")?;
         let mut seen = vec![false; values.len()];
         seen[output] = true;
         for step in steps.iter_mut().rev() {
-            for (input, last) in step.inputs.iter().zip(&mut step.last) {
+            for (input, last) in step.inputs.iter().zip(&mut step.is_last_use) {
                 *last = !std::mem::replace(&mut seen[*input], true);
             }
         }
@@ -83,7 +83,7 @@ impl Network {
         values[0] = Some(picture);
         for step in &self.steps {
             let mut owned: Vec<Option<Tensor>> = Vec::with_capacity(step.inputs.len());
-            for (input, last) in step.inputs.iter().zip(&step.last) {
+            for (input, last) in step.inputs.iter().zip(&step.is_last_use) {
                 owned.push(if *last { values[*input].take() } else { None });
             }
             let inputs = owned.into_iter().zip(&step.inputs).map(|(owned, input)| match owned {
@@ -121,7 +121,7 @@ impl Node<'_> {
                 {
                     return Err("a transposed convolution that is not of two by two pixels".into());
                 }
-                quadruple(self.convolution, shape[0], &weights, &bias)
+                transposed_convolution(self.convolution, shape[0], &weights, &bias)
             }
             "Relu" => Layer::Activation(Activation::Relu),
             "Gelu" => Layer::Activation(Activation::Gelu),
@@ -136,7 +136,7 @@ impl Node<'_> {
             "GlobalAveragePool" => Layer::Mean,
             "Concat" => Layer::Concatenate,
             "MaxPool" if self.numbers("kernel_shape", 1) == [2, 2] && self.numbers("strides", 1) == [1, 1] => {
-                Layer::LargestOfFour
+                Layer::MaxPool2x2
             }
             "AveragePool" if self.numbers::<2>("kernel_shape", 1) == self.numbers("strides", 1) => {
                 let [height, width] = self.numbers("kernel_shape", 1);
@@ -144,7 +144,7 @@ impl Node<'_> {
             }
             "Resize" => match self.constant(2)?.1[..] {
                 [1.0, 1.0, height, width] if height == width && height.fract() == 0.0 && height >= 1.0 => {
-                    Layer::Enlarge(height as usize)
+                    Layer::Upsample(height as usize)
                 }
                 ref scales => return Err(format!("a picture made {scales:?} times as large")),
             },
@@ -233,10 +233,10 @@ mod tests {
     #[test]
     fn both_networks_give_what_another_runtime_gives() {
         for (height, width) in [(32, 32), (64, 96), (160, 224)] {
-            check(crate::ocr::DETECTION_FILE, height, width);
+            check(crate::ocr::DETECTION_MODEL, height, width);
         }
         for width in [48, 56, 200, 320] {
-            check(crate::ocr::RECOGNITION_FILE, 48, width);
+            check(crate::ocr::RECOGNITION_MODEL, 48, width);
         }
     }
 }

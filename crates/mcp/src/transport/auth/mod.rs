@@ -8,11 +8,11 @@ use futures_util::future::BoxFuture;
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 
-use super::rate::RateLimit;
-use crate::grant::Grant;
-use crate::standing::Standing;
+use super::rate_limit::RateLimit;
+use crate::permissions::Permissions;
+use crate::trust_state::TrustState;
 
-pub use tokens::{Token, Tokens};
+pub use tokens::{Token, TokenSet};
 
 /// Authentication that a listener requires.
 #[derive(Clone, Default)]
@@ -21,19 +21,19 @@ pub enum Auth {
     #[default]
     None,
     /// A token that this authority accepts.
-    Ask(Arc<dyn Authority>),
+    Required(Arc<dyn TokenVerifier>),
 }
 
 /// Validates tokens.
 ///
 /// Its errors must not contain any part of a token.
-pub trait Authority: Send + Sync + 'static {
+pub trait TokenVerifier: Send + Sync + 'static {
     /// Validates a token without waiting. Called for every request, so it must be fast.
-    fn look(&self, token: &str) -> Verdict;
+    fn verify_now(&self, token: &str) -> TokenVerdict;
 
-    /// Called after [`Verdict::Unsure`]; may wait, for example until keys are fetched.
-    fn find_out<'a>(&'a self, token: &'a str) -> BoxFuture<'a, Verdict> {
-        Box::pin(async move { self.look(token) })
+    /// Called after [`TokenVerdict::Pending`]; may wait, for example until keys are fetched.
+    fn verify<'a>(&'a self, token: &'a str) -> BoxFuture<'a, TokenVerdict> {
+        Box::pin(async move { self.verify_now(token) })
     }
 
     /// Parameters of `WWW-Authenticate` in addition to the error, such as `resource_metadata="…"`.
@@ -42,7 +42,7 @@ pub trait Authority: Send + Sync + 'static {
     }
 
     /// The same for a caller with insufficient trust who could obtain a token with more scopes.
-    fn insufficient(&self, _holder: &Holder) -> Option<String> {
+    fn insufficient_scope(&self, _holder: &TokenHolder) -> Option<String> {
         None
     }
 
@@ -54,41 +54,41 @@ pub trait Authority: Send + Sync + 'static {
 
 /// Result of validating a token.
 #[derive(Debug, Clone)]
-pub enum Verdict {
-    Known(Holder),
+pub enum TokenVerdict {
+    Valid(TokenHolder),
     /// Invalid. The reason is returned to the client.
-    Refused(&'static str),
+    Invalid(&'static str),
     /// Not decided yet: validation has to wait.
-    Unsure,
+    Pending,
     /// Temporarily undecidable, through no fault of the caller.
-    Later(&'static str),
+    Unavailable(&'static str),
 }
 
 /// The holder of a token. Cheap to clone.
 #[derive(Debug, Clone)]
-pub struct Holder {
+pub struct TokenHolder {
     /// Name in logs, rate limits, sealed state and sessions.
     pub identity: Arc<str>,
-    pub standing: Standing,
+    pub trust: TrustState,
     /// Permissions; unrestricted if `None`.
-    pub grant: Option<Arc<Grant>>,
+    pub permissions: Option<Arc<Permissions>>,
     /// Rate limit; that of the listener if `None`.
     pub rate_limit: Option<RateLimit>,
 }
 
 /// Caller of a request according to its headers.
 #[derive(Debug, Clone)]
-pub(crate) enum Presented {
+pub(crate) enum Credential {
     /// No token is required.
-    NotAsked,
-    Valid(Holder),
+    NotRequired,
+    Valid(TokenHolder),
     Missing,
-    Wrong(&'static str),
-    Unsure,
-    Later(&'static str),
+    Invalid(&'static str),
+    Pending,
+    Unavailable(&'static str),
 }
 
-pub(crate) const NOT_VALID: &str = "the token is not valid";
+pub(crate) const INVALID_TOKEN: &str = "the token is not valid";
 
 impl Auth {
     /// Accepts any of these secrets. Callers are identified by index and have the trust level of the listener.
@@ -98,57 +98,57 @@ impl Auth {
     }
 
     pub fn tokens(tokens: impl IntoIterator<Item = Token>) -> Auth {
-        Auth::Ask(Arc::new(Tokens::new(tokens)))
+        Auth::Required(Arc::new(TokenSet::new(tokens)))
     }
 
     /// Authenticates without waiting.
-    pub(crate) fn look(&self, headers: &HeaderMap) -> Presented {
-        let Auth::Ask(authority) = self else { return Presented::NotAsked };
-        match token(headers) {
+    pub(crate) fn verify_now(&self, headers: &HeaderMap) -> Credential {
+        let Auth::Required(authority) = self else { return Credential::NotRequired };
+        match bearer_token(headers) {
             Err(presented) => presented,
-            Ok(token) => authority.look(token).into(),
+            Ok(token) => authority.verify_now(token).into(),
         }
     }
 
     /// Authenticates, and waits if necessary.
-    pub(crate) async fn find_out(&self, headers: &HeaderMap) -> Presented {
-        let Auth::Ask(authority) = self else { return Presented::NotAsked };
-        match token(headers) {
+    pub(crate) async fn verify(&self, headers: &HeaderMap) -> Credential {
+        let Auth::Required(authority) = self else { return Credential::NotRequired };
+        match bearer_token(headers) {
             Err(presented) => presented,
-            Ok(token) => authority.find_out(token).await.into(),
+            Ok(token) => authority.verify(token).await.into(),
         }
     }
 
-    pub(crate) fn authority(&self) -> Option<&dyn Authority> {
+    pub(crate) fn verifier(&self) -> Option<&dyn TokenVerifier> {
         match self {
             Auth::None => None,
-            Auth::Ask(authority) => Some(&**authority),
+            Auth::Required(authority) => Some(&**authority),
         }
     }
 }
 
 /// The bearer token of a request.
-fn token(headers: &HeaderMap) -> Result<&str, Presented> {
+fn bearer_token(headers: &HeaderMap) -> Result<&str, Credential> {
     let mut values = headers.get_all(AUTHORIZATION).iter();
-    let Some(value) = values.next() else { return Err(Presented::Missing) };
+    let Some(value) = values.next() else { return Err(Credential::Missing) };
     // With two headers, a proxy in front of this server could use a different one.
     if values.next().is_some() {
-        return Err(Presented::Wrong("send one `Authorization` header"));
+        return Err(Credential::Invalid("send one `Authorization` header"));
     }
     match value.to_str().ok().and_then(|text| text.split_once(' ')) {
         Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.trim().is_empty() => Ok(token.trim()),
-        _ => Err(Presented::Wrong("send `Authorization: Bearer <token>`")),
+        _ => Err(Credential::Invalid("send `Authorization: Bearer <token>`")),
     }
 }
 
-impl From<Verdict> for Presented {
-    fn from(verdict: Verdict) -> Presented {
+impl From<TokenVerdict> for Credential {
+    fn from(verdict: TokenVerdict) -> Credential {
         match verdict {
-            Verdict::Known(holder) if holder.standing.is_revoked() => Presented::Wrong(NOT_VALID),
-            Verdict::Known(holder) => Presented::Valid(holder),
-            Verdict::Refused(why) => Presented::Wrong(why),
-            Verdict::Unsure => Presented::Unsure,
-            Verdict::Later(why) => Presented::Later(why),
+            TokenVerdict::Valid(holder) if holder.trust.is_revoked() => Credential::Invalid(INVALID_TOKEN),
+            TokenVerdict::Valid(holder) => Credential::Valid(holder),
+            TokenVerdict::Invalid(why) => Credential::Invalid(why),
+            TokenVerdict::Pending => Credential::Pending,
+            TokenVerdict::Unavailable(why) => Credential::Unavailable(why),
         }
     }
 }
@@ -157,7 +157,7 @@ impl std::fmt::Debug for Auth {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Auth::None => "None",
-            Auth::Ask(_) => "Ask(…)",
+            Auth::Required(_) => "Ask(…)",
         })
     }
 }
@@ -167,10 +167,10 @@ mod tests {
     use super::*;
     use crate::trust::TrustLevel;
 
-    fn presented(auth: &Auth, value: &str) -> Presented {
+    fn presented(auth: &Auth, value: &str) -> Credential {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, value.parse().expect("header"));
-        auth.look(&headers)
+        auth.verify_now(&headers)
     }
 
     #[test]
@@ -179,14 +179,14 @@ mod tests {
         for (value, identity, trust) in
             [("Bearer one", "token:a", TrustLevel::Untrusted), ("bearer two", "token:b", TrustLevel::Trusted)]
         {
-            let Presented::Valid(holder) = presented(&auth, value) else { panic!("{value} is valid") };
-            assert_eq!((&*holder.identity, holder.standing.now(TrustLevel::Untrusted)), (identity, Some(trust)));
+            let Credential::Valid(holder) = presented(&auth, value) else { panic!("{value} is valid") };
+            assert_eq!((&*holder.identity, holder.trust.current(TrustLevel::Untrusted)), (identity, Some(trust)));
         }
         for wrong in ["Bearer three", "Bearer", "Basic one", "Bearer ", "one"] {
-            assert!(matches!(presented(&auth, wrong), Presented::Wrong(_)), "{wrong}");
+            assert!(matches!(presented(&auth, wrong), Credential::Invalid(_)), "{wrong}");
         }
-        assert!(matches!(auth.look(&HeaderMap::new()), Presented::Missing));
-        assert!(matches!(Auth::None.look(&HeaderMap::new()), Presented::NotAsked));
+        assert!(matches!(auth.verify_now(&HeaderMap::new()), Credential::Missing));
+        assert!(matches!(Auth::None.verify_now(&HeaderMap::new()), Credential::NotRequired));
     }
 
     #[test]
@@ -195,6 +195,6 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.append(AUTHORIZATION, "Bearer one".parse().expect("header"));
         headers.append(AUTHORIZATION, "Bearer two".parse().expect("header"));
-        assert!(matches!(auth.look(&headers), Presented::Wrong(_)));
+        assert!(matches!(auth.verify_now(&headers), Credential::Invalid(_)));
     }
 }

@@ -7,50 +7,50 @@ use std::time::SystemTime;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use super::{Authority, Holder, NOT_VALID, Verdict};
-use crate::grant::Grant;
-use crate::standing::Standing;
+use super::{INVALID_TOKEN, TokenHolder, TokenVerdict, TokenVerifier};
+use crate::permissions::Permissions;
 use crate::transport::RateLimit;
 use crate::trust::TrustLevel;
+use crate::trust_state::TrustState;
 
 /// A named token. Only the digest of the secret is stored: secrets are long and random, so a single round of a fast
 /// hash is irreversible, and cheap enough for every request.
 #[derive(Clone)]
 pub struct Token {
     digest: [u8; 32],
-    holder: Holder,
+    holder: TokenHolder,
 }
 
 /// A fixed set of tokens.
-pub struct Tokens {
-    by_digest: HashMap<[u8; 32], Holder, foldhash::quality::RandomState>,
+pub struct TokenSet {
+    by_digest: HashMap<[u8; 32], TokenHolder, foldhash::quality::RandomState>,
 }
 
 impl Token {
     /// `name` is the caller in logs and the audit log. `trust` applies on all listeners; with `None`, the level depends
     /// on the listener.
     pub fn new(name: &str, secret: &str, trust: Option<TrustLevel>) -> Token {
-        Token::secret(name, secret, Standing::new(trust))
+        Token::with_trust_state(name, secret, TrustState::new(trust))
     }
 
     /// A token whose standing is shared with further tokens.
-    pub fn secret(name: &str, secret: &str, standing: Standing) -> Token {
-        Token::of_digest(name, Sha256::digest(secret).into(), standing)
+    pub fn with_trust_state(name: &str, secret: &str, standing: TrustState) -> Token {
+        Token::from_digest(name, Sha256::digest(secret).into(), standing)
     }
 
     /// A token with a stored digest; only its caller has the secret.
-    pub fn of_digest(name: &str, digest: [u8; 32], standing: Standing) -> Token {
+    pub fn from_digest(name: &str, digest: [u8; 32], standing: TrustState) -> Token {
         let identity = format!("token:{name}").into();
-        Token { digest, holder: Holder { identity, standing, grant: None, rate_limit: None } }
+        Token { digest, holder: TokenHolder { identity, trust: standing, permissions: None, rate_limit: None } }
     }
 
     pub fn expiring(mut self, trust: Option<TrustLevel>, until: SystemTime) -> Token {
-        self.holder.standing = Standing::until(trust, Some(until));
+        self.holder.trust = TrustState::with_expiry(trust, Some(until));
         self
     }
 
-    pub fn grant(mut self, grant: Grant) -> Token {
-        self.holder.grant = Some(Arc::new(grant));
+    pub fn permissions(mut self, grant: Permissions) -> Token {
+        self.holder.permissions = Some(Arc::new(grant));
         self
     }
 
@@ -60,9 +60,9 @@ impl Token {
     }
 }
 
-impl Tokens {
-    pub fn new(tokens: impl IntoIterator<Item = Token>) -> Tokens {
-        Tokens { by_digest: tokens.into_iter().map(|token| (token.digest, token.holder)).collect() }
+impl TokenSet {
+    pub fn new(tokens: impl IntoIterator<Item = Token>) -> TokenSet {
+        TokenSet { by_digest: tokens.into_iter().map(|token| (token.digest, token.holder)).collect() }
     }
 
     pub fn is_empty(&self) -> bool {
@@ -70,14 +70,14 @@ impl Tokens {
     }
 }
 
-impl Authority for Tokens {
+impl TokenVerifier for TokenSet {
     /// Response times reveal nothing about a secret: they depend on digests only, and an attacker cannot construct a
     /// secret with a similar digest.
-    fn look(&self, token: &str) -> Verdict {
+    fn verify_now(&self, token: &str) -> TokenVerdict {
         let presented: [u8; 32] = Sha256::digest(token).into();
         match self.by_digest.get_key_value(&presented) {
-            Some((digest, holder)) if bool::from(digest.ct_eq(&presented)) => Verdict::Known(holder.clone()),
-            _ => Verdict::Refused(NOT_VALID),
+            Some((digest, holder)) if bool::from(digest.ct_eq(&presented)) => TokenVerdict::Valid(holder.clone()),
+            _ => TokenVerdict::Invalid(INVALID_TOKEN),
         }
     }
 }
@@ -88,7 +88,7 @@ impl std::fmt::Debug for Token {
     }
 }
 
-impl std::fmt::Debug for Tokens {
+impl std::fmt::Debug for TokenSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Tokens({})", self.by_digest.len())
     }
@@ -104,13 +104,13 @@ mod tests {
     fn s01_tokens_cannot_be_printed() {
         let token = Token::new("laptop", "secret", None);
         assert_eq!(format!("{token:?}"), r#"Token("token:laptop")"#);
-        assert_eq!(format!("{:?}", Tokens::new([token])), "Tokens(1)");
+        assert_eq!(format!("{:?}", TokenSet::new([token])), "Tokens(1)");
     }
 
     #[test]
     fn a_token_that_is_over_is_not_known() {
         let over = Token::new("old", "secret", None).expiring(None, SystemTime::now() - Duration::from_secs(1));
-        let Verdict::Known(holder) = Tokens::new([over]).look("secret") else { panic!("looked up") };
-        assert!(holder.standing.is_revoked());
+        let TokenVerdict::Valid(holder) = TokenSet::new([over]).verify_now("secret") else { panic!("looked up") };
+        assert!(holder.trust.is_revoked());
     }
 }

@@ -1,0 +1,120 @@
+//! BM25 term weights and length normalization.
+//!
+//! Document frequency and average length are computed over live chunks only: a removed document has no effect on the
+//! scores of the remaining ones.
+
+use crate::fusion;
+use crate::inverted_index::TEXT_WEIGHT;
+use crate::query_terms::QueryTerm;
+
+/// Term frequency saturation.
+pub(crate) const K1: f32 = 1.2;
+/// Strength of length normalization.
+const B: f32 = 0.75;
+/// Maximum number of query words in the bit mask of matched words.
+const MAX_MATCH_BITS: usize = 32;
+/// Weight factor of a spelling correction.
+const CORRECTION_FACTOR: f32 = 0.9;
+
+/// The weight of a query word.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct TermWeight {
+    /// BM25 factor (IDF).
+    pub(crate) idf: f32,
+    /// Coverage weight by rarity; 0 for extra words.
+    coverage: f32,
+    /// The part of it that a matching chunk gets.
+    matched_coverage: f32,
+}
+
+/// All words of a query, the rarest first.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryWeights {
+    words: Vec<TermWeight>,
+    /// Total coverage weight of the query's words, without extra words.
+    coverage: f32,
+}
+
+/// Length normalization of term frequencies.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct LengthNorm {
+    base: f32,
+    slope: f32,
+}
+
+// === impl Weight ===
+
+impl TermWeight {
+    /// `having` is the document frequency. A chunk that has the word in two forms counts twice.
+    pub(crate) fn new(term: &QueryTerm, chunks: usize, having: usize) -> TermWeight {
+        let trust = if term.is_correction { CORRECTION_FACTOR } else { 1.0 };
+        let weight = idf(chunks, having) * (1.0 + (term.count as f32).ln()) * trust;
+        let mass = if term.is_extra { 0.0 } else { fusion::coverage_weight(chunks, having) };
+        TermWeight { idf: weight, coverage: mass, matched_coverage: mass * trust }
+    }
+}
+
+/// Inverse document frequency of a word that `having` chunks contain.
+fn idf(chunks: usize, having: usize) -> f32 {
+    let (chunks, having) = (chunks as f32, having.min(chunks) as f32);
+    (1.0 + (chunks - having + 0.5) / (having + 0.5)).ln()
+}
+
+// === impl Weights ===
+
+impl QueryWeights {
+    /// Sorts words, each with its payload, by coverage weight.
+    pub(crate) fn sort<T>(mut words: Vec<(TermWeight, T)>) -> (QueryWeights, Vec<T>) {
+        words.sort_by(|(a, _), (b, _)| b.coverage.total_cmp(&a.coverage));
+        let (words, others): (Vec<TermWeight>, Vec<T>) = words.into_iter().unzip();
+        let mass = words.iter().take(MAX_MATCH_BITS).map(|word| word.coverage).sum();
+        (QueryWeights { words, coverage: mass }, others)
+    }
+
+    /// Number of query words.
+    pub(crate) fn count(&self) -> usize {
+        self.words.len()
+    }
+
+    pub(crate) fn weight(&self, word: usize) -> f32 {
+        self.words[word].idf
+    }
+
+    /// The bit of this word in the mask of matched words.
+    pub(crate) fn bit(&self, word: usize) -> u32 {
+        if word < MAX_MATCH_BITS { 1 << word } else { 0 }
+    }
+
+    /// Upper bound of BM25: the score of a chunk that only repeats the query's words.
+    pub(crate) fn max_score(&self) -> f32 {
+        let words = self.words.iter().filter(|word| word.coverage > 0.0);
+        words.map(|word| word.idf).sum::<f32>() * (K1 + 1.0)
+    }
+
+    /// Share of the query that these words cover, weighted by rarity.
+    pub(crate) fn coverage_share(&self, matched: u32) -> f32 {
+        if self.coverage <= 0.0 {
+            return 0.0;
+        }
+        let words = self.words.iter().take(MAX_MATCH_BITS).enumerate();
+        words.filter(|(at, _)| matched >> at & 1 == 1).map(|(_, word)| word.matched_coverage).sum::<f32>()
+            / self.coverage
+    }
+}
+
+// === impl Norm ===
+
+impl LengthNorm {
+    /// `chunks` and `length` are the totals of all live chunks.
+    pub(crate) fn new(chunks: usize, length: u64) -> LengthNorm {
+        let average = if chunks == 0 { 1.0 } else { (length as f32 / chunks as f32).max(1.0) };
+        // Counts are in halves, and so are these constants.
+        LengthNorm { base: TEXT_WEIGHT as f32 * K1 * (1.0 - B), slope: TEXT_WEIGHT as f32 * K1 * B / average }
+    }
+
+    /// Saturated frequency of a word that occurs this often in a chunk.
+    pub(crate) fn saturate(self, count: u32, length: u16) -> f32 {
+        let count = count as f32;
+        count * (K1 + 1.0) / (count + self.base + self.slope * f32::from(length))
+    }
+}

@@ -1,0 +1,2 @@
+pub mod egress_policy;
+pub(crate) mod guarded_connector;
