@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 
 use super::health_probe::{self, ProbeResult};
-use super::{Check, Findings, SetupContext, process};
+use super::{Check, Findings, SetupContext, listening_process};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
@@ -82,7 +82,7 @@ fn port_owner(port: &HostPort, encrypted: bool) -> PortOwner {
         match TcpListener::bind(address) {
             Ok(_) => {}
             Err(error) if error.kind() == ErrorKind::AddrInUse => {
-                let process = process::listening_at(port.port());
+                let process = listening_process::listening_at(port.port());
                 let is_ours = match encrypted {
                     // A server with HTTPS is identified only by its process name.
                     true => process.as_ref().is_some_and(|(_, name)| name == "corbie"),

@@ -9,6 +9,8 @@ use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use http::HeaderMap;
+use http::header::CACHE_CONTROL;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
@@ -56,6 +58,10 @@ const MIN_REFRESH_INTERVAL: Duration = Duration::from_secs(30);
 const MIN_RETRY_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum age of keys that cannot be refreshed.
 const MAX_STALENESS: Duration = Duration::from_secs(24 * 60 * 60);
+/// Lifetime of keys without `Cache-Control`.
+const DEFAULT_LIFETIME: Duration = Duration::from_secs(60 * 60);
+/// Bounds of the lifetime: limits the request rate, and how long a withdrawn key is accepted.
+const LIFETIME_BOUNDS: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(24 * 60 * 60)];
 
 impl JwksCache {
     /// `changed` is called with every fetched JWKS before it is published.
@@ -192,6 +198,22 @@ impl std::fmt::Debug for JwksCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Keeper").field("known", &*self.inner.state.borrow()).finish_non_exhaustive()
     }
+}
+
+/// How long keys may be cached, by the `Cache-Control` of their response.
+pub(super) fn cache_lifetime(headers: &HeaderMap) -> Duration {
+    let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
+    let mut directives =
+        directives.flat_map(|value| value.split(',')).map(|directive| directive.trim().to_ascii_lowercase());
+    let stated = directives.find_map(|directive| match directive.as_str() {
+        "no-store" | "no-cache" => Some(Duration::ZERO),
+        directive => {
+            let seconds = directive.strip_prefix("max-age=")?.trim_matches('"').parse().ok()?;
+            Some(Duration::from_secs(seconds))
+        }
+    });
+    let [shortest, longest] = LIFETIME_BOUNDS;
+    stated.unwrap_or(DEFAULT_LIFETIME).clamp(shortest, longest)
 }
 
 #[cfg(test)]

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, CACHE_CONTROL};
+use http::header::ACCEPT;
 use http::{HeaderMap, Request, StatusCode};
 use serde::Deserialize;
 use tokio::time::Instant;
 use url::Url;
 
 use super::jwks::JwkSet;
+use super::jwks_cache::cache_lifetime;
 use crate::config::oauth::{OAuth, ServerIdentifier, is_loopback};
 use crate::providers::http_client::HttpClient;
 use crate::providers::{self, NetworkError};
@@ -59,10 +60,6 @@ pub(super) enum IssuerDocument {
 /// Timeout for all documents together.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(10);
 const MAX_DOCUMENT_BYTES: usize = 1 << 20;
-/// Lifetime of keys without `Cache-Control`.
-const DEFAULT_LIFETIME: Duration = Duration::from_secs(60 * 60);
-/// Bounds of the lifetime: limits the request rate, and how long a withdrawn key is accepted.
-const LIFETIME_BOUNDS: [Duration; 2] = [Duration::from_secs(5 * 60), Duration::from_secs(24 * 60 * 60)];
 
 impl JwksFetcher {
     pub(super) fn new(settings: &OAuth, client: HttpClient) -> JwksFetcher {
@@ -78,7 +75,7 @@ impl JwksFetcher {
         };
         let (headers, body) = self.get(IssuerDocument::Keys, &url, deadline).await?;
         let keys = JwkSet::parse(&body).ok_or(JwksError::Invalid(IssuerDocument::Keys))?;
-        Ok(FetchedKeys { keys, lifetime: lifetime(&headers) })
+        Ok(FetchedKeys { keys, lifetime: cache_lifetime(&headers) })
     }
 
     /// Repeated for every fetch, because issuers move their keys.
@@ -154,21 +151,6 @@ fn jwks_url(issuer: &ServerIdentifier, metadata: &[u8]) -> Result<Url, JwksError
     if url.scheme() == "https" || is_local { Ok(url) } else { Err(JwksError::InsecureUrl) }
 }
 
-fn lifetime(headers: &HeaderMap) -> Duration {
-    let directives = headers.get_all(CACHE_CONTROL).iter().filter_map(|value| value.to_str().ok());
-    let mut directives =
-        directives.flat_map(|value| value.split(',')).map(|directive| directive.trim().to_ascii_lowercase());
-    let said = directives.find_map(|directive| match directive.as_str() {
-        "no-store" | "no-cache" => Some(Duration::ZERO),
-        directive => {
-            let seconds = directive.strip_prefix("max-age=")?.trim_matches('"').parse().ok()?;
-            Some(Duration::from_secs(seconds))
-        }
-    });
-    let [shortest, longest] = LIFETIME_BOUNDS;
-    said.unwrap_or(DEFAULT_LIFETIME).clamp(shortest, longest)
-}
-
 fn network_error_text(error: &providers::Error) -> &'static str {
     match error {
         providers::Error::Network(NetworkError::DnsFailure) => "its name is not known",
@@ -232,21 +214,5 @@ mod tests {
         assert_eq!(ask(near, near, "http://10.0.0.1/k"), Err(JwksError::InsecureUrl));
         assert_eq!(ask(far, far, "file:///etc/passwd"), Err(JwksError::InsecureUrl));
         assert_eq!(ask(far, far, "/k"), Err(JwksError::Invalid(IssuerDocument::Metadata)));
-    }
-
-    #[test]
-    fn s05_keys_are_kept_as_long_as_the_issuer_says_within_reason() {
-        for (said, seconds) in [
-            (None, 3600),
-            (Some("public, max-age=900, must-revalidate"), 900),
-            (Some("max-age=1"), 300),
-            (Some("Max-Age=99999999"), 86_400),
-            (Some("no-store"), 300),
-            (Some("max-age=soon"), 3600),
-        ] {
-            let mut headers = HeaderMap::new();
-            headers.extend(said.map(|said| (CACHE_CONTROL, said.parse().expect("a header"))));
-            assert_eq!(lifetime(&headers), Duration::from_secs(seconds), "{said:?}");
-        }
     }
 }

@@ -8,6 +8,7 @@ mod comments;
 mod images;
 mod number;
 mod number_format;
+mod serial_date;
 mod sheet;
 mod strings;
 mod styles;

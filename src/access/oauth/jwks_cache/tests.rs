@@ -174,3 +174,19 @@ async fn s05_a_keeper_that_is_begun_anew_grants_the_wish_that_the_one_before_was
     news.wait_for(|known| known.refreshes == 1).await.expect("the keeper is there");
     assert!(keeper.state().keys().is_some());
 }
+
+#[test]
+fn s05_keys_are_kept_as_long_as_the_issuer_says_within_reason() {
+    for (said, seconds) in [
+        (None, 3600),
+        (Some("public, max-age=900, must-revalidate"), 900),
+        (Some("max-age=1"), 300),
+        (Some("Max-Age=99999999"), 86_400),
+        (Some("no-store"), 300),
+        (Some("max-age=soon"), 3600),
+    ] {
+        let mut headers = HeaderMap::new();
+        headers.extend(said.map(|said| (CACHE_CONTROL, said.parse().expect("a header"))));
+        assert_eq!(cache_lifetime(&headers), Duration::from_secs(seconds), "{said:?}");
+    }
+}
