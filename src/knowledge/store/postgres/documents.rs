@@ -10,7 +10,7 @@ use super::facet_hashes::facet_hashes;
 use super::rows::StoredEnum;
 use super::session::Session;
 use super::{
-    Store, conflicts, corpus_stats, delete_content, rekey_chunks, rows, task_completion, tasks, watched_files,
+    Store, corpus_stats, delete_content, rekey_chunks, rows, task_completion, tasks, upsert_document, watched_files,
 };
 use crate::knowledge::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument};
 use crate::knowledge::filter;
@@ -252,7 +252,7 @@ impl LockedDocument {
     ) -> Result<Option<LockedDocument>, Error> {
         let Some(base) = rows::base_key(session, name).await? else { return Ok(None) };
         if path.is_some() {
-            conflicts::lock_content_and_path(session, base, None, path).await?;
+            upsert_document::lock_content_and_path(session, base, None, path).await?;
         }
         let sql = format!(
             "SELECT {} FROM {} WHERE d.base = $1 AND d.id = $2 FOR UPDATE OF d",
@@ -267,7 +267,7 @@ impl LockedDocument {
     /// Returns the path unless another document of the base has it.
     async fn available_path<'p>(&self, session: &Session, path: Option<&'p str>) -> Result<Option<&'p str>, Error> {
         let Some(path) = path else { return Ok(None) };
-        let taken = conflicts::find_by_path(session, self.base, path, rows::to_i64(self.document.key)).await?;
+        let taken = upsert_document::find_by_path(session, self.base, path, rows::to_i64(self.document.key)).await?;
         Ok(Some(path).filter(|_| taken.is_none()))
     }
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::encoded_document::EncodedDocument;
 use super::rows::StoredEnum;
 use super::session::{Session, SqlParams};
-use super::{Store, corpus_stats, insert_document, instance, rows, run_blocking, task_completion, watched_files};
+use super::{Store, corpus_stats, instance, rows, run_blocking, task_completion, upsert_document, watched_files};
 use crate::knowledge::document::{ChunkId, DocumentId, DocumentPage, NewChunk};
 use crate::knowledge::store::migration::{
     BaseRecord, FinishedTask, FolderRecord, FullChunk, FullDocument, MigratedDocument,
@@ -52,7 +52,7 @@ impl Store {
         let base = rows::get_or_create_base(&self.autocommit().await?, &ready.new.base).await?;
         let session = self.begin_write().await?;
         let (key, _, _) =
-            insert_document::insert_document(&session, base, &ready, &None, ready.new.origin, updated).await?;
+            upsert_document::insert_document(&session, base, &ready, &None, ready.new.origin, updated).await?;
         let sql = "INSERT INTO copies (document, path) SELECT $1::bigint, unnest($2::text[])";
         let copies: Vec<_> = copies.iter().map(|path| rows::without_nul(path)).collect();
         session.execute(sql, &[&key, &copies]).await?;
