@@ -10,7 +10,7 @@ use super::facet_hashes::facet_hashes;
 use super::rows::StoredEnum;
 use super::session::Session;
 use super::{
-    Store, corpus_stats, delete_content, rekey_chunks, rows, task_completion, tasks, upsert_document, watched_files,
+    Store, chunks, corpus_stats, delete_content, rows, task_completion, tasks, upsert_document, watched_files,
 };
 use crate::knowledge::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument};
 use crate::knowledge::filter;
@@ -137,8 +137,7 @@ impl Store {
             (rows::to_i64(at.document.key), rows::without_nul(said.filename), said.origin.stored_name());
         session.execute(sql, &[&key, &metadata, &facets, &now, &origin, &path, &filename]).await?;
         if filename != at.document.filename {
-            rekey_chunks::rekey(&session, at.base, key, at.content_version, &filename, at.document.title.as_deref())
-                .await?;
+            chunks::rekey(&session, at.base, key, at.content_version, &filename, at.document.title.as_deref()).await?;
         }
         corpus_stats::touch(&session, at.base, now).await?;
         tasks::end_task_of_write(&session, self.0.instance.id(), work, now).await?;

@@ -38,7 +38,6 @@ mod orphaned_tasks;
 mod postings;
 mod prune;
 mod rate_usage;
-mod rekey_chunks;
 mod replicas;
 mod retry;
 mod rows;
