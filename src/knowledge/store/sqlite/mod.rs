@@ -39,7 +39,7 @@ mod schema;
 mod task_list;
 mod tasks;
 mod text;
-mod upload_refs;
+mod uploads;
 mod upsert_document;
 mod wal;
 mod wal_index;

@@ -1,15 +1,23 @@
-//! Uploaded files stored in pieces, so that every instance can read a file that one instance received.
+//! Uploaded files stored in pieces, so that every instance can read a file that one instance received, and the uploads
+//! that tasks reference.
 
+use std::collections::HashSet;
 use std::path::Path;
 
+use serde_json::Value;
 use tokio::fs::File;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::{Store, rows};
-use crate::knowledge::store::{Error, StoredUpload};
+use crate::knowledge::store::{Error, StoredUpload, UploadRefs};
 
 /// Maximum number of bytes per piece.
 const MAX_PIECE_BYTES: usize = 1 << 20;
+/// Requests of unfinished tasks that may refer to an upload.
+const PENDING_SQL: &str = "SELECT request FROM tasks WHERE state IN ('queued', 'running') AND kind = 'add' \
+     AND strpos(request, '\"uploaded\"') > 0";
+/// Retained parts of requests that referred to an upload.
+const FINISHED_SQL: &str = "SELECT request FROM tasks WHERE state IN ('completed', 'cancelled') AND request <> '{}'";
 
 impl Store {
     /// Stores a file under its unique folder name.
@@ -74,5 +82,22 @@ impl Store {
             Ok(StoredUpload { folder: rows::get(row, 0)?, size: rows::get_u64(row, 1)?, age })
         });
         kept.collect()
+    }
+
+    /// The uploads that tasks reference, from one snapshot.
+    pub async fn upload_refs(&self) -> Result<UploadRefs, Error> {
+        let session = self.begin_read().await?;
+        let (mut wanted, mut done) = (HashSet::new(), HashSet::new());
+        for row in session.rows(PENDING_SQL, &[]).await? {
+            let request: Value = rows::get_json(&row, 0)?;
+            let add = &request["add"];
+            wanted.extend(add["file_path"].as_str().filter(|_| add["origin"] == "uploaded").map(str::to_owned));
+        }
+        for row in session.rows(FINISHED_SQL, &[]).await? {
+            let left: Value = rows::get_json(&row, 0)?;
+            done.extend(left["upload"].as_str().map(str::to_owned));
+        }
+        session.rollback().await?;
+        Ok(UploadRefs { pending: wanted, finished: done })
     }
 }

@@ -1,4 +1,4 @@
-//! Uploads that tasks reference: pending ones, and ones that are no longer needed.
+//! Uploads that tasks reference, pending ones and ones that are no longer needed. Storing uploads is a no-op here.
 
 use std::collections::HashSet;
 use std::path::Path;
