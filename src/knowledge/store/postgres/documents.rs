@@ -140,7 +140,7 @@ impl Store {
             chunks::rekey(&session, at.base, key, at.content_version, &filename, at.document.title.as_deref()).await?;
         }
         corpus_stats::touch(&session, at.base, now).await?;
-        tasks::end_task_of_write(&session, self.0.instance.id(), work, now).await?;
+        task_completion::end_task_of_write(&session, self.0.instance.id(), work, now).await?;
         let sql = format!("SELECT {} FROM {} WHERE d.key = $1", rows::DOCUMENT_COLUMNS, rows::DOCUMENT_TABLES);
         let row = session.row(&sql, &[&key]).await?;
         let (document, _) = rows::read_document(&row)?;

@@ -47,7 +47,6 @@ mod session;
 mod signing_key;
 mod synced_files;
 mod task_completion;
-mod task_list;
 mod task_rows;
 mod tasks;
 mod text;

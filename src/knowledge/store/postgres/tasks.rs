@@ -10,14 +10,12 @@ use std::collections::HashMap;
 
 use uuid::Uuid;
 
-pub(super) use super::task_completion::end_task_of_write;
-
 use super::rows::StoredEnum;
 use super::session::{Session, SqlParams};
 use super::task_rows::{self, TASK_TABLES, all_columns};
 use super::{Store, instance, rows};
 use crate::knowledge::document::{BaseName, DocumentId};
-use crate::knowledge::store::{Error, Options, TaskOwnership};
+use crate::knowledge::store::{Error, Options, TaskListQuery, TaskOwnership};
 use crate::knowledge::task::{NewTask, TaskId, TaskLink, TaskProgress, TaskRecord, UnfinishedTasks};
 
 impl Store {
@@ -68,6 +66,23 @@ impl Store {
         );
         let base = base.map(BaseName::as_str);
         self.query_with_retry(&sql, &[&self.instance_id(), &base, &i64::from(limit)])
+            .await?
+            .iter()
+            .map(task_rows::read_with_liveness)
+            .collect()
+    }
+
+    /// Tasks, newest first, with an empty `request` and without the files of their results.
+    pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
+        let TaskListQuery { bases, owner, active_only: active, limit } = list;
+        let only = if active { "AND t.state IN ('queued', 'running')" } else { "" };
+        let columns = task_rows::columns("'{}'", "t.result_brief");
+        let sql = format!(
+            "SELECT {columns} FROM {TASK_TABLES} WHERE b.name = ANY($2) {only} AND ($4::text IS NULL OR t.owner = $4) \
+             ORDER BY t.key DESC LIMIT $3"
+        );
+        let bases: Vec<&str> = bases.iter().map(BaseName::as_str).collect();
+        self.query_with_retry(&sql, &[&self.instance_id(), &bases, &i64::from(limit), &owner])
             .await?
             .iter()
             .map(task_rows::read_with_liveness)

@@ -13,7 +13,8 @@ use super::facet_hashes::hash_prefix;
 use super::rows::StoredEnum;
 use super::session::Session;
 use super::{
-    ORDINAL_BITS, Store, corpus_stats, delete_content, import_checkpoint, models, postings, rows, run_blocking, tasks,
+    ORDINAL_BITS, Store, corpus_stats, delete_content, import_checkpoint, models, postings, rows, run_blocking,
+    task_completion, tasks,
 };
 use crate::knowledge::document::{DocumentId, NewDocument, Origin, PutOutcome, WrittenDocument};
 use crate::knowledge::store::Error;
@@ -93,7 +94,7 @@ impl Store {
         }
         let (key, id, writing) = insert_document(session, base, ready, &before, origin, now).await?;
         import_checkpoint::record(session, work, id, before.is_some()).await?;
-        tasks::end_task_of_write(session, self.0.instance.id(), work, now).await?;
+        task_completion::end_task_of_write(session, self.0.instance.id(), work, now).await?;
         Ok(PutOutcome::Written(written_document(key, id, writing, new.chunks.len())))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rusqlite::{Connection, ToSql, Transaction};
 
 use super::change_log::{self, ChangeKind};
-use super::{Store, WriterContext, rows, tasks, watched_files, writer};
+use super::{Store, WriterContext, rows, task_completion, watched_files, writer};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{ClearSummary, Error};
 use crate::knowledge::task::TaskId;
@@ -60,7 +60,7 @@ impl Drop for ForeignKeysDisabled<'_> {
 fn clear(transaction: &Transaction<'_>, pen: &WriterContext, base: &BaseName) -> Result<ClearSummary, Error> {
     let Some(key) = rows::base_key(transaction, base)? else { return Ok(ClearSummary::default()) };
     let now = rows::now();
-    let request = tasks::RETAINED_REQUEST;
+    let request = task_completion::RETAINED_REQUEST;
     let mut cancel = transaction.prepare(&format!(
         "UPDATE tasks SET state = 'cancelled', ended = ?2, updated = ?2, request = {request} \
          WHERE base = ?1 AND state IN ('queued', 'running') RETURNING id"

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Params, params};
 use serde_json::{Map, Value};
 
 use super::change_log::{self, ChangeKind};
-use super::{Store, WriterContext, checksum, chunks, clear, rows, tasks, watched_files};
+use super::{Store, WriterContext, checksum, chunks, clear, rows, task_completion, tasks, watched_files};
 use crate::knowledge::document::{
     BaseName, Claim, DocumentId, DocumentRecord, Origin, RemovedDocument, Status, Totals,
 };
@@ -179,7 +179,7 @@ fn write_metadata(
     statement.execute(params![before.key, rows::to_json(metadata)?, now, path, filename])?;
     checksum::record_document(connection, before.key)?;
     record_metadata_change(connection, pen, base_key, &before, filename.as_deref())?;
-    tasks::end_task_of_write(connection, pen, work, now)?;
+    task_completion::end_task_of_write(connection, pen, work, now)?;
     find_document(connection, "d.id = ?2", (base, id))
 }
 
@@ -203,7 +203,7 @@ fn claim(
     statement.execute(params![before.key, metadata, now, claim.origin, path, claim.filename])?;
     checksum::record_document(connection, before.key)?;
     record_metadata_change(connection, pen, base_key, &before, Some(&claim.filename))?;
-    tasks::end_task_of_write(connection, pen, work, now)?;
+    task_completion::end_task_of_write(connection, pen, work, now)?;
     find_document(connection, "d.id = ?2", (base, id))
 }
 

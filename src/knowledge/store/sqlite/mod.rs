@@ -36,7 +36,7 @@ mod rows;
 mod salvage;
 mod scalar_quantization;
 mod schema;
-mod task_list;
+mod task_completion;
 mod tasks;
 mod text;
 mod uploads;

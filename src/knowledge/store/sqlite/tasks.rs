@@ -4,20 +4,17 @@
 //! the task. File locks show which processes are alive (see `instance`).
 
 use std::collections::HashMap;
-use std::time::Duration;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::instance::Liveness;
-use super::{Store, WriterContext, import_checkpoint, rows, watched_files};
-use crate::knowledge::document::{BaseName, DocumentId, Millis};
-use crate::knowledge::store::{Error, Options, TaskOwnership};
-use crate::knowledge::task::{
-    NewTask, TaskEnd, TaskId, TaskLink, TaskOutcome, TaskProgress, TaskRecord, TaskState, UnfinishedTasks,
-};
+use super::{Store, WriterContext, rows, task_completion};
+use crate::knowledge::document::{BaseName, DocumentId};
+use crate::knowledge::store::{Error, Options, TaskListQuery, TaskOwnership};
+use crate::knowledge::task::{NewTask, TaskId, TaskLink, TaskProgress, TaskRecord, TaskState, UnfinishedTasks};
 
-/// Minimum retention of finished tasks.
-const MIN_RETENTION: Duration = Duration::from_secs(60 * 60);
+/// An import may list ten thousand files, and a task list two hundred imports.
+const RESULT_WITHOUT_FILES: &str = "json_remove(t.result, '$.files')";
 
 impl Store {
     /// Adds a task that this process will run.
@@ -60,6 +57,23 @@ impl Store {
         .await
     }
 
+    /// Tasks, newest first, with an empty `request` and without the files of their results.
+    pub async fn latest_tasks(&self, list: TaskListQuery) -> Result<Vec<TaskRecord>, Error> {
+        let living = self.liveness();
+        self.read(move |transaction| {
+            let TaskListQuery { bases, owner, active_only: active, limit } = list;
+            let mut statement = transaction.prepare_cached(&format!(
+                "SELECT {} WHERE b.name IN (SELECT value FROM json_each(?1)) AND \
+                 (NOT ?2 OR t.state IN ('queued', 'running')) AND (?4 IS NULL OR t.owner = ?4) \
+                 ORDER BY t.key DESC LIMIT ?3",
+                columns("'{}'", RESULT_WITHOUT_FILES)
+            ))?;
+            let rows = statement.query_map(params![rows::to_json(&bases)?, active, limit, owner], read)?;
+            rows.map(|task| Ok(with_liveness(&living, task?))).collect()
+        })
+        .await
+    }
+
     /// Number of running tasks (in any process) and of queued tasks.
     pub async fn unfinished_tasks(&self) -> Result<UnfinishedTasks, Error> {
         let living = self.liveness();
@@ -95,18 +109,6 @@ impl Store {
         .await
     }
 
-    /// Cancels a task. If it has failed, its document is no longer listed.
-    pub async fn dismiss_task(&self, id: TaskId) -> Result<(), Error> {
-        self.write(move |transaction, pen| {
-            end_row(transaction, pen, &TaskEnd::cancelled(id), rows::now())?;
-            watched_files::mark_task_done(transaction, id)?;
-            let sql = "UPDATE tasks SET document = NULL WHERE id = ?1 AND state = 'failed'";
-            transaction.prepare_cached(sql)?.execute([id])?;
-            Ok(())
-        })
-        .await
-    }
-
     /// Starts a task of this process. Returns false if it cannot start: it was cancelled, or another process owns it.
     pub async fn start_task(&self, id: TaskId) -> Result<bool, Error> {
         self.write(move |transaction, pen| {
@@ -132,17 +134,6 @@ impl Store {
         .await
     }
 
-    /// Ends a task of this process; any process may cancel a task. Returns false if the task has already ended, does
-    /// not exist, or belongs to another process.
-    pub async fn end_task(&self, end: TaskEnd) -> Result<bool, Error> {
-        self.write(move |transaction, pen| end_row(transaction, pen, &end, rows::now())).await
-    }
-
-    /// Cancels a task in any process. Returns false if it has already ended or does not exist.
-    pub async fn cancel_task(&self, id: TaskId) -> Result<bool, Error> {
-        self.end_task(TaskEnd::cancelled(id)).await
-    }
-
     /// Adopts the unfinished tasks of dead processes and queues them for this process, oldest first. One transaction,
     /// so no two processes adopt the same task.
     pub async fn adopt_orphaned_tasks(&self) -> Result<Vec<TaskRecord>, Error> {
@@ -162,21 +153,6 @@ impl Store {
         })
         .await
     }
-
-    /// Deletes tasks that ended longer ago than `keep`, and at least an hour ago; younger ones only if there are too
-    /// many. Returns the number of deleted tasks.
-    pub async fn prune_tasks(&self, now: Millis, keep: Duration) -> Result<u64, Error> {
-        let keep = i64::try_from(keep.max(MIN_RETENTION).as_millis()).unwrap_or(i64::MAX);
-        let most = self.0.options.max_finished_tasks;
-        self.write(move |transaction, _| {
-            let mut statement = transaction.prepare_cached(
-                "DELETE FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') AND ended < ?1",
-            )?;
-            let old = statement.execute([now.saturating_sub(keep)])? as u64;
-            Ok(old + delete_tasks_beyond(transaction, most)?)
-        })
-        .await
-    }
 }
 
 /// Fails if the task of a write was cancelled or adopted by another process.
@@ -189,19 +165,6 @@ pub(super) fn check_active_task(connection: &Connection, pen: &WriterContext, wo
     let mut statement = connection
         .prepare_cached("SELECT 1 FROM tasks WHERE id = ?1 AND state IN ('queued', 'running') AND runner = ?2")?;
     statement.exists(params![id, pen.instance])?.then_some(()).ok_or(Error::Cancelled)
-}
-
-/// Ends the task of a write, if the write ends one.
-pub(super) fn end_task_of_write(
-    connection: &Connection,
-    pen: &WriterContext,
-    work: &TaskLink,
-    now: Millis,
-) -> Result<(), Error> {
-    if let TaskLink::Ends(end) = work {
-        end_row(connection, pen, end, now)?;
-    }
-    Ok(())
 }
 
 fn add(connection: &Connection, pen: &WriterContext, task: &NewTask, options: &Options) -> Result<(), Error> {
@@ -235,22 +198,13 @@ fn add(connection: &Connection, pen: &WriterContext, task: &NewTask, options: &O
     // The limit is exceeded by one percent at most.
     let often = i64::try_from(options.max_finished_tasks / 100).unwrap_or(i64::MAX).max(1);
     if connection.last_insert_rowid() % often == 0 {
-        delete_tasks_beyond(connection, options.max_finished_tasks)?;
+        task_completion::delete_tasks_beyond(connection, options.max_finished_tasks)?;
     }
     Ok(())
 }
 
-/// Deletes the oldest finished tasks beyond a limit. Returns the number of deleted tasks.
-fn delete_tasks_beyond(connection: &Connection, most: u64) -> Result<u64, Error> {
-    let mut statement = connection.prepare_cached(
-        "DELETE FROM tasks WHERE key IN (SELECT key FROM tasks WHERE state IN ('completed', 'failed', 'cancelled') \
-         ORDER BY ended DESC, key DESC LIMIT -1 OFFSET ?1)",
-    )?;
-    Ok(statement.execute([most])? as u64)
-}
-
 /// A task as reported to callers. The process that wrote the row may have died since.
-pub(super) fn with_liveness(living: &Liveness, task: TaskRecord) -> TaskRecord {
+fn with_liveness(living: &Liveness, task: TaskRecord) -> TaskRecord {
     match task.state.is_finished() || living.is_alive(task.runner.as_deref()) {
         true => task,
         false => TaskRecord { state: TaskState::Queued, interrupted: true, ..task },
@@ -260,35 +214,6 @@ pub(super) fn with_liveness(living: &Liveness, task: TaskRecord) -> TaskRecord {
 fn find_task(connection: &Connection, id: TaskId) -> Result<Option<TaskRecord>, Error> {
     let mut statement = connection.prepare_cached(&format!("SELECT {} WHERE t.id = ?1", all_columns()))?;
     Ok(statement.query_row([id], read).optional()?)
-}
-
-/// The part of the request to retain after the task has ended. The request may be large and is no longer needed; only
-/// the path of an upload is retained, because the upload is deleted with its task.
-pub(super) const RETAINED_REQUEST: &str = "CASE json_valid(request) WHEN 1 THEN \
-     CASE json_extract(request, '$.add.origin') WHEN 'uploaded' \
-     THEN json_object('upload', json_extract(request, '$.add.file_path')) ELSE '{}' END ELSE '{}' END";
-
-/// Ends a task. Only its owner may complete or fail it; any process may cancel it.
-fn end_row(connection: &Connection, pen: &WriterContext, end: &TaskEnd, now: Millis) -> Result<bool, Error> {
-    let runner = match end.outcome {
-        TaskOutcome::Cancelled => None,
-        TaskOutcome::Completed(_) | TaskOutcome::Failed { .. } => Some(&pen.instance),
-    };
-    let (state, result, error) = match &end.outcome {
-        TaskOutcome::Completed(result) => ("completed", Some(rows::to_json(result)?), None),
-        TaskOutcome::Failed { code, message } => ("failed", None, Some((code, message))),
-        TaskOutcome::Cancelled => ("cancelled", None, None),
-    };
-    let mut statement = connection.prepare_cached(&format!(
-        "UPDATE tasks SET state = ?2, result = ?3, error_code = ?4, error_message = ?5, ended = ?6, updated = ?6, \
-         request = {RETAINED_REQUEST} WHERE id = ?1 AND state IN ('queued', 'running') AND (?7 IS NULL OR runner = ?7)"
-    ))?;
-    let (code, message) = error.unzip();
-    let is_ended = statement.execute(params![end.task, state, result, code, message, now, runner])? > 0;
-    if is_ended {
-        import_checkpoint::delete(connection, end.task)?;
-    }
-    Ok(is_ended)
 }
 
 fn adopt(connection: &Connection, pen: &WriterContext, living: &Liveness) -> Result<Vec<TaskRecord>, Error> {
@@ -318,7 +243,7 @@ fn all_columns() -> String {
 }
 
 /// The same columns with replacements for the large ones.
-pub(super) fn columns(request: &str, result: &str) -> String {
+fn columns(request: &str, result: &str) -> String {
     format!(
         "t.id, b.name, t.owner, t.kind, {request}, t.document, t.filename, t.format, t.size_bytes, t.state, t.step, t.done, \
          t.total, {result}, t.error_code, t.error_message, t.created, t.started, t.ended, t.updated, t.attempts, t.runner, \
@@ -326,7 +251,7 @@ pub(super) fn columns(request: &str, result: &str) -> String {
     )
 }
 
-pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
+fn read(row: &Row<'_>) -> rusqlite::Result<TaskRecord> {
     let state = match row.get_ref(9)?.as_str()? {
         "queued" => TaskState::Queued,
         "running" => TaskState::Running(TaskProgress {

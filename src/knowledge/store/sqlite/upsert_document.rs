@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::change_log::{self, ChangeKind};
-use super::{Store, WriterContext, checksum, import_checkpoint, rows, scalar_quantization, tasks};
+use super::{Store, WriterContext, checksum, import_checkpoint, rows, scalar_quantization, task_completion, tasks};
 use crate::knowledge::document::{ChunkId, DocumentId, NewChunk, NewDocument, Origin, PutOutcome, WrittenDocument};
 use crate::knowledge::store::Error;
 use crate::knowledge::task::TaskLink;
@@ -91,7 +91,7 @@ fn upsert(
     let chunks = insert_chunks(connection, key, ready)?;
     let sequence = change_log::append(connection, pen, base, Some(key), ChangeKind::Put)?;
     import_checkpoint::record(connection, work, id, before.is_some())?;
-    tasks::end_task_of_write(connection, pen, work, now)?;
+    task_completion::end_task_of_write(connection, pen, work, now)?;
     Ok(PutOutcome::Written(WrittenDocument { key, id, chunks, sequence }))
 }
 
