@@ -36,7 +36,6 @@ mod migration_io;
 mod models;
 mod orphaned_tasks;
 mod postings;
-mod prune;
 mod rate_usage;
 mod replicas;
 mod retry;
