@@ -9,7 +9,6 @@
 //! order: the task, the content and path of a document (advisory, sorted), the document row, derived data.
 
 mod address;
-mod blocking;
 mod case_folding;
 mod check;
 mod chunks;
@@ -67,7 +66,6 @@ pub use schema::VERSION;
 pub use search::SearchQuery;
 pub use synced_files::{FileVersion, SyncedFiles};
 
-use blocking::run_blocking;
 use heartbeat::Heartbeat;
 use in_doubt::InDoubtTasks;
 use instance::Instance;
@@ -184,4 +182,9 @@ impl Drop for Inner {
             }
         });
     }
+}
+
+/// Runs CPU-bound work on a blocking thread, so that database I/O and heartbeats are not delayed.
+async fn run_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| Error::Internal(error.to_string()))
 }
