@@ -42,7 +42,6 @@ mod rows;
 mod schema;
 mod search;
 mod session;
-mod signing_key;
 mod synced_files;
 mod task_completion;
 mod task_rows;
@@ -107,7 +106,7 @@ impl Store {
         schema::migrate(Session::begin_write(&primary).await?).await?;
         let session = Session::autocommit(&primary).await?;
         postings::check_analyzer_version(&session).await?;
-        let (history, state_key) = (schema::history(&session).await?, signing_key::state_key(&session).await?);
+        let (history, state_key) = (schema::history(&session).await?, schema::state_key(&session).await?);
         drop(session);
         let replicas = Replicas::of(replicas)?;
         let instance = Instance::register(&primary).await?;

@@ -1,10 +1,12 @@
-//! Schema migrations.
+//! Schema migrations, and the history ID and signing key that the first instance stores with the tables.
 //!
 //! All tables are in the schema `corbie`, separate from any other content of the database. The first instance to start
 //! creates them under a lock that other instances wait for.
 
-use super::rows;
+use corbie_mcp::StateKey;
+
 use super::session::Session;
+use super::{Store, rows};
 use crate::knowledge::store::Error;
 
 /// Each migration upgrades the tables by one version. Released migrations are never changed.
@@ -19,6 +21,13 @@ const MIN_SERVER_VERSION: i32 = 150_000;
 
 /// Arbitrary key of the advisory lock for migrations.
 const MIGRATION_LOCK: i64 = 0x636f_7262_6965;
+
+impl Store {
+    /// The key for state that clients hold between two calls, which different instances may serve.
+    pub fn state_key(&self) -> StateKey {
+        self.0.state_key.clone()
+    }
+}
 
 /// Creates or upgrades the tables. Needs only read privileges if they are up to date.
 pub(super) async fn migrate(mut session: Session) -> Result<(), Error> {
@@ -87,6 +96,17 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
     let sql = "INSERT INTO meta (name, value) VALUES ('history', $1) ON CONFLICT (name) DO NOTHING";
     session.execute(sql, &[&new]).await?;
     Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
+}
+
+/// Reads the signing key that all instances share, so that each instance accepts the signatures of every other. The
+/// first instance to start creates it.
+pub(super) async fn state_key(session: &Session) -> Result<StateKey, Error> {
+    let mut new = [0_u8; 32];
+    getrandom::fill(&mut new).map_err(|error| Error::Internal(error.to_string()))?;
+    let make = "INSERT INTO meta (name, value) VALUES ('state_key', encode($1, 'hex')) ON CONFLICT (name) DO NOTHING";
+    session.execute(make, &[&new.as_slice()]).await?;
+    let row = session.row("SELECT decode(value, 'hex') FROM meta WHERE name = 'state_key'", &[]).await?;
+    Ok(StateKey::from_secret(rows::get(&row, 0)?))
 }
 
 /// Why the server or its pgvector is not supported, if so.
