@@ -6,7 +6,6 @@ use std::sync::Mutex;
 use serde_json::{Map, Value};
 use tokio_postgres::types::ToSql;
 
-use super::facet_hashes::facet_hashes;
 use super::rows::StoredEnum;
 use super::session::Session;
 use super::{
@@ -130,7 +129,7 @@ impl Store {
         work: &TaskLink,
         now: i64,
     ) -> Result<Option<DocumentRecord>, Error> {
-        let facets = facet_hashes(&filter::facets(&at.document.format, said.metadata));
+        let facets = rows::facet_hashes(&filter::facets(&at.document.format, said.metadata));
         let (metadata, path) = (rows::to_json(said.metadata)?, said.path.map(rows::without_nul));
         let sql = "UPDATE documents SET metadata = $2, facets = $3, updated = $4, origin = $5, path = $6, filename = $7 WHERE key = $1";
         let (key, filename, origin) =

@@ -5,7 +5,6 @@ use corbie_index::{Chunk, external};
 use pgvector::HalfVector;
 
 use super::corpus_stats::DocumentStats;
-use super::facet_hashes::facet_hashes;
 use super::{ORDINAL_BITS, corpus_stats, rows};
 use crate::knowledge::chunk_context::DocumentContext;
 use crate::knowledge::document::{ChunkId, NewChunk, NewDocument};
@@ -47,7 +46,7 @@ impl EncodedDocument {
         let vectors =
             given.iter().map(|windows| windows.iter().map(|window| to_half_precision(window)).collect()).collect();
         let words = analyze(&new.filename, new.title.as_deref(), &new.chunks);
-        let facets = facet_hashes(&filter::facets(&new.format, &new.metadata));
+        let facets = rows::facet_hashes(&filter::facets(&new.format, &new.metadata));
         let metadata = rows::to_json(&new.metadata)?;
         let ids = new.chunks.iter().map(|_| ChunkId::random()).collect();
         Ok(EncodedDocument {

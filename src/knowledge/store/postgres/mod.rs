@@ -23,7 +23,6 @@ mod documents;
 mod duplicates;
 mod encoded_document;
 mod error;
-mod facet_hashes;
 mod heartbeat;
 mod hnsw;
 mod import_checkpoint;

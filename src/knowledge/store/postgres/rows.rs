@@ -1,8 +1,9 @@
-//! Conversion between rows and values.
+//! Conversion between rows and values, and hashes that columns store in place of strings.
 
 use std::borrow::Cow;
 
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
 
@@ -101,6 +102,27 @@ pub(super) fn to_json(value: &impl serde::Serialize) -> Result<String, Error> {
 /// Replaces NUL, which PostgreSQL text cannot contain.
 pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
+}
+
+/// Facets as stored in a column: one hash per key and value, because the strings may be longer than an index entry.
+pub(super) fn facet_hashes(facets: &[corbie_index::Facet]) -> Vec<i64> {
+    let mut numbers: Vec<i64> = facets.iter().map(|facet| facet_hash(&facet.key, &facet.value)).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers
+}
+
+pub(super) fn facet_hash(key: &str, value: &str) -> i64 {
+    let mut hash = Sha256::new();
+    hash.update((key.len() as u64).to_le_bytes());
+    hash.update(key);
+    hash.update(value);
+    hash_prefix(&hash.finalize())
+}
+
+/// The first eight bytes of a hash as a number.
+pub(super) fn hash_prefix(hash: &[u8]) -> i64 {
+    hash.first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes))
 }
 
 /// Columns for [`read_document`], from `documents AS d`, `bases AS b` and `models AS m`.

@@ -9,7 +9,6 @@ use uuid::Uuid;
 
 use super::copy_in::{self, CopyRow};
 use super::encoded_document::EncodedDocument;
-use super::facet_hashes::hash_prefix;
 use super::rows::StoredEnum;
 use super::session::Session;
 use super::{
@@ -138,7 +137,7 @@ pub(super) async fn lock_content_and_path(
         hash.update([kind]);
         hash.update(base.to_le_bytes());
         hash.update(bytes);
-        hash_prefix(&hash.finalize())
+        rows::hash_prefix(&hash.finalize())
     };
     let content = sha256.map(|sha256| number(1, sha256));
     let place = path.map(|path| number(2, path.as_bytes()));

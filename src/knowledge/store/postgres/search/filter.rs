@@ -10,7 +10,7 @@ use corbie_index::external::{self, ScoredQuery, VectorMatch};
 use tokio_postgres::types::ToSql;
 
 use super::super::session::Session;
-use super::super::{ORDINAL_BITS, facet_hashes, rows, run_blocking};
+use super::super::{ORDINAL_BITS, rows, run_blocking};
 use crate::knowledge::store::Error;
 
 /// Maximum number of content versions to load.
@@ -78,7 +78,7 @@ impl AllowedVersions {
 impl Condition {
     fn of(base: i64, filter: &Filter) -> Condition {
         let numbers = |(key, values): &(String, Vec<String>)| {
-            values.iter().map(|value| facet_hashes::facet_hash(key, value)).collect::<Vec<i64>>()
+            values.iter().map(|value| rows::facet_hash(key, value)).collect::<Vec<i64>>()
         };
         Condition {
             base,
