@@ -36,24 +36,27 @@ const INVARIANTS: [(&str, &str); 6] = [
     ),
 ];
 
-pub(super) async fn check(store: &Store) -> Result<CheckReport, Error> {
-    let session = store.begin_read().await?;
-    session.execute_batch("SET LOCAL statement_timeout = 0").await?;
-    let mut report = CheckReport::default();
-    let counts = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pages), (SELECT count(*) FROM chunks), \
-                  (SELECT count(*) FROM vectors), (SELECT count(*) FROM tasks)";
-    let row = session.row_without_timeout(counts).await?;
-    report.documents = rows::get_u64(&row, 0)?;
-    report.pages = rows::get_u64(&row, 1)?;
-    report.chunks = rows::get_u64(&row, 2)?;
-    report.vectors = rows::get_u64(&row, 3)?;
-    report.tasks = rows::get_u64(&row, 4)?;
-    for (what, sql) in INVARIANTS {
-        let wrong = rows::get_u64(&session.row_without_timeout(sql).await?, 0)?;
-        if wrong > 0 {
-            report.problems.push(format!("there are {what}: {wrong}"));
+impl Store {
+    /// Checks the consistency of the tables.
+    pub async fn check(&self) -> Result<CheckReport, Error> {
+        let session = self.begin_read().await?;
+        session.execute_batch("SET LOCAL statement_timeout = 0").await?;
+        let mut report = CheckReport::default();
+        let counts = "SELECT (SELECT count(*) FROM documents), (SELECT count(*) FROM pages), (SELECT count(*) FROM chunks), \
+                      (SELECT count(*) FROM vectors), (SELECT count(*) FROM tasks)";
+        let row = session.row_without_timeout(counts).await?;
+        report.documents = rows::get_u64(&row, 0)?;
+        report.pages = rows::get_u64(&row, 1)?;
+        report.chunks = rows::get_u64(&row, 2)?;
+        report.vectors = rows::get_u64(&row, 3)?;
+        report.tasks = rows::get_u64(&row, 4)?;
+        for (what, sql) in INVARIANTS {
+            let wrong = rows::get_u64(&session.row_without_timeout(sql).await?, 0)?;
+            if wrong > 0 {
+                report.problems.push(format!("there are {what}: {wrong}"));
+            }
         }
+        session.rollback().await?;
+        Ok(report)
     }
-    session.rollback().await?;
-    Ok(report)
 }

@@ -1,4 +1,6 @@
-//! Heartbeat of this instance, on a dedicated connection that also carries [`ChangeFeed`](super::listen_notify).
+//! Heartbeat of this instance, and the health of the store.
+//!
+//! The heartbeat has a dedicated connection that also carries [`ChangeFeed`](super::listen_notify).
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,9 +11,9 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::Client;
 
 use super::address::Address;
-use super::error;
 use super::instance::Instance;
 use super::listen_notify::{ChangeFeed, listen, send_notification};
+use super::{Store, error};
 use crate::knowledge::store::{Error, Health, HealthDiagnostic};
 use crate::supervisor::{TaskName, supervise};
 use crate::util::lock::lock;
@@ -93,8 +95,34 @@ impl Drop for Heartbeat {
     }
 }
 
+impl Store {
+    pub async fn health(&self) -> Result<Health, Error> {
+        let asked = async { self.autocommit().await?.row("SELECT count(*) FROM bases", &[]).await };
+        let trouble = match asked.await {
+            Ok(_) => None,
+            Err(Error::Unavailable(why)) => Some(why),
+            Err(other) => Some(other.to_string()),
+        };
+        Ok(health(trouble.as_deref()))
+    }
+
+    /// Health as of the last heartbeat.
+    pub fn cached_health(&self) -> Health {
+        self.0.heartbeat.health()
+    }
+
+    /// Whether the primary and all replicas were unavailable at the last check.
+    pub(in crate::knowledge) fn is_unreachable(&self) -> bool {
+        self.cached_health().connected.is_err() && !self.0.replicas.is_any_healthy()
+    }
+
+    pub fn cached_size(&self) -> u64 {
+        self.0.heartbeat.bytes()
+    }
+}
+
 /// Health of a store with this connection problem.
-pub(super) fn health(problem: Option<&str>) -> Health {
+fn health(problem: Option<&str>) -> Health {
     let connected = match problem {
         None => Ok(()),
         Some(why) => Err(HealthDiagnostic {

@@ -48,7 +48,6 @@ mod tasks;
 mod text;
 mod uploads;
 mod upsert_document;
-mod vacuum;
 mod watched_files;
 
 use std::sync::Arc;
@@ -88,7 +87,7 @@ struct Inner {
     state_key: StateKey,
     instance: Instance,
     heartbeat: Heartbeat,
-    dead_rows: vacuum::DeadRows,
+    dead_rows: compaction::DeadRows,
     in_doubt: InDoubtTasks,
 }
 
@@ -118,7 +117,7 @@ impl Store {
             history,
             state_key,
             instance,
-            dead_rows: vacuum::DeadRows::default(),
+            dead_rows: compaction::DeadRows::default(),
             in_doubt: InDoubtTasks::default(),
         });
         let store = Arc::downgrade(&shared);
