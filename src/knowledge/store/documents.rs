@@ -1,10 +1,11 @@
-//! Document operations: lookup, listing, insert, update and removal.
+//! Document operations: lookup, listing, insert, update and removal, and reading of pages and chunks.
 
 use serde_json::{Map, Value};
 
 use super::{DocumentList, DocumentListQuery, Error, Store};
 use crate::knowledge::document::{
-    BaseName, Claim, DocumentId, DocumentRecord, NewDocument, PutOutcome, RemovedDocument, Totals,
+    BaseName, ChunkId, Claim, DocumentId, DocumentPage, DocumentRecord, FoundChunk, NewDocument, PlacedChunk,
+    PutOutcome, RemovedDocument, Totals,
 };
 use crate::knowledge::task::{TaskId, TaskLink};
 
@@ -18,6 +19,16 @@ pub struct ClearSummary {
     pub freed_bytes: u64,
     /// Tasks that were queued or running. Their processes can no longer write anything for them.
     pub cancelled_tasks: Vec<TaskId>,
+}
+
+/// A range of pages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRange {
+    /// Number of the first page.
+    pub from: u32,
+    pub pages: u32,
+    /// No further page starts after this many bytes.
+    pub max_bytes: usize,
 }
 
 impl Store {
@@ -41,6 +52,37 @@ impl Store {
     /// Returns one page of the document list. A queued, running or failed task is listed until its document exists.
     pub async fn documents(&self, base: &BaseName, listing: DocumentListQuery) -> Result<DocumentList, Error> {
         each!(self, store => store.documents(base, listing).await)
+    }
+
+    /// Returns a document and some of its pages from one snapshot, so a concurrent replacement never mixes two
+    /// versions. Returns None if the document does not exist.
+    pub async fn text(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        wanted: PageRange,
+    ) -> Result<Option<(DocumentRecord, Vec<DocumentPage>)>, Error> {
+        each!(self, store => store.text(base, id, wanted).await)
+    }
+
+    /// The same, and the chunks on these pages in document order.
+    pub async fn text_and_chunks(
+        &self,
+        base: &BaseName,
+        id: DocumentId,
+        wanted: PageRange,
+    ) -> Result<Option<(DocumentRecord, Vec<DocumentPage>, Vec<PlacedChunk>)>, Error> {
+        each!(self, store => store.text_and_chunks(base, id, wanted).await)
+    }
+
+    /// Returns chunks by key, in the order of the keys, from one snapshot. Removed chunks are omitted.
+    pub async fn chunks(&self, keys: &[u64]) -> Result<Vec<FoundChunk>, Error> {
+        each!(self, store => store.chunks(keys).await)
+    }
+
+    /// Returns a chunk by its public ID.
+    pub async fn chunk(&self, id: ChunkId) -> Result<Option<FoundChunk>, Error> {
+        each!(self, store => store.chunk(id).await)
     }
 
     /// Writes a document, its pages, chunks and vectors, the change record and the end of its task in one transaction.

@@ -27,7 +27,6 @@ macro_rules! each_now {
     };
 }
 
-mod content;
 mod documents;
 mod error;
 mod listing;
@@ -44,8 +43,7 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use content::PageRange;
-pub use documents::ClearSummary;
+pub use documents::{ClearSummary, PageRange};
 pub use error::Error;
 pub use listing::{
     DocumentFilter, DocumentList, DocumentListQuery, ListedDocument, ProcessingStatus, SortDirection, SortKey,
