@@ -1,11 +1,10 @@
 //! The knowledge base: document storage, ingestion and search.
 //!
 //! [`Knowledge`] is the knowledge base of one process. It is opened on first use, and a store that cannot be opened
-//! fails only the calls that need it. `store` is the source of truth, `finder` searches it, and `kept` opens
-//! both. `work` schedules the tasks that add documents, and `ingest` processes one file.
+//! fails only the calls that need it. `store` is the source of truth, `retriever` searches it, and `backend`
+//! opens both. `jobs` schedules the tasks that add documents, and `ingest` processes one file.
 
 pub(crate) mod backend;
-mod change_notifications;
 mod chunk_context;
 mod clock_guard;
 pub mod control_socket;
@@ -24,11 +23,11 @@ pub mod jobs;
 mod local_index;
 pub mod mcp_tasks;
 mod metrics;
+mod notifications;
 mod open_nofollow;
 pub mod path_policy;
 mod postgres_retriever;
 pub mod progress;
-mod progress_notifications;
 mod removal;
 pub mod resources;
 mod retriever;
@@ -312,7 +311,7 @@ impl Knowledge {
         self.share_signing_key(Some(&open));
         if let Store::Shared(store) = &open.store {
             let (knowledge, heard) = (self.clone(), store.subscribe_changes());
-            let hear = move || change_notifications::forward_remote_changes(knowledge.clone(), heard.clone());
+            let hear = move || notifications::forward_remote_changes(knowledge.clone(), heard.clone());
             shared.background_tasks.spawn(supervise_until(shared.stop.clone(), TaskName("change_notifications"), hear));
             let (knowledge, store) = (self.clone(), store.clone());
             let share = move || shared_rate_limit::sync_loop(knowledge.clone(), store.clone());

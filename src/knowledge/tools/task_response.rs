@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use crate::knowledge::jobs::{Job, JobScheduler};
 use crate::knowledge::mcp_tasks::hide_folders;
-use crate::knowledge::{Error, Knowledge, progress_notifications, task};
+use crate::knowledge::{Error, Knowledge, notifications, task};
 
 /// Estimated seconds until a task completes, including the tasks ahead of it. At least 1.
 pub(super) fn estimated_seconds(work: &JobScheduler, job: &Job) -> u64 {
@@ -16,7 +16,7 @@ pub(super) fn estimated_seconds(work: &JobScheduler, job: &Job) -> u64 {
 
 /// Response to an asynchronous call. The caller gets progress notifications if the transport supports them.
 pub(super) fn accepted(knowledge: &Knowledge, context: &Context, job: Arc<Job>, reply: Value) -> ToolOutcome {
-    progress_notifications::notify_in_background(knowledge, context, job.clone());
+    notifications::notify_in_background(knowledge, context, job.clone());
     ToolOutcome::Task { id: job.id.to_string().into(), otherwise: CallResult::json(reply) }
 }
 
@@ -38,7 +38,7 @@ pub(super) async fn wait_for_result(
 /// Waits for a task. If the caller disconnects, the task is cancelled.
 async fn wait(knowledge: &Knowledge, context: &Context, job: &Job) -> Result<Map<String, Value>, Error> {
     let gone = CancelOnDrop { knowledge: knowledge.clone(), id: Some(job.id) };
-    let outcome = progress_notifications::wait_reporting_progress(context, job).await;
+    let outcome = notifications::wait_reporting_progress(context, job).await;
     gone.defuse();
     if let task::TaskOutcome::Completed(_) = outcome {
         knowledge.notify_documents_changed();

@@ -1,12 +1,14 @@
-//! Progress notifications to callers (K-116, X-09).
+//! Notifications to clients: progress of a task (K-116, X-09), and changes that other instances made.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use corbie_mcp::Context;
+use tokio::sync::watch;
 
 use super::Knowledge;
 use super::jobs::Job;
+use super::store::postgres::ChangeCounters;
 use super::task::TaskOutcome;
 
 /// Minimum interval between two notifications.
@@ -71,4 +73,19 @@ pub(super) fn notify_in_background(knowledge: &Knowledge, context: &Context, job
             server.notify_task_changed(&token).await;
         }
     });
+}
+
+/// Forwards change notifications from other instances to the clients of this one, until shutdown.
+pub(super) async fn forward_remote_changes(knowledge: Knowledge, mut heard: watch::Receiver<ChangeCounters>) {
+    let mut documents = heard.borrow_and_update().documents;
+    loop {
+        tokio::select! {
+            changed = heard.changed() => if changed.is_err() { return },
+            () = knowledge.stopped() => return,
+        }
+        let now = heard.borrow_and_update().documents;
+        if std::mem::replace(&mut documents, now) != now {
+            knowledge.notify_documents_changed();
+        }
+    }
 }
