@@ -1,44 +1,24 @@
-//! Database address and connection setup.
-//!
-//! Addresses use the libpq URL syntax. The password is never displayed.
+//! Database address in the libpq URL syntax. The password is never displayed.
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
-use hyper_rustls::ConfigBuilderExt;
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
+use tokio_postgres::Config;
 use tokio_postgres::config::{Host, SslMode};
-use tokio_postgres::{Config, NoTls};
-use tokio_postgres_rustls::MakeRustlsConnect;
-
-use super::error;
-use crate::knowledge::store::Error;
 
 /// Address of a database. It displays the host and database, but not the user or password.
 #[derive(Clone)]
 pub struct Address {
-    config: Config,
+    pub(super) config: Config,
     /// CA certificates to trust instead of the default roots.
-    root_certificates: Option<PathBuf>,
+    pub(super) root_certificates: Option<PathBuf>,
 }
 
-/// Timeouts for establishing a connection, and for waiting for one from the pool.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-const POOL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout for establishing a connection.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Keep-alive and TCP user timeout, after which a silent peer is considered dead.
 const TCP_TIMEOUT: Duration = Duration::from_secs(15);
-
-/// Settings of every connection. Statements that may take longer override the timeout. The server detects a lost
-/// client machine within seconds and releases its locks, so that other instances can adopt its tasks. A search scans
-/// the HNSW indexes of four partitions, each starting with 40 candidates and continuing if more are needed.
-const SESSION_SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
-     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
-     SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 8000; \
-     SET hnsw.ef_search = 40; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
 
 impl Address {
     /// Parses `postgres://user:password@host:5432/database?sslmode=require&sslrootcert=/path`.
@@ -76,91 +56,6 @@ impl Address {
             .tcp_user_timeout(TCP_TIMEOUT)
             .application_name("corbie");
         Ok(Address { config, root_certificates: roots })
-    }
-
-    /// Creates a connection pool. Connections are opened on demand.
-    pub(super) fn pool(&self, most: usize) -> Result<Pool, Error> {
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = match self.config.get_ssl_mode() {
-            SslMode::Disable => Manager::from_config(self.config.clone(), NoTls, recycling),
-            _ => Manager::from_config(self.config.clone(), self.tls()?, recycling),
-        };
-        let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move {
-                // The driver has no timeout for this step: a pooler may accept the connection and have no server
-                // connection for it.
-                let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
-                told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
-            })
-        });
-        Pool::builder(manager)
-            .max_size(most.max(2))
-            .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts {
-                wait: Some(POOL_TIMEOUT),
-                create: Some(2 * CONNECT_TIMEOUT),
-                recycle: Some(CONNECT_TIMEOUT),
-            })
-            .post_create(told)
-            .build()
-            .map_err(|error| Error::Internal(error.to_string()))
-    }
-
-    /// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
-    pub(super) async fn connect_dedicated(&self) -> Result<(tokio_postgres::Client, Notifications), Error> {
-        let (sender, said) = tokio::sync::mpsc::channel(1024);
-        let client = match self.config.get_ssl_mode() {
-            SslMode::Disable => {
-                let (client, connection) = self.config.connect(NoTls).await.map_err(error::map_error)?;
-                tokio::spawn(drive_connection(connection, sender));
-                client
-            }
-            _ => {
-                let (client, connection) = self.config.connect(self.tls()?).await.map_err(error::map_error)?;
-                tokio::spawn(drive_connection(connection, sender));
-                client
-            }
-        };
-        client.batch_execute(SESSION_SETTINGS).await.map_err(error::map_error)?;
-        Ok((client, said))
-    }
-
-    fn tls(&self) -> Result<MakeRustlsConnect, Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
-        let config = match &self.root_certificates {
-            None => builder.with_webpki_roots(),
-            Some(path) => {
-                let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
-                let mut roots = rustls::RootCertStore::empty();
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
-                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-                }
-                builder.with_root_certificates(roots)
-            }
-        };
-        Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
-    }
-}
-
-/// Notifications of the channels that the connection listens on.
-pub(super) type Notifications = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
-
-/// Drives a connection and forwards its notifications. A notification that does not fit into the channel is dropped;
-/// the receiver also polls.
-async fn drive_connection<S, T>(
-    mut connection: tokio_postgres::Connection<S, T>,
-    said: tokio::sync::mpsc::Sender<tokio_postgres::Notification>,
-) where
-    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
-{
-    while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
-        if let tokio_postgres::AsyncMessage::Notification(notification) = message {
-            let _ = said.try_send(notification);
-        }
     }
 }
 

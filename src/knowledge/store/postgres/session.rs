@@ -1,19 +1,131 @@
-//! A pooled connection, checked out for one unit of work.
+//! Connection pool, dedicated connections, and sessions: a session is a pooled connection, checked out for one unit of
+//! work.
 //!
 //! A transaction that is neither committed nor rolled back closes its connection: the server then rolls it back, and
 //! the pool never hands out a connection in the middle of a transaction. The same applies to a statement with an
 //! abandoned response. An error or a dropped future therefore never leaves partial work behind.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use deadpool_postgres::{Object, Pool};
+use deadpool_postgres::{Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts};
+use hyper_rustls::ConfigBuilderExt;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 use tokio::time::timeout;
+use tokio_postgres::config::SslMode;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Row, Statement};
+use tokio_postgres::{NoTls, Row, Statement};
+use tokio_postgres_rustls::MakeRustlsConnect;
 
+use super::address::{Address, CONNECT_TIMEOUT};
 use super::error;
 use crate::knowledge::store::Error;
+
+/// Timeout for waiting for a connection from the pool.
+const POOL_TIMEOUT: Duration = Duration::from_secs(10);
+/// A server that does not answer for this long is considered unavailable; its own statement timeout is shorter.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
+/// Timeout of BEGIN, which takes no locks.
+const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of dead connections to skip in sequence, as after a restart of the server.
+const MAX_DEAD_CONNECTIONS: usize = 64;
+
+/// Settings of every connection. Statements that may take longer override the timeout. The server detects a lost
+/// client machine within seconds and releases its locks, so that other instances can adopt its tasks. A search scans
+/// the HNSW indexes of four partitions, each starting with 40 candidates and continuing if more are needed.
+const SESSION_SETTINGS: &str = "SET search_path = corbie, public; SET statement_timeout = '30s'; SET lock_timeout = '10s'; \
+     SET idle_in_transaction_session_timeout = '10s'; SET client_min_messages = warning; \
+     SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 8000; \
+     SET hnsw.ef_search = 40; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
+
+impl Address {
+    /// Creates a connection pool. Connections are opened on demand.
+    pub(super) fn pool(&self, most: usize) -> Result<Pool, Error> {
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = match self.config.get_ssl_mode() {
+            SslMode::Disable => Manager::from_config(self.config.clone(), NoTls, recycling),
+            _ => Manager::from_config(self.config.clone(), self.tls()?, recycling),
+        };
+        let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+            Box::pin(async move {
+                // The driver has no timeout for this step: a pooler may accept the connection and have no server
+                // connection for it.
+                let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
+                told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
+            })
+        });
+        Pool::builder(manager)
+            .max_size(most.max(2))
+            .runtime(Runtime::Tokio1)
+            .timeouts(Timeouts {
+                wait: Some(POOL_TIMEOUT),
+                create: Some(2 * CONNECT_TIMEOUT),
+                recycle: Some(CONNECT_TIMEOUT),
+            })
+            .post_create(told)
+            .build()
+            .map_err(|error| Error::Internal(error.to_string()))
+    }
+
+    /// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
+    pub(super) async fn connect_dedicated(&self) -> Result<(tokio_postgres::Client, Notifications), Error> {
+        let (sender, said) = tokio::sync::mpsc::channel(1024);
+        let client = match self.config.get_ssl_mode() {
+            SslMode::Disable => {
+                let (client, connection) = self.config.connect(NoTls).await.map_err(error::map_error)?;
+                tokio::spawn(drive_connection(connection, sender));
+                client
+            }
+            _ => {
+                let (client, connection) = self.config.connect(self.tls()?).await.map_err(error::map_error)?;
+                tokio::spawn(drive_connection(connection, sender));
+                client
+            }
+        };
+        client.batch_execute(SESSION_SETTINGS).await.map_err(error::map_error)?;
+        Ok((client, said))
+    }
+
+    fn tls(&self) -> Result<MakeRustlsConnect, Error> {
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+        let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
+        let config = match &self.root_certificates {
+            None => builder.with_webpki_roots(),
+            Some(path) => {
+                let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
+                let mut roots = rustls::RootCertStore::empty();
+                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
+                }
+                builder.with_root_certificates(roots)
+            }
+        };
+        Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
+    }
+}
+
+/// Notifications of the channels that the connection listens on.
+pub(super) type Notifications = tokio::sync::mpsc::Receiver<tokio_postgres::Notification>;
+
+/// Drives a connection and forwards its notifications. A notification that does not fit into the channel is dropped;
+/// the receiver also polls.
+async fn drive_connection<S, T>(
+    mut connection: tokio_postgres::Connection<S, T>,
+    said: tokio::sync::mpsc::Sender<tokio_postgres::Notification>,
+) where
+    S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+    T: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin,
+{
+    while let Some(Ok(message)) = std::future::poll_fn(|context| connection.poll_message(context)).await {
+        if let tokio_postgres::AsyncMessage::Notification(notification) = message {
+            let _ = said.try_send(notification);
+        }
+    }
+}
 
 /// A connection in exclusive use until it is returned to the pool.
 #[derive(Debug)]
@@ -26,13 +138,6 @@ pub(super) struct Session {
 
 /// Parameters of a statement.
 pub(super) type SqlParams<'a> = &'a [&'a (dyn ToSql + Sync)];
-
-/// A server that does not answer for this long is considered unavailable; its own statement timeout is shorter.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(40);
-/// Timeout of BEGIN, which takes no locks.
-const BEGIN_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of dead connections to skip in sequence, as after a restart of the server.
-const MAX_DEAD_CONNECTIONS: usize = 64;
 
 impl Session {
     /// A session for single statements.
