@@ -1,8 +1,8 @@
 //! Registry of instances and their liveness.
 //!
-//! Each instance writes a heartbeat (see `pulse`). An instance without a heartbeat for [`DEAD_AFTER`] counts as dead, and
-//! other instances adopt its tasks. It may still be running, partitioned or suspended; it then finds that its tasks
-//! have new owners and writes nothing for them.
+//! Each instance writes a heartbeat (see `heartbeat`). An instance without a heartbeat for [`DEAD_AFTER`] counts as
+//! dead, and other instances adopt its tasks. It may still be running, partitioned or suspended; it then finds that its
+//! tasks have new owners and writes nothing for them.
 
 use deadpool_postgres::Pool;
 use uuid::Uuid;
