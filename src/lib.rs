@@ -15,7 +15,6 @@ pub mod doctor;
 pub mod evaluate;
 pub mod external_classifier;
 pub mod file_sync;
-mod free_space;
 pub mod inference;
 pub mod knowledge;
 pub mod net;

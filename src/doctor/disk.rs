@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use super::{Check, Findings, SetupContext};
 use crate::config::knowledge::Knowledge;
-use crate::free_space::free_bytes;
 use crate::knowledge::backend;
 use crate::knowledge::store::Error;
 use crate::knowledge::store::sqlite::{self, QuickCheck, Store};
 #[cfg(unix)]
 use crate::util::fs::dir_permissions;
+use crate::util::fs::free_space::free_bytes;
 
 /// Below this, adding documents soon fails.
 const LOW_SPACE_BYTES: u64 = 1 << 30;

@@ -1,21 +1,15 @@
-//! Classification methods, one file each. A new method needs a file and a variant of [`ClassifierBackend`] (C-51).
+//! Classification methods. A new method needs a type and a variant of [`ClassifierBackend`] (C-51).
 
-mod embedding;
 mod factory;
-mod hybrid;
 mod sequence;
-mod trained_heads;
 
 use std::sync::Arc;
 
 use corbie_infer::heads;
 use serde::Serialize;
 
-pub use embedding::EmbeddingMethod;
 pub(super) use factory::{MethodContext, build};
-pub use hybrid::HybridMethod;
 pub use sequence::SequenceMethod;
-pub use trained_heads::TrainedHeads;
 
 use super::rules::RuleSet;
 use super::training::TrainedClassifier;
@@ -35,6 +29,19 @@ pub enum ClassifierBackend {
     /// Rules, then words, then the trained heads.
     Hybrid(HybridMethod),
 }
+
+/// Method `embedding`: k-nearest-neighbour vote of the labelled examples.
+#[derive(Debug)]
+pub struct EmbeddingMethod(pub Arc<TrainedClassifier>);
+
+/// Method `model`: heads trained on the examples classify every text; rules are ignored.
+#[derive(Debug)]
+pub struct TrainedHeads(pub Arc<TrainedClassifier>);
+
+/// Method `hybrid`: a cascade with early exit. A `certain` rule decides first, then the words, then the embedding
+/// model.
+#[derive(Debug)]
+pub struct HybridMethod(pub Arc<TrainedClassifier>);
 
 /// The classification of a text, and the source of the decision.
 #[derive(Debug, Clone, PartialEq)]
@@ -128,6 +135,42 @@ impl ClassifierBackend {
             ClassifierBackend::Model(TrainedHeads(learned)) => format!("model:{}", learned.model()),
             ClassifierBackend::Hybrid(HybridMethod(learned)) => format!("hybrid:{}", learned.model()),
             ClassifierBackend::Sequence(method) => format!("model:{}", method.id()),
+        }
+    }
+}
+
+impl EmbeddingMethod {
+    fn first_stage(&self, text: &str) -> FirstStage {
+        FirstStage::NeedsEmbedding(self.0.correct_spelling(text))
+    }
+
+    fn classify_embedded(
+        &self,
+        text: &str,
+        embedding: &corbie_infer::Embedding,
+    ) -> Result<Prediction, inference::Error> {
+        Ok(Prediction::from_heads(PredictionSource::Embedding, self.0.vote(text, embedding)?))
+    }
+}
+
+impl TrainedHeads {
+    fn first_stage(&self, text: &str) -> FirstStage {
+        FirstStage::NeedsEmbedding(self.0.correct_spelling(text))
+    }
+}
+
+impl HybridMethod {
+    fn first_stage(&self, text: &str, rules: &RuleSet) -> FirstStage {
+        if let Some(verdict) = rules.certain(text) {
+            return FirstStage::Decided(Prediction::from_heads(PredictionSource::Rules, verdict));
+        }
+        if let Some(verdict) = self.0.early_exit(text) {
+            return FirstStage::Decided(Prediction::from_heads(PredictionSource::Words, verdict));
+        }
+        let corrected = self.0.correct_spelling(text);
+        match corrected.as_deref().and_then(|corrected| self.0.early_exit(corrected)) {
+            Some(verdict) => FirstStage::Decided(Prediction::from_heads(PredictionSource::Words, verdict)),
+            None => FirstStage::NeedsEmbedding(corrected),
         }
     }
 }

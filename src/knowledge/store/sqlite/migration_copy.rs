@@ -7,8 +7,8 @@ use rusqlite::Connection;
 
 use super::files::{self, StoreFiles};
 use super::{backup, schema};
-use crate::free_space::free_bytes;
 use crate::knowledge::store::{Error, MigrationCopy};
+use crate::util::fs::free_space::free_bytes;
 
 /// Maximum number of copies, one per schema version, including the one of this migration. Older ones are removed.
 const MAX_COPIES: usize = 2;

@@ -11,7 +11,7 @@ use crate::cli::demo::workdir;
 use crate::cli::interrupt::CleanupOnInterrupt;
 use crate::cli::knowledge::error::KnowledgeError;
 use crate::cli::sanitize_line;
-use crate::free_space::free_bytes;
+use crate::util::fs::free_space::free_bytes;
 
 /// A locked folder: no other drill deletes it while this value exists.
 pub(super) struct DrillDir {
