@@ -100,7 +100,8 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     let router = router(config, &classification)?;
     let knowledge = match config.knowledge.enabled {
         true => {
-            let describer = ImageDescriber::new(&config.ocr, || Ok(router.clone()))?;
+            let model = config.ocr.vision_model.clone();
+            let describer = model.map(|model| ImageDescriber { client: Arc::new(router.clone()), model });
             let settings = config.knowledge.clone();
             Some(Knowledge::new(settings, &config.documents, &config.ocr, inference.clone(), describer))
         }
@@ -163,7 +164,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
     let around = classify::EditorContext {
         external_classifier: router.external_classifier().is_some(),
         pinned_local: config.router.restricted_categories.clone(),
-        file_sync: shared_files.clone(),
+        publisher: shared_files.clone().map(|shared| Arc::new(shared) as Arc<dyn classify::TaxonomyPublisher>),
     };
     let builder = classify::tools::register(builder, &classification, around);
     let mut builder = route::tools::register(builder, &router);
@@ -174,7 +175,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         classification: classification.clone(),
     }));
     if let Some(knowledge) = &knowledge {
-        builder = knowledge::tools::register(builder, knowledge, &router);
+        builder = knowledge::tools::register(builder, knowledge, Arc::new(router.clone()));
         builder = knowledge::resources::register(builder, knowledge);
         builder = builder.task_store(Arc::new(McpTaskStore::new(knowledge.clone(), MAX_TASKS)));
     }

@@ -193,7 +193,7 @@ impl Inference {
     /// The configured model, before it is loaded.
     pub fn configured_model(&self) -> String {
         let path = self.0.settings.embedding.path.as_ref();
-        path.map_or_else(|| builtin_model_id().to_string(), |path| model_dir_name(path))
+        path.map_or_else(|| builtin_model_id().to_string(), |path| config::model_dir_name(path))
     }
 
     pub fn threads(&self) -> usize {
@@ -271,11 +271,6 @@ impl Inference {
             )),
         }
     }
-}
-
-/// The name of a model's folder, without its path, which must not be disclosed.
-pub fn model_dir_name(path: &std::path::Path) -> String {
-    path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
 }
 
 fn builtin_model_id() -> ModelId {

@@ -18,6 +18,7 @@ mod snapshot;
 pub mod taxonomy;
 mod taxonomy_editor;
 mod taxonomy_file_store;
+mod taxonomy_publisher;
 pub mod tools;
 pub mod training;
 
@@ -35,6 +36,7 @@ pub use method::{ClassifierBackend, Prediction, PredictionSource};
 pub use snapshot::TaxonomySnapshot;
 pub use taxonomy::Taxonomy;
 pub use taxonomy_editor::EditorContext;
+pub use taxonomy_publisher::{EditLockError, TaxonomyEditLock, TaxonomyPublisher};
 
 use crate::config::ConfigError;
 use crate::config::classification as config;
@@ -210,7 +212,9 @@ impl Classification {
         let settings = &self.0.settings;
         match (settings.method, &settings.model.path) {
             (config::ClassificationMethod::Rules, _) => "rules".into(),
-            (config::ClassificationMethod::Model, Some(path)) => format!("model:{}", inference::model_dir_name(path)),
+            (config::ClassificationMethod::Model, Some(path)) => {
+                format!("model:{}", crate::config::inference::model_dir_name(path))
+            }
             (method, _) => format!("{}:{}", method.as_str(), self.0.inference.configured_model()),
         }
     }

@@ -9,9 +9,9 @@ use corbie_mcp::{Server, ToolError};
 use super::draft_taxonomy::{self, DraftResult, DraftTaxonomy, TaxonomyDiagnostic};
 use super::method::MethodContext;
 use super::taxonomy_file_store::{self, ReplaceError, Replacement};
+use super::taxonomy_publisher::{EditLockError, TaxonomyPublisher};
 use super::{Classification, Taxonomy, TaxonomySnapshot, reload};
 use crate::config::ConfigError;
-use crate::file_sync::{EditLockError, FileSync, SharedFileKind};
 use crate::util::concurrency_limit::{ConcurrencyLimit, ConcurrencyPermit, QueueFull};
 
 /// Cheap to clone; all clones share one state.
@@ -25,8 +25,8 @@ pub struct EditorContext {
     pub external_classifier: bool,
     /// Categories that must not be removed: their prompts stay on local providers (`router.restricted_categories`).
     pub pinned_local: BTreeSet<String>,
-    /// Synchronization with other instances, if configured.
-    pub file_sync: Option<FileSync>,
+    /// Publishes saved taxonomies to other instances, if there are any.
+    pub publisher: Option<Arc<dyn TaxonomyPublisher>>,
 }
 
 #[derive(Debug)]
@@ -134,8 +134,8 @@ impl TaxonomyEditor {
         let desk = self.clone();
         let written = tokio::spawn(async move {
             let _saving = desk.0.save_lock.lock().await;
-            match &desk.0.context.file_sync {
-                Some(shared) => publish_and_replace(shared, desk.classification(), file, text, expected).await,
+            match &desk.0.context.publisher {
+                Some(publisher) => publish_and_replace(&**publisher, desk.classification(), file, text, expected).await,
                 None => run_blocking(move || taxonomy_file_store::replace(&file, &text, expected.as_deref())).await,
             }
         });
@@ -153,20 +153,20 @@ impl TaxonomyEditor {
 /// Publishes a text to all instances, then writes the local file. When the call returns, every instance can read the
 /// new text.
 async fn publish_and_replace(
-    shared: &FileSync,
+    publisher: &dyn TaxonomyPublisher,
     classification: &Classification,
     file: PathBuf,
     text: String,
     expected: Option<String>,
 ) -> Result<Replacement, ReplaceError> {
-    let turn = shared.lock_for_edit(SharedFileKind::Taxonomy).await.map_err(|why| match why {
+    let mut edit_lock = publisher.lock().await.map_err(|why| match why {
         EditLockError::Unavailable(why) => ReplaceError::Unavailable(why),
         EditLockError::Unwritable(why) => ReplaceError::Unwritable(why),
     })?;
     let (looked_at, version) = (file.clone(), expected.clone());
     run_blocking(move || taxonomy_file_store::check(&looked_at, version.as_deref())).await?;
-    let sent = turn.publish(&text).await.map_err(ReplaceError::InDoubt)?.ok_or(ReplaceError::Conflict)?;
-    classification.set_category_ids(sent.places.clone());
+    let published = edit_lock.publish(&text).await.map_err(ReplaceError::InDoubt)?;
+    classification.set_category_ids(published.ok_or(ReplaceError::Conflict)?);
     // The text is committed now. If the local write fails, the sync loop writes it later.
     let saved = taxonomy_file_store::version(&text);
     let replaced = run_blocking(move || taxonomy_file_store::replace(&file, &text, expected.as_deref())).await;
@@ -177,7 +177,7 @@ async fn publish_and_replace(
             return Ok(Replacement { version: saved, backup: None });
         }
     };
-    turn.finish(&sent).await;
+    edit_lock.finish().await;
     Ok(replaced)
 }
 

@@ -53,7 +53,7 @@ pub(super) fn run(command: &Eval, loaded: &LoadedConfig, out: &mut dyn Write) ->
     settings.cache_entries = 0;
     settings.max_text_length = usize::MAX;
     let taxonomy = match &command.train {
-        Some(file) => dataset::taxonomy(&dataset::read(file)?)?,
+        Some(file) => Taxonomy::from_examples(dataset::examples_by_label(&dataset::read(file)?))?,
         None => Taxonomy::open(settings.taxonomy.as_deref())?,
     };
     let names: Vec<String> = taxonomy.names().map(str::to_owned).collect();

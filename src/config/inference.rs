@@ -111,3 +111,8 @@ impl EmbeddingModel {
         keys.into_iter().filter(|(_, given)| *given && self.path.is_none()).map(|(key, _)| key).collect()
     }
 }
+
+/// The name of a model's folder, without its path, which must not be disclosed.
+pub fn model_dir_name(path: &std::path::Path) -> String {
+    path.file_name().map_or_else(|| "model".into(), |name| name.to_string_lossy().into_owned())
+}

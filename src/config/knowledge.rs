@@ -193,7 +193,7 @@ impl Knowledge {
     fn model_diagnostics(&self, inference: &Inference) -> Vec<SettingDiagnostic> {
         let Some(wanted) = &self.embedding_model else { return Vec::new() };
         let (used, which) = match &inference.embedding.path {
-            Some(path) => (crate::inference::model_dir_name(path), "of `inference.embedding.path`"),
+            Some(path) => (super::inference::model_dir_name(path), "of `inference.embedding.path`"),
             None => (corbie_infer::builtin_models()[0].id.clone(), "inside"),
         };
         // The built-in model is also accepted without the suffix of its quantization, and any model with its

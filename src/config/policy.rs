@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::effort::Effort;
 use super::router::{Router, SystemPrompt};
-use crate::providers::chat::Effort;
 
 /// Overrides for requests with the model `auto:NAME`. Unset fields are inherited from `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]

@@ -10,8 +10,8 @@ use super::diagnostic::KeyPath;
 use super::duration::Timeout;
 use super::external_classifier::SettingDiagnostic;
 use super::headers::header_map;
+use super::model_capabilities::Overrides;
 use super::secret::{Secret, SecretLine};
-use crate::providers::capabilities::Overrides;
 
 /// Providers of models. Every key except `required` and `detect_ports` is the name of a provider. `openai`, `anthropic`
 /// and `google` are predefined; for any other name, `type` selects the kind of provider.

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::cache::Cache;
 use super::duration::Timeout;
+use super::effort::Effort;
 use super::grounding::Grounding;
 use super::policy::RoutingPolicy;
-use crate::providers::chat::Effort;
 
 /// Routing of prompts to models.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]

@@ -9,9 +9,6 @@ use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::classify::Taxonomy;
-use crate::config::ConfigError;
-
 /// One text and its category; `None` means out of scope.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LabelledText {
@@ -97,21 +94,19 @@ impl<R: Read> Read for SizeLimitedReader<R> {
     }
 }
 
-/// Builds a taxonomy from the labels, in order of first occurrence, with the texts as examples.
-pub fn taxonomy(texts: &[LabelledText]) -> Result<Taxonomy, ConfigError> {
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    let mut names: Vec<&str> = Vec::new();
-    let mut examples: Vec<Vec<&str>> = Vec::new();
+/// The labels in order of first occurrence, each with its texts: the categories of a taxonomy.
+pub fn examples_by_label(texts: &[LabelledText]) -> Vec<(&str, Vec<&str>)> {
+    let mut indices: HashMap<&str, usize> = HashMap::new();
+    let mut categories: Vec<(&str, Vec<&str>)> = Vec::new();
     for LabelledText { text, label, .. } in texts {
         let (Some(label), false) = (label.as_deref(), text.trim().is_empty()) else { continue };
-        let place = *places.entry(label).or_insert(names.len());
-        if place == names.len() {
-            names.push(label);
-            examples.push(Vec::new());
+        let index = *indices.entry(label).or_insert(categories.len());
+        if index == categories.len() {
+            categories.push((label, Vec::new()));
         }
-        examples[place].push(text);
+        categories[index].1.push(text);
     }
-    Taxonomy::from_examples(names.into_iter().zip(examples))
+    categories
 }
 
 #[cfg(test)]
@@ -143,9 +138,8 @@ mod tests {
     #[test]
     fn categories_come_in_the_order_of_their_first_text() {
         let labelled = |text: &str, label: &str| LabelledText { text: text.into(), label: Some(label.into()), line: 1 };
-        let taxonomy = taxonomy(&[labelled("1", "b"), labelled("2", "a"), labelled("3", "b")]).unwrap();
-        assert_eq!(taxonomy.names().collect::<Vec<_>>(), ["b", "a"]);
-        assert_eq!(taxonomy.categories[0].examples, ["1", "3"]);
+        let texts = [labelled("1", "b"), labelled("2", "a"), labelled("3", "b")];
+        assert_eq!(examples_by_label(&texts), [("b", vec!["1", "3"]), ("a", vec!["2"])]);
     }
 
     #[test]

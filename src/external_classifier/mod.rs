@@ -11,7 +11,6 @@ mod error;
 mod http_transport;
 mod rest;
 mod session;
-mod settings;
 mod snapshot;
 mod state;
 mod stdio;
@@ -22,9 +21,10 @@ mod verdict;
 pub use categories::Categories;
 pub use classifier::ExternalClassifier;
 pub use error::Error;
-pub use settings::{Settings, Transport};
 pub use state::State;
 pub use verdict::ExternalPrediction;
+
+pub use crate::config::external_classifier::{Settings, Transport};
 
 /// Maximum message size.
 const MAX_MESSAGE_BYTES: usize = 4 << 20;

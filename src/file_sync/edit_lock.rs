@@ -1,36 +1,36 @@
-//! Edit lock of a shared file: a change is either published to all instances or not made.
+//! Edit lock of the taxonomy: a change is either published to all instances or not made.
+
+use futures_util::future::BoxFuture;
 
 use super::local_copy::SharedFileKind;
 use super::sync::{LocalEdits, SyncContext, SyncError, SyncOutcome};
 use super::sync_state::SyncLock;
 use super::{FileSync, acquire_lock};
+use crate::classify::{EditLockError, TaxonomyEditLock, TaxonomyPublisher};
 use crate::knowledge::store::postgres::FileVersion;
 
 /// While this is held, the local copy equals the shared version (unless that is invalid), and no other local process
 /// changes it.
 #[derive(Debug)]
-pub struct EditLock {
+struct EditLock {
     context: SyncContext,
     /// The newest shared version.
     newest: Option<FileVersion>,
+    /// The version published through this lock.
+    published: Option<FileVersion>,
     _held: SyncLock,
 }
 
-/// Why the lock was not acquired.
-#[derive(Debug, thiserror::Error)]
-pub enum EditLockError {
-    /// Usually the database is unavailable.
-    #[error("{0}")]
-    Unavailable(String),
-    #[error("{0}")]
-    Unwritable(String),
+impl TaxonomyPublisher for FileSync {
+    fn lock(&self) -> BoxFuture<'_, Result<Box<dyn TaxonomyEditLock>, EditLockError>> {
+        Box::pin(async { Ok(Box::new(self.lock_taxonomy().await?) as Box<dyn TaxonomyEditLock>) })
+    }
 }
 
 impl FileSync {
-    /// Acquires the edit lock and syncs the local copy.
-    pub async fn lock_for_edit(&self, kind: SharedFileKind) -> Result<EditLock, EditLockError> {
+    async fn lock_taxonomy(&self) -> Result<EditLock, EditLockError> {
         let shared = &*self.0;
-        let copy = shared.copies.iter().find(|copy| copy.kind == kind);
+        let copy = shared.copies.iter().find(|copy| copy.kind == SharedFileKind::Taxonomy);
         let copy = copy.ok_or_else(|| EditLockError::Unwritable("the settings name no such file".to_owned()))?;
         let Some(store) = shared.knowledge.shared_store() else {
             return Err(EditLockError::Unavailable(match shared.knowledge.open_error() {
@@ -53,23 +53,26 @@ impl FileSync {
             Err(trouble @ SyncError::Unwritable(_)) => return Err(EditLockError::Unwritable(trouble.to_string())),
             Err(trouble) => return Err(EditLockError::Unavailable(trouble.to_string())),
         };
-        Ok(EditLock { context: exchange, newest, _held: held })
+        Ok(EditLock { context: exchange, newest, published: None, _held: held })
     }
 }
 
-impl EditLock {
-    /// Publishes a text to all instances. Returns `None` if another instance published first. On an error the outcome
-    /// is in doubt.
-    pub async fn publish(&self, text: &str) -> Result<Option<FileVersion>, String> {
-        let sent = self.context.push(self.newest.as_ref(), None, text.to_owned()).await;
-        sent.map_err(|trouble| trouble.to_string())
+impl TaxonomyEditLock for EditLock {
+    fn publish<'a>(&'a mut self, text: &'a str) -> BoxFuture<'a, Result<Option<Vec<String>>, String>> {
+        Box::pin(async move {
+            let sent = self.context.push(self.newest.as_ref(), None, text.to_owned()).await;
+            self.published = sent.map_err(|error| error.to_string())?;
+            Ok(self.published.as_ref().map(|version| version.places.clone()))
+        })
     }
 
-    /// Records that the local copy has this version.
-    pub async fn finish(self, version: &FileVersion) {
-        // If this fails, the next sync detects it.
-        if let Err(error) = self.context.record_agreement(version).await {
-            tracing::debug!(%error, "what was agreed on cannot be noted");
-        }
+    fn finish(self: Box<Self>) -> BoxFuture<'static, ()> {
+        Box::pin(async move {
+            let Some(version) = &self.published else { return };
+            // If this fails, the next sync detects it.
+            if let Err(error) = self.context.record_agreement(version).await {
+                tracing::debug!(%error, "the published version could not be recorded as the local one");
+            }
+        })
     }
 }

@@ -22,7 +22,6 @@ use local_copy::LocalCopy;
 use sync::{LocalEdits, SyncContext, SyncOutcome};
 use sync_state::{SyncLock, SyncStateDir};
 
-pub use edit_lock::{EditLock, EditLockError};
 pub use local_copy::SharedFileKind;
 pub use sync_loop::FileChange;
 

@@ -3,20 +3,22 @@
 //! Documents stay on this machine unless the operator configures such a model (K-10). The description precedes the
 //! metadata of the image.
 
+use std::sync::Arc;
+
 use base64::prelude::{BASE64_STANDARD, Engine};
 use corbie_extract::{Block, BlockKind, Format, Warning};
 
-use crate::config::ocr::Ocr;
+use super::chat_model::{ChatModel, ModelError, ModelPrompt};
 use crate::providers::Chat;
 use crate::providers::chat::{ChatRole, ContentPart, Image, Message};
-use crate::route::{self, RouteRequest, Router};
 use crate::workers::Extraction;
 
 /// Client of the vision model.
 #[derive(Debug, Clone)]
 pub struct ImageDescriber {
-    router: Router,
-    model: String,
+    pub client: Arc<dyn ChatModel>,
+    /// Name of the vision model.
+    pub model: String,
 }
 
 const PROMPT: &str = "Describe this picture in two or three plain sentences, so that somebody who looks for it finds it: \
@@ -29,15 +31,6 @@ const MAX_RESPONSE_TOKENS: u32 = 2000;
 const MAX_DESCRIPTION_CHARS: usize = 4000;
 
 impl ImageDescriber {
-    /// `None` unless a vision model is configured.
-    pub fn new(
-        settings: &Ocr,
-        router: impl FnOnce() -> Result<Router, crate::app::Error>,
-    ) -> Result<Option<ImageDescriber>, crate::app::Error> {
-        let Some(model) = settings.vision_model.clone() else { return Ok(None) };
-        Ok(Some(ImageDescriber { router: router()?, model }))
-    }
-
     /// Adds a description to an image in which OCR found no text. If that fails, adds a warning.
     pub async fn describe(&self, bytes: &[u8], read: &mut Extraction) {
         let media_type = match read.document.format {
@@ -64,13 +57,13 @@ impl ImageDescriber {
         }
     }
 
-    async fn request_description(&self, bytes: &[u8], media_type: &str) -> Result<String, route::Error> {
+    async fn request_description(&self, bytes: &[u8], media_type: &str) -> Result<String, ModelError> {
         let image = Image::Inline { media_type: media_type.into(), base64: BASE64_STANDARD.encode(bytes) };
         let parts = vec![ContentPart::Image { image }, ContentPart::Text { text: PROMPT.into() }];
         let messages = vec![Message { role: ChatRole::User, parts }];
         let chat = Chat { messages, max_tokens: Some(MAX_RESPONSE_TOKENS), ..Chat::default() };
-        let ask = RouteRequest { request: chat.into(), model: Some(self.model.clone()), ..RouteRequest::default() };
-        let answer = self.router.complete(ask).await?.completion.text();
-        Ok(answer.trim().chars().take(MAX_DESCRIPTION_CHARS).collect())
+        let prompt = ModelPrompt { chat, model: Some(self.model.clone()), caller: None, relevance: None };
+        let answer = self.client.complete(prompt).await?;
+        Ok(answer.text.trim().chars().take(MAX_DESCRIPTION_CHARS).collect())
     }
 }

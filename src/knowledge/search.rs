@@ -7,7 +7,7 @@ use tracing::field::Empty;
 
 use super::document::{BaseName, FoundChunk};
 use super::{Error, Knowledge};
-use crate::telemetry::COLLECTOR_TARGET;
+use crate::util::span_target::COLLECTOR_TARGET;
 
 /// A search query.
 #[derive(Debug, Clone)]

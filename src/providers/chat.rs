@@ -3,9 +3,10 @@
 //! Only fields that corbie acts on are typed. The rest of a request or response is carried along as the original JSON
 //! ([`RawBody`]), so that nothing is lost between two peers of the same protocol.
 
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+
+pub use crate::config::effort::Effort;
 
 /// A chat request.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -199,17 +200,6 @@ pub enum Reasoning {
     Budget(u32),
 }
 
-/// Reasoning effort.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Effort {
-    Minimal,
-    Low,
-    Medium,
-    High,
-    Max,
-}
-
 /// A chat response.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -318,27 +308,6 @@ pub struct RawBody {
 impl Message {
     pub fn text(role: ChatRole, text: impl Into<String>) -> Message {
         Message { role, parts: vec![ContentPart::Text { text: text.into() }] }
-    }
-}
-
-impl Effort {
-    /// Approximate reasoning token budget, for models that take a number. Every such model accepts these values.
-    pub fn tokens(self) -> u32 {
-        match self {
-            Effort::Minimal | Effort::Low => 1024,
-            Effort::Medium => 8192,
-            Effort::High => 16_384,
-            Effort::Max => 24_576,
-        }
-    }
-
-    /// Approximate effort for a reasoning token budget, for models that take an effort level.
-    pub fn of_tokens(tokens: u32) -> Effort {
-        match tokens {
-            0..=1024 => Effort::Low,
-            1025..=8192 => Effort::Medium,
-            _ => Effort::High,
-        }
     }
 }
 

@@ -12,7 +12,7 @@ use super::embeddings::EmbeddingResponse;
 use super::provider::Provider;
 use super::stream::ChatStream;
 use super::{ChatResponse, Completion, Delta, Error};
-use crate::telemetry::COLLECTOR_TARGET;
+use crate::util::span_target::COLLECTOR_TARGET;
 
 /// The kind of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

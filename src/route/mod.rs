@@ -2,6 +2,7 @@
 
 pub mod budget;
 pub mod candidates;
+mod chat_model;
 pub mod classifier;
 pub mod decide;
 pub mod decision_log;

@@ -10,12 +10,12 @@ use super::candidates::FailoverCandidate;
 use super::decision_record::{Attempt, ClassificationRecord, DecisionOutcome, DecisionRecord, TokenUsage, cost};
 use super::error::Error;
 use super::router::{Inner, Plan, ResolvedCandidate, today};
-use crate::classify::tools::shortest_f64;
 use crate::config::providers::Price;
 use crate::providers;
 use crate::providers::chat::Usage;
 use crate::providers::provider::Provider;
-use crate::telemetry::COLLECTOR_TARGET;
+use crate::util::number::shortest_f64;
+use crate::util::span_target::COLLECTOR_TARGET;
 
 /// A request being routed. Writes exactly one record, also on drop: if dropped before it finished, the request counts
 /// as cancelled.

@@ -21,14 +21,13 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::colour;
 use crate::config::Config;
 use crate::config::log::{Log, LogFormat, LogLevelSetting};
+use crate::util::span_target::COLLECTOR_TARGET;
 use layer::LineLayer;
 pub use otlp::ExporterHandle;
 
 /// Name of the span around every request.
 #[cfg(feature = "otlp")]
 const REQUEST_SPAN: &str = "request";
-/// Target of spans for collectors only. Without an exporter they are disabled and cost nothing.
-pub(crate) const COLLECTOR_TARGET: &str = "corbie::genai";
 
 /// Starts logging. Later calls have no effect, so tests may call it too.
 pub fn start(settings: &Log) {

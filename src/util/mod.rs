@@ -4,5 +4,7 @@ pub(crate) mod file_watch;
 pub mod fs;
 pub(crate) mod lazy_gauge;
 pub(crate) mod lock;
+pub(crate) mod number;
 pub mod sanitize;
 pub(crate) mod shell_quote;
+pub(crate) mod span_target;

@@ -78,9 +78,9 @@ impl Taxonomy {
 
     /// Builds a taxonomy of categories with examples only.
     pub fn from_examples<'a>(
-        categories: impl Iterator<Item = (&'a str, Vec<&'a str>)>,
+        categories: impl IntoIterator<Item = (&'a str, Vec<&'a str>)>,
     ) -> Result<Taxonomy, ConfigError> {
-        file::from_examples(categories)
+        file::from_examples(categories.into_iter())
     }
 
     /// Opens the configured taxonomy.

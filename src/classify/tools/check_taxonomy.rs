@@ -6,10 +6,11 @@ use corbie_mcp::{Arguments, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{expensive_tool, shortest_f64, warnings};
+use super::{expensive_tool, warnings};
 use crate::classify::draft_taxonomy::{DraftResult, DraftTaxonomy, TaxonomyDiagnostic};
 use crate::classify::taxonomy::Category;
 use crate::classify::taxonomy_editor::TaxonomyEditor;
+use crate::util::number::shortest_f64;
 
 // The text avoids the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Checks the text of a taxonomy and tells every mistake with its line and column; it changes \

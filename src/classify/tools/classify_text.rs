@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{may_see_examples, render_error};
 use crate::classify::model_recommendation::RecommendationInput;
 use crate::classify::{Classification, ClassifiedText, Prediction, TaxonomySnapshot, explanation};
+use crate::util::number::shortest_f64;
 
 const DESCRIPTION: &str = "Classifies a text: tells the number of its category (as listed by list_categories), how \
 sure that is, the recommended model, and whether that model should reason first.";
@@ -189,22 +190,5 @@ impl ClassifyTextOutput {
         self.matched_rule =
             rules.first().map(|rule| MatchedRule { category: self.category.clone(), rule: rule.clone() });
         self.rules = Some(rules);
-    }
-}
-
-/// Widens a number without adding digits: 0.92, not 0.920000017.
-pub fn shortest_f64(number: f32) -> f64 {
-    number.to_string().parse().unwrap_or(f64::from(number))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_have_no_more_digits_than_they_need() {
-        assert_eq!(shortest_f64(0.92f32).to_string(), "0.92");
-        assert_eq!(shortest_f64(1.0f32), 1.0);
-        assert_eq!(shortest_f64(4.2e-8f32).to_string(), "0.000000042");
     }
 }

@@ -7,10 +7,11 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{expensive_tool, may_see_examples, shortest_f64};
+use super::{expensive_tool, may_see_examples};
 use crate::classify::evaluation::{Evaluation, EvaluationError};
 use crate::classify::taxonomy_editor::TaxonomyEditor;
 use crate::evaluate::{ConfusionMatrix, EvaluatedText, EvaluationReport};
+use crate::util::number::shortest_f64;
 
 // The name and the text avoid the word stem that clients scan for (Z-5).
 const DESCRIPTION: &str = "Measures how well the categories in use are told apart: accuracy, calibration, which are taken \

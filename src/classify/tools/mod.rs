@@ -16,7 +16,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
-pub use classify_text::{CategoryScore, ClassifyTextOutput, DecidingRules, shortest_f64};
+pub use classify_text::{CategoryScore, ClassifyTextOutput, DecidingRules};
 
 use super::draft_taxonomy::{self, TaxonomyDiagnostic};
 use super::taxonomy_editor::{EditorContext, TaxonomyEditor};

@@ -6,7 +6,7 @@ mod output;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use clap::{Args, ValueEnum};
 use futures_util::{StreamExt, stream};
@@ -71,7 +71,10 @@ pub(super) fn run(command: &Extract, loaded: &LoadedConfig, out: &mut dyn Write)
     let shown = Mutex::new(ExtractProgress { progress: Progress::new(), finished: 0, files: command.files.len() });
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     runtime.block_on(async {
-        let describer = ImageDescriber::new(&loaded.config.ocr, || Ok(app::build(&loaded.config)?.router))?;
+        let describer = match loaded.config.ocr.vision_model.clone() {
+            Some(model) => Some(ImageDescriber { client: Arc::new(app::build(&loaded.config)?.router), model }),
+            None => None,
+        };
         let reads = command.files.iter().map(|file| {
             let reader =
                 FileReader { command, max_bytes: most, pool: &pool, describer: describer.as_ref(), progress: &shown };

@@ -1,16 +1,18 @@
 //! `knowledge-ask`: answers a question from the documents, with citations.
 
+use std::sync::Arc;
+
 use corbie_mcp::{Arguments, CallResult, Context, Effect, RegistrationError, Tool, ToolError};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::search::{filters_schema, passage_json};
 use super::{MODULE, authorized_base, base_schema, dialect, whole, whole_if_any};
+use crate::knowledge::chat_model::{ChatModel, ModelError, ModelPrompt};
 use crate::knowledge::search::{Passage, SearchRequest};
 use crate::knowledge::{Error, Knowledge, filter, grounding};
 use crate::providers::Chat;
 use crate::providers::chat::{ChatRole, ContentPart, Message};
-use crate::route::{self, DocumentAccess, RouteRequest, Router};
 
 const DESCRIPTION: &str = "Ask a question about the documents in the knowledge base. The best passages are found and \
 given to a language model, whose answer cites them by number, with file and page. The passages are sent to the provider \
@@ -30,8 +32,8 @@ struct AskInput {
     knowledge_base: Option<String>,
 }
 
-pub(super) fn tool(knowledge: Knowledge, router: Router) -> Result<Tool, RegistrationError> {
-    let patience = router.settings().timeout.get() + std::time::Duration::from_secs(10);
+pub(super) fn tool(knowledge: Knowledge, model: Arc<dyn ChatModel>) -> Result<Tool, RegistrationError> {
+    let timeout = model.timeout() + std::time::Duration::from_secs(10);
     Tool::builder("knowledge-ask")
         .title("Ask the documents")
         .description(DESCRIPTION)
@@ -64,18 +66,23 @@ pub(super) fn tool(knowledge: Knowledge, router: Router) -> Result<Tool, Registr
             "required": ["success", "question", "answer", "citations", "passages"],
         }))
         .effect(Effect::Changes)
-        .timeout(patience)
+        .timeout(timeout)
         .dialect(dialect)
         .run(move |context: Context, arguments: Arguments| {
-            let (knowledge, router) = (knowledge.clone(), router.clone());
+            let (knowledge, model) = (knowledge.clone(), model.clone());
             async move {
-                let reply = ask(&knowledge, &router, &context, arguments.parse()?).await?;
+                let reply = ask(&knowledge, &*model, &context, arguments.parse()?).await?;
                 Ok::<_, ToolError>(CallResult::json(reply))
             }
         })
 }
 
-async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: AskInput) -> Result<Value, Error> {
+async fn ask(
+    knowledge: &Knowledge,
+    model: &dyn ChatModel,
+    context: &Context,
+    input: AskInput,
+) -> Result<Value, Error> {
     let question = input.question.trim();
     if question.is_empty() {
         return Err(Error::invalid("question", "`question` is empty; say what you want to know"));
@@ -114,18 +121,21 @@ async fn ask(knowledge: &Knowledge, router: &Router, context: &Context, input: A
         max_tokens: input.max_tokens,
         ..Chat::default()
     };
-    let caller = Some(context.caller().identity.clone());
-    let documents = DocumentAccess::Provided(passages.first().map_or(0.0, |best| best.relevance));
-    match router.complete(RouteRequest { request: chat.into(), model: input.model, caller, documents }).await {
-        Ok(routed) => {
-            let answer = routed.completion.text();
-            let cited = grounding::cited_numbers(&answer, passages.len());
+    let prompt = ModelPrompt {
+        chat,
+        model: input.model,
+        caller: Some(context.caller().identity.clone()),
+        relevance: Some(passages.first().map_or(0.0, |best| best.relevance)),
+    };
+    match model.complete(prompt).await {
+        Ok(answer) => {
+            let cited = grounding::cited_numbers(&answer.text, passages.len());
             reply["citations"] = cited.iter().filter_map(|number| shown.get(number - 1)).cloned().collect();
-            reply["answer"] = answer.into();
-            reply["model"] = json!(routed.record.model);
-            reply["provider"] = json!(routed.record.provider);
+            reply["answer"] = answer.text.into();
+            reply["model"] = json!(answer.model);
+            reply["provider"] = json!(answer.provider);
         }
-        Err(route::Error::NoProvider) => {
+        Err(ModelError::NoProvider) => {
             reply["message"] = "No provider is configured, so no model was asked; these are the best passages".into();
         }
         Err(error) => {

@@ -14,6 +14,7 @@ mod task_status;
 mod tasks;
 
 use std::str::FromStr;
+use std::sync::Arc;
 
 use corbie_mcp::{
     CallResult, Context, Error as Refusal, FailedCall, FailureCause, RequestStyle, ServerBuilder, ToolError, Transport,
@@ -22,15 +23,15 @@ use corbie_mcp::{
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde_json::{Map, Value, json};
 
+use super::chat_model::ChatModel;
 use super::document::{BaseName, DocumentId};
 use super::{CallerOrigin, Error, Knowledge};
-use crate::route::Router;
 use crate::util::sanitize::without_folders;
 
 const MODULE: &str = "corbie::knowledge";
 
 /// Registers the tools with a server.
-pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) -> ServerBuilder {
+pub fn register(builder: ServerBuilder, knowledge: &Knowledge, model: Arc<dyn ChatModel>) -> ServerBuilder {
     builder
         .tool(add::tool(knowledge.clone()))
         .tool(search::tool(knowledge.clone()))
@@ -42,7 +43,7 @@ pub fn register(builder: ServerBuilder, knowledge: &Knowledge, router: &Router) 
         .tool(tasks::tool(knowledge.clone()))
         .tool(import::tool(knowledge.clone()))
         .tool(get::tool(knowledge.clone()))
-        .tool(ask::tool(knowledge.clone(), router.clone()))
+        .tool(ask::tool(knowledge.clone(), model))
 }
 
 /// Formats errors as `docs/spec/knowledge.md` requires. Errors of the envelope, of authorization and of the server

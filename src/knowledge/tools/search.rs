@@ -7,9 +7,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, authorized_base, base_schema, dialect, whole};
-use crate::classify::tools::shortest_f64;
 use crate::knowledge::search::{Passage, SearchRequest};
 use crate::knowledge::{Error, Knowledge, date, filter};
+use crate::util::number::shortest_f64;
 
 const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
 by their words, best first, each with its document, page and a relevance_score from 0 to 1 that means the same for every \

@@ -4,18 +4,17 @@
 //! win. An unknown model is sent every parameter. Pure: callers pass the model list in.
 
 mod builtin_models;
-mod overrides;
 mod parameter;
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-pub use overrides::Overrides;
-pub use parameter::{Parameter, UnsupportedParameters};
+pub use parameter::UnsupportedParameters;
 
 use super::ModelInfo;
 use super::chat::Protocol;
+pub use crate::config::model_capabilities::{Overrides, Parameter};
 
 /// Capabilities of a model, as far as known.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]

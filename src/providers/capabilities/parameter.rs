@@ -1,46 +1,6 @@
 //! Request parameters that some models do not support.
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
-/// A parameter, or use of a parameter, that some models reject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Parameter {
-    /// Sampling temperature.
-    Temperature,
-    /// `top_p`, and `top_k` if the API has it.
-    TopP,
-    /// Stop sequences.
-    Stop,
-    /// Seed for reproducible sampling.
-    Seed,
-    /// `max_tokens`, the older name of the limit; `max_completion_tokens` is sent instead.
-    MaxTokens,
-    /// `temperature` and `top_p` in a request with reasoning.
-    SamplingWhileReasoning,
-    /// `temperature` and `top_p` in a request that does not disable reasoning: the model reasons by default.
-    SamplingUnlessReasoningOff,
-    /// All reasoning parameters.
-    Reasoning,
-    /// Disabling reasoning.
-    ReasoningOff,
-    /// Reasoning only between tool calls, the minimum of some Anthropic models.
-    ReasoningBetweenTools,
-    /// Adaptive reasoning: the model decides how much to reason.
-    ReasoningAdaptive,
-    /// Reasoning effort as a word.
-    ReasoningEffort,
-    /// The highest effort; the next lower one is sent instead.
-    ReasoningMax,
-    /// Reasoning budget in tokens.
-    ReasoningBudget,
-    /// Reasoning in a request with tools.
-    ReasoningWithTools,
-    /// A tool choice that requires a tool call.
-    ForcedTool,
-}
-
+use crate::config::model_capabilities::Parameter;
 /// Parameters that a model does not support. The adapter drops them or substitutes the closest supported form, so that
 /// the provider does not reject the request. The fields are the [`Parameter`]s.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

@@ -4,12 +4,12 @@ use corbie_mcp::{Arguments, Context, Json, RegistrationError, Tool, ToolError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::classify::tools::shortest_f64;
 use crate::config::providers::Price;
 use crate::knowledge::grounding;
 use crate::route::grounding::{GroundingEffect, GroundingResult};
 use crate::route::router::{Plan, ResolvedCandidate, Router};
 use crate::route::{ChoiceReason, Decision};
+use crate::util::number::shortest_f64;
 
 const DESCRIPTION: &str = "Tells where a prompt would go, without asking any model: its category and how sure that is, the \
 rule, whether the model would reason, who would be asked in which order, and what they cost.";
