@@ -4,8 +4,8 @@
 //! time, so that a search does not wait behind a thousand pages. A caller that disconnects cancels its texts, and a bad
 //! text fails only its own caller. A hanging model is abandoned and replaced by a new instance.
 
-mod custom_model;
 mod metrics;
+mod model_executor;
 mod model_thread;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,8 +19,8 @@ use quick_cache::sync::Cache;
 use crate::config::inference as config;
 use crate::util::lazy_gauge;
 use crate::util::lock::lock;
-pub use custom_model::CustomModelExecutor;
 use metrics::Metrics;
+pub use model_executor::CustomModelExecutor;
 use model_thread::{ModelThread, ModelThreadContext};
 
 /// Handle of the embedding model. Cheap to clone.

@@ -40,7 +40,7 @@ pub use taxonomy_publisher::{EditLockError, TaxonomyEditLock, TaxonomyPublisher}
 
 use crate::config::ConfigError;
 use crate::config::classification as config;
-use crate::inference::{self, Inference};
+use crate::inference::Inference;
 use crate::util::file_watch::FileFingerprint;
 use crate::util::lock::lock;
 use method::MethodContext;

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use url::{Host, Url};
 
 use super::health_probe::{self, PROCESS_NAME, ProbeResult};
-use super::process;
+use super::listening_process;
 
 /// Suffix of every path at which corbie serves MCP.
 const MCP_PATH: &str = "/mcp";
@@ -29,7 +29,7 @@ pub(super) fn probe(text: &str) -> UrlTarget {
     let (addresses, Some(host)) = (loopback_addresses(&url), url.host_str()) else { return UrlTarget::NotProbed };
     let Some(port) = url.port_or_known_default().filter(|_| !addresses.is_empty()) else { return UrlTarget::NotProbed };
     let addresses: Vec<SocketAddr> = addresses.into_iter().map(|address| (address, port).into()).collect();
-    let process = || process::listening_at(port);
+    let process = || listening_process::listening_at(port);
     if url.scheme() == "https" {
         // A server with HTTPS is identified only by its process name; a proxy may be in front of corbie.
         return match addresses.into_iter().any(health_probe::is_listening) {

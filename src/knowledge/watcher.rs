@@ -6,6 +6,7 @@
 //! differs, so a document that a user removed is not added again. A document is removed only if the deletion of its
 //! file is certain.
 
+mod deleted_files;
 mod device_ids;
 mod scan;
 mod state;
@@ -284,7 +285,7 @@ impl Knowledge {
         if missing.is_empty() {
             return Ok(());
         }
-        let is_gone = |row: &WatchedFile| scan::is_deleted(Path::new(&row.path), row.device);
+        let is_gone = |row: &WatchedFile| deleted_files::is_deleted(Path::new(&row.path), row.device);
         let gone: Vec<WatchedFile> = run_blocking(move || missing.into_iter().filter(is_gone).collect()).await?;
         let mut forgotten = Vec::new();
         for row in gone {

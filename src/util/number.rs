@@ -1,7 +1,7 @@
 //! Number conversion.
 
 /// Widens a number without adding digits: 0.92, not 0.920000017.
-pub fn shortest_f64(number: f32) -> f64 {
+pub(crate) fn shortest_f64(number: f32) -> f64 {
     number.to_string().parse().unwrap_or(f64::from(number))
 }
 

@@ -2,9 +2,9 @@
 
 use crate::bitmap::Bitmap;
 use crate::filter::DocumentAttributes;
+use crate::live_segment::LiveSegment;
 use crate::segment::{Segment, SegmentId};
 use crate::segment_file::{SegmentError, decode, encode};
-use crate::segment_view::SegmentView;
 use crate::snapshot::Snapshot;
 use crate::update::{Document, Facet, IndexUpdate, LiveDocument};
 use crate::{merge_policy, vectors};
@@ -124,7 +124,7 @@ impl Index {
         if let Some(segment) = segment {
             let serial = writer.next_segment_serial();
             writer.set_locations(serial, &segment);
-            parts.push(Arc::new(SegmentView::new(serial, segment, details)));
+            parts.push(Arc::new(LiveSegment::new(serial, segment, details)));
         }
         self.publish(parts);
         while let Some(group) = merge_policy::inline_merge(&self.latest.load().segments, &writer.merging) {
@@ -213,7 +213,7 @@ impl Index {
                     }
                 }
             }
-            let mut part = SegmentView::new(serial, Arc::new(segment), details);
+            let mut part = LiveSegment::new(serial, Arc::new(segment), details);
             part.remove(&gone);
             if part.stats.documents > 0 {
                 parts.push(Arc::new(part));
@@ -228,17 +228,17 @@ impl Index {
         self.writer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, parts: Vec<Arc<SegmentView>>) {
+    fn publish(&self, parts: Vec<Arc<LiveSegment>>) {
         self.latest.store(Arc::new(Snapshot::new(parts, self.dimension)));
     }
 
     /// Replaces the segments of a group with the merged segment. Some of its documents may have been removed since.
-    fn replace_segments(&self, writer: &mut Writer, group: &[Arc<SegmentView>], joined: Segment) {
+    fn replace_segments(&self, writer: &mut Writer, group: &[Arc<LiveSegment>], joined: Segment) {
         let serials: HashSet<u64> = group.iter().map(|part| part.serial).collect();
         let latest = self.latest.load_full();
         let (old, mut parts): (Vec<_>, Vec<_>) =
             latest.segments.iter().cloned().partition(|part| serials.contains(&part.serial));
-        let old: HashMap<u64, Arc<SegmentView>> = old.into_iter().map(|part| (part.serial, part)).collect();
+        let old: HashMap<u64, Arc<LiveSegment>> = old.into_iter().map(|part| (part.serial, part)).collect();
         let serial = writer.next_segment_serial();
         let mut gone = Vec::new();
         let mut details = Vec::new();
@@ -254,7 +254,7 @@ impl Index {
             let part = old.get(&part.serial).unwrap_or(part);
             details.push(part.attributes[place].clone());
         }
-        let mut part = SegmentView::new(serial, Arc::new(joined), details);
+        let mut part = LiveSegment::new(serial, Arc::new(joined), details);
         part.remove(&gone);
         if part.stats.documents > 0 {
             parts.push(Arc::new(part));
@@ -263,7 +263,7 @@ impl Index {
     }
 }
 
-fn merge_group(group: &[Arc<SegmentView>], dimension: usize) -> Segment {
+fn merge_group(group: &[Arc<LiveSegment>], dimension: usize) -> Segment {
     let parts: Vec<(&Segment, &Bitmap, &Bitmap)> =
         group.iter().map(|part| (part.segment.as_ref(), &part.documents, &part.chunks)).collect();
     Segment::merge(&parts, dimension)

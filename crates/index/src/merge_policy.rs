@@ -3,7 +3,7 @@
 //! Tiered: segments are merged when there are several of similar size. A chunk is thus copied a few times while the
 //! index grows, not once per document.
 
-use crate::segment_view::SegmentView;
+use crate::live_segment::LiveSegment;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -22,10 +22,10 @@ const MAX_REMOVED_RATIO: usize = 5;
 /// disappear soon, and rewriting is fast.
 pub(crate) const MAX_EAGER_REWRITE_BYTES: usize = 16 << 20;
 
-type SegmentGroup = Vec<Arc<SegmentView>>;
+type SegmentGroup = Vec<Arc<LiveSegment>>;
 
 /// The group that a writer merges inline after a change.
-pub(crate) fn inline_merge(parts: &[Arc<SegmentView>], busy: &HashSet<u64>) -> Option<SegmentGroup> {
+pub(crate) fn inline_merge(parts: &[Arc<LiveSegment>], busy: &HashSet<u64>) -> Option<SegmentGroup> {
     let largest = if parts.len() > MAX_SEGMENTS { MAX_MERGED_CHUNKS } else { MAX_INLINE_MERGE_CHUNKS };
     let mut sizes: Vec<SegmentGroup> = Vec::new();
     for part in parts.iter().filter(|part| !busy.contains(&part.serial)) {
@@ -39,7 +39,7 @@ pub(crate) fn inline_merge(parts: &[Arc<SegmentView>], busy: &HashSet<u64>) -> O
 
 /// The group for a background merge: the smallest segments, as long as the next is not much larger than all before it
 /// together; or one segment with many removed chunks, or with any removed document if it has at most `light` bytes.
-pub(crate) fn background_merge(parts: &[Arc<SegmentView>], light: usize) -> Option<SegmentGroup> {
+pub(crate) fn background_merge(parts: &[Arc<LiveSegment>], light: usize) -> Option<SegmentGroup> {
     let mut sorted = parts.to_vec();
     sorted.sort_by_key(|part| part.stats.chunks);
     let mut group = SegmentGroup::new();
@@ -55,7 +55,7 @@ pub(crate) fn background_merge(parts: &[Arc<SegmentView>], light: usize) -> Opti
     if group.len() > 1 {
         return Some(group);
     }
-    let is_due = |part: &Arc<SegmentView>| {
+    let is_due = |part: &Arc<LiveSegment>| {
         let much = part.removed_chunks.len() * MAX_REMOVED_RATIO > part.segment.chunks.len();
         much || (part.has_removed() && part.segment.bytes() <= light)
     };

@@ -6,16 +6,16 @@ use crate::candidate::{self, Candidate};
 use crate::fusion::depth;
 use crate::inverted_index::InvertedIndex;
 use crate::language::Language;
+use crate::live_segment::{LiveSegment, SegmentStats};
 use crate::query::{Hit, Mode, Query};
 use crate::relevance::Evidence;
-use crate::segment_view::{SegmentStats, SegmentView};
 use crate::vectors::QueryVector;
 use crate::{bm25, query_terms, spelling, vectors};
 use std::sync::Arc;
 
 #[derive(Debug, Default)]
 pub struct Snapshot {
-    pub(crate) segments: Vec<Arc<SegmentView>>,
+    pub(crate) segments: Vec<Arc<LiveSegment>>,
     stats: SegmentStats,
     dimension: usize,
 }
@@ -26,7 +26,7 @@ type ChunkLocation = (u32, u32);
 // === impl Snapshot ===
 
 impl Snapshot {
-    pub(crate) fn new(parts: Vec<Arc<SegmentView>>, dimension: usize) -> Snapshot {
+    pub(crate) fn new(parts: Vec<Arc<LiveSegment>>, dimension: usize) -> Snapshot {
         let mut sums = SegmentStats::default();
         parts.iter().for_each(|part| sums.add(&part.stats));
         Snapshot { segments: parts, stats: sums, dimension }

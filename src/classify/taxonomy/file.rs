@@ -1,7 +1,6 @@
 //! Taxonomy file format: YAML, TOML or JSON.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, LazyLock};
 
@@ -9,32 +8,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::validate::{check_names, check_patterns, check_routing_words, check_sizes, check_texts};
 use super::{Category, DEFAULT_MODEL, Taxonomy};
 use crate::classify::model_recommendation::{ModelRecommender, RoutingRules};
-use crate::classify::rules;
 use crate::config::source_file::{self, SourceFile};
-use crate::config::{ConfigError, Diagnostic, FileKind, KeyPath, derive};
+use crate::config::{ConfigError, FileKind, KeyPath, derive};
 
 /// Size limit of a file. Two thousand categories with a hundred examples each take half of it.
 pub const MAX_FILE_BYTES: usize = 32 * 1024 * 1024;
 const FILE_KIND: FileKind = FileKind { name: "taxonomy", max_bytes: MAX_FILE_BYTES };
-
-/// Maximum number of categories: each has a probability in every response.
-pub(in crate::classify) const MAX_CATEGORIES: usize = 2000;
-/// Maximum number of examples; training on more would take many minutes.
-const MAX_EXAMPLES: usize = 200_000;
-/// Maximum number of patterns: every text is matched against all of them.
-const MAX_PATTERNS: usize = 5000;
-/// Maximum number of words.
-const MAX_WORDS: usize = 100_000;
-/// Maximum length of a word or phrase, in characters. It bounds the number of overlapping matches.
-const MAX_WORD_CHARS: usize = 100;
-/// Maximum length of a pattern, in characters.
-const MAX_PATTERN_CHARS: usize = 4096;
-/// Maximum length of a name, in characters.
-const MAX_NAME_CHARS: usize = 100;
-/// Maximum length of an example, in characters; models truncate earlier.
-pub const MAX_EXAMPLE_CHARS: usize = 8192;
 
 /// Categories with their examples, and rules for recommended models.
 #[derive(Debug, Default, Deserialize, Serialize, JsonSchema)]
@@ -140,7 +122,6 @@ fn build(file: TaxonomyFile, written: &SourceFile) -> Result<Taxonomy, ConfigErr
     let model = model.unwrap_or_else(|| DEFAULT_MODEL.into());
     let mut mistakes = check_sizes(&categories, written);
     if !mistakes.is_empty() {
-        // The size limits exist to avoid the cost of the further checks.
         return Err(ConfigError::sorted(mistakes));
     }
     mistakes.extend(check_names(&categories, written));
@@ -163,131 +144,6 @@ fn build(file: TaxonomyFile, written: &SourceFile) -> Result<Taxonomy, ConfigErr
     }
     let categories = categories.into_iter().map(|entry| entry.into_category(&model)).collect();
     Ok(Taxonomy { path: None, categories, remainder, routing: Arc::new(routing) })
-}
-
-/// Path of the category with this index.
-fn category_path(class: usize) -> KeyPath {
-    KeyPath::default().key("categories").index(class)
-}
-
-fn check_sizes(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
-    let sum = |of: fn(&CategoryEntry) -> usize| categories.iter().map(of).sum::<usize>();
-    let examples = sum(|category| category.examples.len());
-    let patterns = sum(|category| category.patterns.len() + category.certain.len());
-    let words = sum(|category| category.words.len());
-    let counted = |count: usize, most: usize, what: &str| {
-        (count > most).then(|| format!("has {count} {what}; the most is {most}"))
-    };
-    let none = categories.is_empty().then(|| "needs at least one category with a `name`".to_owned());
-    let messages = [
-        none,
-        counted(categories.len(), MAX_CATEGORIES, "categories"),
-        counted(examples, MAX_EXAMPLES, "examples"),
-        counted(patterns, MAX_PATTERNS, "patterns"),
-        counted(words, MAX_WORDS, "words"),
-    ];
-    let path = KeyPath::default().key("categories");
-    messages.into_iter().flatten().map(|message| written.diagnostic(path.clone(), message)).collect()
-}
-
-fn check_names(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
-    let mut first: HashMap<&str, usize> = HashMap::new();
-    let mut mistakes = Vec::new();
-    for (class, category) in categories.iter().enumerate() {
-        let name = category.name.as_str();
-        let mut mistake =
-            |message: String| mistakes.push(written.diagnostic(category_path(class).key("name"), message));
-        if name.trim().is_empty() {
-            mistake("is empty".into());
-        } else if name.trim() != name || name.chars().any(char::is_control) {
-            mistake("begins or ends with a space, or has a control character".into());
-        } else if name.chars().count() > MAX_NAME_CHARS {
-            mistake(format!("is longer than {MAX_NAME_CHARS} characters"));
-        } else if let Some(other) = first.insert(name, class) {
-            mistake(format!("`{name}` is the name of category {other} already"));
-        }
-    }
-    mistakes
-}
-
-/// Rejects empty texts, and examples shared by two categories: they would only add label noise.
-fn check_texts(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
-    let mut claimed: HashMap<&str, usize> = HashMap::new();
-    let mut mistakes = Vec::new();
-    for (class, category) in categories.iter().enumerate() {
-        for (index, word) in category.words.iter().enumerate() {
-            let place = || category_path(class).key("words").index(index);
-            if !word.contains(char::is_alphanumeric) {
-                mistakes.push(written.diagnostic(place(), "has no letter or digit; use `patterns` for signs"));
-            } else if word.chars().count() > MAX_WORD_CHARS {
-                mistakes.push(written.diagnostic(place(), format!("is longer than {MAX_WORD_CHARS} characters")));
-            }
-        }
-        for (index, example) in category.examples.iter().enumerate() {
-            let text = example.trim();
-            let place = || category_path(class).key("examples").index(index);
-            match claimed.insert(text, class) {
-                _ if text.is_empty() => mistakes.push(written.diagnostic(place(), "is empty")),
-                _ if text.chars().count() > MAX_EXAMPLE_CHARS => {
-                    mistakes
-                        .push(written.diagnostic(place(), format!("is longer than {MAX_EXAMPLE_CHARS} characters")));
-                }
-                Some(other) if other != class => {
-                    let message = format!("is an example of `{}` already", categories[other].name);
-                    mistakes.push(written.diagnostic(place(), message));
-                }
-                _ => {}
-            }
-        }
-    }
-    mistakes
-}
-
-fn check_patterns(categories: &[CategoryEntry], written: &SourceFile) -> Vec<Diagnostic> {
-    let mut mistakes = Vec::new();
-    for (class, category) in categories.iter().enumerate() {
-        for (key, patterns) in [("patterns", &category.patterns), ("certain", &category.certain)] {
-            for (index, pattern) in patterns.iter().enumerate() {
-                let checked = match pattern.chars().count() > MAX_PATTERN_CHARS {
-                    true => Err(format!("is longer than {MAX_PATTERN_CHARS} characters")),
-                    false => rules::check(pattern),
-                };
-                if let Err(why) = checked {
-                    mistakes.push(written.diagnostic(category_path(class).key(key).index(index), why));
-                }
-            }
-        }
-    }
-    if mistakes.is_empty()
-        && let Err(why) =
-            rules::check_all(categories.iter().flat_map(|entry| entry.patterns.iter().chain(&entry.certain)))
-    {
-        mistakes.push(written.diagnostic(KeyPath::default().key("categories"), why));
-    }
-    mistakes
-}
-
-/// Rejects words that cannot match, because texts are split at every non-alphanumeric character.
-fn check_routing_words(rules: Option<&RoutingRules>, written: &SourceFile) -> Vec<Diagnostic> {
-    let Some(rules) = rules else { return Vec::new() };
-    let conditions = rules.model.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("model", index, when));
-    let reasoning =
-        rules.reasoning.iter().map(|rule| &rule.when).enumerate().map(|(index, when)| ("reasoning", index, when));
-    let mut mistakes = Vec::new();
-    for (list, index, when) in conditions.chain(reasoning) {
-        for (key, words) in [("any_word", &when.any_word), ("no_word", &when.no_word)] {
-            for (place, word) in words.iter().enumerate() {
-                if word.is_empty() || !word.chars().all(char::is_alphanumeric) {
-                    let path =
-                        KeyPath::default().key("routing").key(list).index(index).key("when").key(key).index(place);
-                    mistakes.push(
-                        written.diagnostic(path, "is not a single word of letters and digits; no text would have it"),
-                    );
-                }
-            }
-        }
-    }
-    mistakes
 }
 
 impl CategoryEntry {

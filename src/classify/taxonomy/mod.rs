@@ -3,13 +3,15 @@
 pub(super) mod default;
 mod file;
 mod stable_ids;
+mod validate;
 mod yaml;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-pub use file::{MAX_EXAMPLE_CHARS, MAX_FILE_BYTES, schema};
+pub use file::{MAX_FILE_BYTES, schema};
+pub use validate::MAX_EXAMPLE_CHARS;
 pub use yaml::scalar;
 
 use super::model_recommendation::ModelRecommender;
@@ -97,7 +99,7 @@ impl Taxonomy {
     /// towards the limit.
     pub fn with_stable_ids(self, before: &Taxonomy) -> Result<Taxonomy, ConfigError> {
         let arranged = stable_ids::assign_stable_ids(self, before);
-        if arranged.categories.len() <= file::MAX_CATEGORIES {
+        if arranged.categories.len() <= validate::MAX_CATEGORIES {
             return Ok(arranged);
         }
         Err(taxonomy_error(

@@ -77,12 +77,7 @@ pub(super) fn tool(knowledge: Knowledge, model: Arc<dyn ChatModel>) -> Result<To
         })
 }
 
-async fn ask(
-    knowledge: &Knowledge,
-    model: &dyn ChatModel,
-    context: &Context,
-    input: AskInput,
-) -> Result<Value, Error> {
+async fn ask(knowledge: &Knowledge, model: &dyn ChatModel, context: &Context, input: AskInput) -> Result<Value, Error> {
     let question = input.question.trim();
     if question.is_empty() {
         return Err(Error::invalid("question", "`question` is empty; say what you want to know"));

@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::fs::{self, Metadata};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -111,32 +110,15 @@ pub(super) fn scan(
     Ok(FolderScan { root, folder_id: place, files, leaving: found.skipped.leaving() })
 }
 
-/// Whether a file was deleted. False if its disk is not mounted or its state cannot be determined: the nearest existing
-/// ancestor must be on the recorded device.
-pub(super) fn is_deleted(path: &Path, device: u64) -> bool {
-    let is_missing = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
-    if !fs::symlink_metadata(path).is_err_and(|error| is_missing(error.kind())) {
-        return false;
-    }
-    for folder in path.ancestors().skip(1) {
-        match fs::metadata(folder) {
-            Ok(metadata) => return file_id(&metadata).device == device,
-            Err(error) if is_missing(error.kind()) => {}
-            Err(_) => return false,
-        }
-    }
-    false
-}
-
 #[cfg(unix)]
-fn file_id(metadata: &Metadata) -> FileId {
+pub(super) fn file_id(metadata: &Metadata) -> FileId {
     use std::os::unix::fs::MetadataExt;
     FileId { device: metadata.dev(), inode: metadata.ino() }
 }
 
 /// On other platforms an unmounted disk makes the whole path disappear, which is detected without device numbers.
 #[cfg(not(unix))]
-fn file_id(_: &Metadata) -> FileId {
+pub(super) fn file_id(_: &Metadata) -> FileId {
     FileId { device: 0, inode: 0 }
 }
 
@@ -161,19 +143,6 @@ fn unix_nanos(time: SystemTime) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_gone_only_where_its_device_is_still_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let device = file_id(&fs::metadata(folder.path()).unwrap()).device;
-        let deep = folder.path().join("a/b/c.txt");
-        assert!(is_deleted(&deep, device), "its folders are gone with it");
-        assert!(!is_deleted(&deep, device.wrapping_add(1)), "another disk is there");
-        fs::create_dir_all(deep.parent().unwrap()).unwrap();
-        fs::write(&deep, "text").unwrap();
-        assert!(!is_deleted(&deep, device));
-        assert!(is_deleted(&deep.join("below.txt"), device), "a file stands where its folder was");
-    }
 
     #[test]
     fn times_before_1970_are_times() {

@@ -3,7 +3,7 @@
 //! The store has the state that must survive a restart. This module has the state that detects that a file is unchanged
 //! between two scans, that it is missing in two scans, and that a retry is due.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) struct WatchState {
     /// Modification time and size of each file in the last scan.
     previous_stamps: HashMap<String, FileStamp>,
     /// Number of consecutive scans in which a file was missing.
-    missed_scans: HashMap<String, u32>,
+    pub(super) missed_scans: HashMap<String, u32>,
     retries: HashMap<String, RetryState>,
 }
 
@@ -65,8 +65,6 @@ struct RetryState {
     retry_at: Option<Instant>,
 }
 
-/// Number of consecutive scans that must miss a file before it counts as deleted.
-const MISSED_SCANS_UNTIL_REMOVED: u32 = 2;
 /// Initial and maximum backoff. It doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
@@ -155,39 +153,8 @@ impl WatchState {
         self.retries.insert(path.to_owned(), RetryState { stamp: look, attempts: 0, retry_at: None });
     }
 
-    /// Files that count as deleted. A file is retained while its content may have just appeared under another name,
-    /// because a moved file keeps its document.
-    pub(super) fn missing(&mut self, files: &HashMap<String, ScannedFile>, now: Instant) -> Vec<WatchedFile> {
-        let moving: HashSet<u64> = files
-            .iter()
-            .filter(|(path, file)| self.is_busy(path, file, now))
-            .map(|(_, file)| file.stamp.size)
-            .collect();
-        let mut missing = Vec::new();
-        let mut missed = HashMap::new();
-        for (path, row) in self.rows.iter().filter(|(path, _)| !files.contains_key(*path)) {
-            if !self.is_authoritative_for(Path::new(path)) {
-                continue;
-            }
-            let looks = self.missed_scans.get(path).map_or(1, |looks| looks.saturating_add(1));
-            missed.insert(path.clone(), looks);
-            let is_going = matches!(row.state, IngestState::InProgress(_));
-            if looks >= MISSED_SCANS_UNTIL_REMOVED && !is_going && !moving.contains(&row.stamp.size) {
-                missing.push(row.clone());
-            }
-        }
-        self.missed_scans = missed;
-        missing
-    }
-
-    /// Whether all folders that cover a file report it as missing.
-    pub(super) fn is_authoritative_for(&self, path: &Path) -> bool {
-        let mut covering = self.folders.iter().filter(|folder| folder.covers(path)).peekable();
-        covering.peek().is_some() && covering.all(|folder| folder.is_authoritative)
-    }
-
     /// Whether a file is waiting to be added or being added.
-    fn is_busy(&self, path: &str, file: &ScannedFile, now: Instant) -> bool {
+    pub(super) fn is_busy(&self, path: &str, file: &ScannedFile, now: Instant) -> bool {
         match self.rows.get(path) {
             Some(WatchedFile { state: IngestState::InProgress(_), .. }) => true,
             Some(row) if row.stamp == file.stamp => self.is_due(path, file, now),

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 
 use super::session::Session;
-use super::{Store, delete_content, postings, rows, task_completion, watched_files};
+use super::{Store, delete_content, postings_merge, rows, task_completion, watched_files};
 use crate::knowledge::document::BaseName;
 use crate::knowledge::store::{ClearSummary, Error};
 use crate::util::lock::lock;
@@ -46,7 +46,7 @@ async fn attempt(
 async fn clear(session: &Session, base: i64, now: i64) -> Result<ClearSummary, Error> {
     let cancelled_tasks = task_completion::cancel_all(session, base, now).await?;
     let mut cleared = ClearSummary { cancelled_tasks, ..ClearSummary::default() };
-    let batches = postings::lock_batches(session, base).await?;
+    let batches = postings_merge::lock_batches(session, base).await?;
     let keys = session.rows("SELECT key FROM documents WHERE base = $1 ORDER BY key", &[&base]).await?;
     let keys = keys.iter().map(|row| rows::get::<i64>(row, 0)).collect::<Result<Vec<_>, _>>()?;
     for some in keys.chunks(DELETE_BATCH_SIZE) {
@@ -59,7 +59,7 @@ async fn clear(session: &Session, base: i64, now: i64) -> Result<ClearSummary, E
         cleared.chunks += gone.chunks;
         cleared.vectors += gone.vectors;
     }
-    postings::drop_dead_batches(session, &batches).await?;
+    postings_merge::drop_dead_batches(session, &batches).await?;
     watched_files::mark_base_done(session, base).await?;
     Ok(cleared)
 }

@@ -34,6 +34,7 @@ mod migration_io;
 mod models;
 mod orphaned_tasks;
 mod postings;
+mod postings_merge;
 mod rate_usage;
 mod replicas;
 mod retry;

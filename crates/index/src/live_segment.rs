@@ -8,7 +8,7 @@ use crate::segment::Segment;
 use std::sync::{Arc, OnceLock};
 
 #[derive(Debug, Clone)]
-pub(crate) struct SegmentView {
+pub(crate) struct LiveSegment {
     /// Stays the same when documents are removed or their attributes change.
     pub(crate) serial: u64,
     pub(crate) segment: Arc<Segment>,
@@ -36,14 +36,14 @@ pub(crate) struct SegmentStats {
 
 // === impl Part ===
 
-impl SegmentView {
+impl LiveSegment {
     /// `details` has one element per document.
-    pub(crate) fn new(serial: u64, segment: Arc<Segment>, details: Vec<DocumentAttributes>) -> SegmentView {
+    pub(crate) fn new(serial: u64, segment: Arc<Segment>, details: Vec<DocumentAttributes>) -> LiveSegment {
         let mut sums = SegmentStats::default();
         for document in 0..segment.documents.len() {
             sums.add_document(&segment, document, 1);
         }
-        SegmentView {
+        LiveSegment {
             serial,
             documents: Bitmap::full(segment.documents.len()),
             chunks: Bitmap::full(segment.chunks.len()),
