@@ -17,7 +17,6 @@ pub mod external_classifier;
 pub mod file_sync;
 pub mod inference;
 pub mod knowledge;
-pub mod net;
 pub mod openai_api;
 pub mod providers;
 pub mod reload;

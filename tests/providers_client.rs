@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use corbie::config::egress_policy::EgressPolicy;
 use corbie::config::providers as config;
-use corbie::net::egress_policy::EgressPolicy;
 use corbie::providers::call::{FailoverOptions, ProviderCall};
 use corbie::providers::http_client::HttpClient;
 use corbie::providers::provider::Provider;

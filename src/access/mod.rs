@@ -1,7 +1,7 @@
 //! Authentication: the trust level per listener, API tokens, and OAuth access tokens.
 //!
 //! [`TokenFile`] stores the digests of API tokens, [`oauth`] verifies tokens of an authorization server, [`Authenticator`]
-//! maps a token to its caller, and [`crate::reload`] reloads settings and tokens while the server runs.
+//! maps a token to its caller, and `reload` reloads settings and tokens while the server runs.
 
 mod authenticator;
 pub mod oauth;

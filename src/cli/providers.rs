@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::progress::Progress;
 use super::{CommandResult, sanitize_line};
+use crate::config::egress_policy::EgressPolicy;
 use crate::config::{self, LoadedConfig};
-use crate::net::egress_policy::EgressPolicy;
 use crate::providers::call;
 use crate::providers::capabilities::{Capabilities, ModelProperties};
 use crate::providers::http_client::HttpClient;

@@ -9,9 +9,8 @@ use super::diagnostic::KeyPath;
 use super::duration::Timeout;
 use super::external_classifier::SettingDiagnostic;
 use super::inference::Inference;
+use super::postgres_address::Address;
 use super::secret::SecretLine;
-use crate::knowledge::store::MigrationCopy;
-use crate::knowledge::store::postgres::Address;
 
 /// Knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -81,6 +80,19 @@ pub struct Knowledge {
     /// Maximum total size of these uploads per caller, in MiB; at most that of all callers.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub max_uploads_mb_per_caller: u64,
+}
+
+/// Whether `knowledge.db` is copied before its schema is migrated.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MigrationCopy {
+    /// If the disk has room for it. Otherwise a warning is logged.
+    #[default]
+    Auto,
+    /// Always. Without room for it corbie does not open the knowledge base.
+    Required,
+    /// Never.
+    Off,
 }
 
 /// OCR of added documents.

@@ -12,8 +12,8 @@ use url::Url;
 use super::Config;
 use super::address::{HttpUrl, ParseAddressError};
 use super::diagnostic::KeyPath;
+use super::egress_policy::EgressPolicy;
 use super::external_classifier::SettingDiagnostic;
-use crate::net::egress_policy::EgressPolicy;
 
 /// Outgoing connections: providers, proxies, MCP servers and the trace collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use futures_util::future::join_all;
 
 use super::{Check, Findings, SetupContext};
+use crate::config::egress_policy::EgressPolicy;
 use crate::config::providers::Provider as Settings;
-use crate::net::egress_policy::EgressPolicy;
 use crate::providers::call;
 use crate::providers::http_client::HttpClient;
 use crate::providers::provider::Provider;

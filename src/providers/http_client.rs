@@ -22,8 +22,8 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::{Error, HttpRequest, NetworkError};
-use crate::net::egress_policy::{EgressDenied, EgressPolicy};
-use crate::net::guarded_connector::{self, GuardedConnector};
+use crate::config::egress_policy::{EgressDenied, EgressPolicy};
+use crate::providers::guarded_connector::{self, GuardedConnector};
 
 /// Cheap to clone; clones share connections.
 #[derive(Debug, Clone)]

@@ -13,6 +13,7 @@ pub mod circuit_breaker;
 pub mod embeddings;
 mod error;
 pub mod google;
+pub(crate) mod guarded_connector;
 pub mod health;
 pub mod http_client;
 pub mod metrics;

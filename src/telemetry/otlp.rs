@@ -27,9 +27,9 @@ use tracing_subscriber::registry::LookupSpan;
 use url::Url;
 
 use crate::config::Config;
+use crate::config::egress_policy::EgressPolicy;
 use crate::config::headers::header_map;
 use crate::config::telemetry::Otlp;
-use crate::net::egress_policy::EgressPolicy;
 use crate::providers::http_client::{HttpClient, basic_auth, strip_user_info};
 use exporter::SpanExporter;
 use proto::{KeyValue, Resource, Value};

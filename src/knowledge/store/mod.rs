@@ -40,9 +40,7 @@ mod watched_files;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+pub use crate::config::knowledge::MigrationCopy;
 pub use documents::{ClearSummary, PageRange};
 pub use error::Error;
 pub use listing::{
@@ -102,19 +100,6 @@ pub struct Options {
     pub migration_copy: MigrationCopy,
     /// Search index whose documents the file must contain. If set, no new file is created.
     pub index: Option<PathBuf>,
-}
-
-/// Whether `knowledge.db` is copied before its schema is migrated.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum MigrationCopy {
-    /// If the disk has room for it. Otherwise a warning is logged.
-    #[default]
-    Auto,
-    /// Always. Without room for it corbie does not open the knowledge base.
-    Required,
-    /// Never.
-    Off,
 }
 
 impl Default for Options {

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::address::Address;
-use super::{Inner, Store, error, rows};
+use super::{Inner, Store, error, rows, session};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::Error;
 
 /// Interval between two checks for pieces to merge.
@@ -99,7 +99,7 @@ impl Store {
 }
 
 async fn run_vacuum(store: Weak<Inner>, address: Address, rows: u64) {
-    let cleaned = vacuum(&address).await;
+    let cleaned = vacuum(address).await;
     let Some(shared) = store.upgrade() else { return };
     match cleaned {
         Ok(()) => drop(shared.dead_rows.rows.fetch_sub(rows, Ordering::Relaxed)),
@@ -111,7 +111,7 @@ async fn run_vacuum(store: Weak<Inner>, address: Address, rows: u64) {
 /// Reads and writes continue during VACUUM. It has no time limit and cannot run in a transaction, so it uses a
 /// dedicated connection. Truncating the table would lock it briefly, which is not worth it because it fills up again.
 async fn vacuum(address: &Address) -> Result<(), Error> {
-    let (client, _said) = address.connect_dedicated().await?;
+    let (client, _said) = session::connect_dedicated(address).await?;
     client.batch_execute("SET statement_timeout = 0").await.map_err(error::map_error)?;
     client.batch_execute("VACUUM (SKIP_LOCKED, TRUNCATE FALSE) postings").await.map_err(error::map_error)
 }

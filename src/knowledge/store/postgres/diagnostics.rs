@@ -1,8 +1,8 @@
 //! Read-only database diagnostics for `corbie doctor`.
 
-use super::address::Address;
-use super::session::Session;
+use super::session::{self, Session};
 use super::{hnsw, instance, schema};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::Error;
 use crate::knowledge::store::postgres::rows;
 
@@ -49,7 +49,7 @@ const BYTES_PER_POSTING: &str = "4";
 
 /// Runs the diagnostics.
 pub async fn diagnose(address: &Address) -> Result<DatabaseDiagnostics, Error> {
-    let pool = address.pool(2)?;
+    let pool = session::pool(address, 2)?;
     let session = Session::begin_read(&pool).await?;
     let row = session.row("SELECT current_setting('server_version')", &[]).await?;
     let mut examined = DatabaseDiagnostics { server_version: rows::get(&row, 0)?, ..DatabaseDiagnostics::default() };

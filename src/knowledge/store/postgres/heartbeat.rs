@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 use tokio::time::{Instant, MissedTickBehavior, interval, sleep, timeout};
 use tokio_postgres::Client;
 
-use super::address::Address;
 use super::instance::Instance;
 use super::listen_notify::{ChangeFeed, listen, send_notification};
-use super::{Store, error};
+use super::{Store, error, session};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::{Error, Health, HealthDiagnostic};
 use crate::supervisor::{TaskName, supervise};
 use crate::util::lock::lock;
@@ -157,7 +157,7 @@ impl Inner {
     }
 
     async fn run_on_connection(&self, address: &Address, instance: &Instance) -> Result<(), Error> {
-        let (client, mut notifications) = with_timeout(address.connect_dedicated()).await?;
+        let (client, mut notifications) = with_timeout(session::connect_dedicated(address)).await?;
         with_timeout(listen(&client)).await?;
         // This connection does not wait for locked tables: an instance without a heartbeat is considered dead.
         let unlocked = format!("SET lock_timeout = '{}ms'", LOCK_TIMEOUT.as_millis());

@@ -10,10 +10,10 @@ use std::time::Duration;
 use tokio::time::sleep;
 use tokio_postgres::Client;
 
-use super::address::Address;
 use super::models::ModelRow;
-use super::session::Session;
+use super::session::{self, Session};
 use super::{Inner, Store, error, rows};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::Error;
 
 /// Maximum number of dimensions that can be indexed; longer vectors are compared by a full scan.
@@ -59,7 +59,7 @@ impl Store {
             }
         }
         // Without statistics the planner chooses full table scans.
-        let (client, _said) = self.0.address.connect_dedicated().await?;
+        let (client, _said) = session::connect_dedicated(&self.0.address).await?;
         execute(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
         execute(&client, "ANALYZE documents, pages, chunks, vectors, postings, writings, sums").await
     }
@@ -171,7 +171,7 @@ async fn build_in_background(store: Weak<Inner>, model: ModelRow) {
 
 /// Builds an index on a dedicated connection. Returns false if another instance is building one.
 async fn build(address: &Address, model: ModelRow) -> Result<bool, Error> {
-    let (client, _said) = address.connect_dedicated().await?;
+    let (client, _said) = session::connect_dedicated(address).await?;
     execute(&client, "SET statement_timeout = 0; SET lock_timeout = 0").await?;
     // Released when the connection closes.
     let turn = client.query_one("SELECT pg_try_advisory_lock($1)", &[&BUILD_LOCK]).await.map_err(error::map_error)?;

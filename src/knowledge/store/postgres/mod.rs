@@ -8,7 +8,6 @@
 //! Every write is one transaction and is acknowledged after the commit. To prevent deadlocks, locks are taken in this
 //! order: the task, the content and path of a document (advisory, sorted), the document row, derived data.
 
-mod address;
 mod case_folding;
 mod check;
 mod chunks;
@@ -56,7 +55,7 @@ use std::sync::Arc;
 use corbie_mcp::StateKey;
 use deadpool_postgres::Pool;
 
-pub use address::Address;
+pub use crate::config::postgres_address::Address;
 pub use diagnostics::{DatabaseDiagnostics, PostingListSize, diagnose};
 pub use listen_notify::ChangeCounters;
 pub use models::ModelRow;
@@ -101,7 +100,7 @@ const MAX_CONNECTIONS: usize = 10;
 impl Store {
     /// Opens the store in a database and creates its tables if they do not exist.
     pub async fn connect(address: &Address, replicas: &[Address], options: Options) -> Result<Store, Error> {
-        let primary = address.pool(MAX_CONNECTIONS)?;
+        let primary = session::pool(address, MAX_CONNECTIONS)?;
         schema::migrate(Session::begin_write(&primary).await?).await?;
         let session = Session::autocommit(&primary).await?;
         postings::check_analyzer_version(&session).await?;

@@ -14,9 +14,9 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep, timeout};
 use uuid::Uuid;
 
-use super::address::Address;
-use super::session::Session;
+use super::session::{self, Session};
 use super::{Inner, MAX_CONNECTIONS, Store, rows};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::Error;
 use crate::util::lock::lock;
 
@@ -127,7 +127,7 @@ impl Replicas {
     pub(super) fn of(addresses: &[Address]) -> Result<Replicas, Error> {
         let replica = |address: &Address| {
             let known = Mutex::new(ReplicaState { health: ReplicaHealth::Unknown, cooldown_until: None });
-            Ok(Replica { address: address.clone(), pool: address.pool(MAX_CONNECTIONS)?, state: known })
+            Ok(Replica { address: address.clone(), pool: session::pool(address, MAX_CONNECTIONS)?, state: known })
         };
         Ok(Replicas { all: addresses.iter().map(replica).collect::<Result<_, Error>>()?, next: AtomicUsize::new(0) })
     }

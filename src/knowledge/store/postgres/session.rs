@@ -19,8 +19,8 @@ use tokio_postgres::types::ToSql;
 use tokio_postgres::{NoTls, Row, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
-use super::address::{Address, CONNECT_TIMEOUT};
 use super::error;
+use crate::config::postgres_address::{Address, CONNECT_TIMEOUT};
 use crate::knowledge::store::Error;
 
 /// Timeout for waiting for a connection from the pool.
@@ -40,72 +40,70 @@ const SESSION_SETTINGS: &str = "SET search_path = corbie, public; SET statement_
      SET tcp_keepalives_idle = 4; SET tcp_keepalives_interval = 2; SET tcp_keepalives_count = 2; SET tcp_user_timeout = 8000; \
      SET hnsw.ef_search = 40; SET hnsw.iterative_scan = strict_order; SET jit = off; SET plan_cache_mode = force_custom_plan";
 
-impl Address {
-    /// Creates a connection pool. Connections are opened on demand.
-    pub(super) fn pool(&self, most: usize) -> Result<Pool, Error> {
-        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let manager = match self.config.get_ssl_mode() {
-            SslMode::Disable => Manager::from_config(self.config.clone(), NoTls, recycling),
-            _ => Manager::from_config(self.config.clone(), self.tls()?, recycling),
-        };
-        let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
-            Box::pin(async move {
-                // The driver has no timeout for this step: a pooler may accept the connection and have no server
-                // connection for it.
-                let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
-                told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
-            })
-        });
-        Pool::builder(manager)
-            .max_size(most.max(2))
-            .runtime(Runtime::Tokio1)
-            .timeouts(Timeouts {
-                wait: Some(POOL_TIMEOUT),
-                create: Some(2 * CONNECT_TIMEOUT),
-                recycle: Some(CONNECT_TIMEOUT),
-            })
-            .post_create(told)
-            .build()
-            .map_err(|error| Error::Internal(error.to_string()))
-    }
+/// Creates a connection pool. Connections are opened on demand.
+pub(super) fn pool(address: &Address, most: usize) -> Result<Pool, Error> {
+    let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+    let manager = match address.config().get_ssl_mode() {
+        SslMode::Disable => Manager::from_config(address.config().clone(), NoTls, recycling),
+        _ => Manager::from_config(address.config().clone(), tls(address)?, recycling),
+    };
+    let told = Hook::async_fn(|client: &mut deadpool_postgres::ClientWrapper, _| {
+        Box::pin(async move {
+            // The driver has no timeout for this step: a pooler may accept the connection and have no server
+            // connection for it.
+            let told = tokio::time::timeout(CONNECT_TIMEOUT, client.batch_execute(SESSION_SETTINGS)).await;
+            told.map_err(|_| HookError::message("it does not answer"))?.map_err(HookError::Backend)
+        })
+    });
+    Pool::builder(manager)
+        .max_size(most.max(2))
+        .runtime(Runtime::Tokio1)
+        .timeouts(Timeouts {
+            wait: Some(POOL_TIMEOUT),
+            create: Some(2 * CONNECT_TIMEOUT),
+            recycle: Some(CONNECT_TIMEOUT),
+        })
+        .post_create(told)
+        .build()
+        .map_err(|error| Error::Internal(error.to_string()))
+}
 
-    /// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
-    pub(super) async fn connect_dedicated(&self) -> Result<(tokio_postgres::Client, Notifications), Error> {
-        let (sender, said) = tokio::sync::mpsc::channel(1024);
-        let client = match self.config.get_ssl_mode() {
-            SslMode::Disable => {
-                let (client, connection) = self.config.connect(NoTls).await.map_err(error::map_error)?;
-                tokio::spawn(drive_connection(connection, sender));
-                client
-            }
-            _ => {
-                let (client, connection) = self.config.connect(self.tls()?).await.map_err(error::map_error)?;
-                tokio::spawn(drive_connection(connection, sender));
-                client
-            }
-        };
-        client.batch_execute(SESSION_SETTINGS).await.map_err(error::map_error)?;
-        Ok((client, said))
-    }
+/// Opens a dedicated connection outside the pool, for LISTEN. Its driver task runs until the client is dropped.
+pub(super) async fn connect_dedicated(address: &Address) -> Result<(tokio_postgres::Client, Notifications), Error> {
+    let (sender, said) = tokio::sync::mpsc::channel(1024);
+    let client = match address.config().get_ssl_mode() {
+        SslMode::Disable => {
+            let (client, connection) = address.config().connect(NoTls).await.map_err(error::map_error)?;
+            tokio::spawn(drive_connection(connection, sender));
+            client
+        }
+        _ => {
+            let (client, connection) = address.config().connect(tls(address)?).await.map_err(error::map_error)?;
+            tokio::spawn(drive_connection(connection, sender));
+            client
+        }
+    };
+    client.batch_execute(SESSION_SETTINGS).await.map_err(error::map_error)?;
+    Ok((client, said))
+}
 
-    fn tls(&self) -> Result<MakeRustlsConnect, Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-        let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
-        let config = match &self.root_certificates {
-            None => builder.with_webpki_roots(),
-            Some(path) => {
-                let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
-                let mut roots = rustls::RootCertStore::empty();
-                for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
-                    let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
-                    roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
-                }
-                builder.with_root_certificates(roots)
+fn tls(address: &Address) -> Result<MakeRustlsConnect, Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| Error::Internal(error.to_string()))?;
+    let config = match address.root_certificates() {
+        None => builder.with_webpki_roots(),
+        Some(path) => {
+            let unreadable = |why: String| Error::Internal(format!("`sslrootcert` {}: {why}", path.display()));
+            let mut roots = rustls::RootCertStore::empty();
+            for certificate in CertificateDer::pem_file_iter(path).map_err(|error| unreadable(error.to_string()))? {
+                let certificate = certificate.map_err(|error| unreadable(error.to_string()))?;
+                roots.add(certificate).map_err(|error| unreadable(error.to_string()))?;
             }
-        };
-        Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
-    }
+            builder.with_root_certificates(roots)
+        }
+    };
+    Ok(MakeRustlsConnect::new(config.with_no_client_auth()))
 }
 
 /// Notifications of the channels that the connection listens on.

@@ -6,10 +6,10 @@
 use deadpool_postgres::Pool;
 use serde::{Deserialize, Serialize};
 
-use super::address::Address;
 use super::listen_notify::NOTIFY_CHANNEL;
-use super::session::{Session, SqlParams};
+use super::session::{self, Session, SqlParams};
 use super::{Store, instance, rows, schema};
+use crate::config::postgres_address::Address;
 use crate::knowledge::store::Error;
 
 /// Number of versions to retain per file, as a history for operators.
@@ -45,7 +45,7 @@ impl SyncedFiles {
     /// Opens the files of a database that a server has already initialized. For CLI commands, which need no other
     /// tables.
     pub async fn connect(address: &Address) -> Result<SyncedFiles, Error> {
-        let pool = address.pool(1)?;
+        let pool = session::pool(address, 1)?;
         let session = Session::autocommit(&pool).await?;
         if schema::version(&session).await? != Some(schema::VERSION) {
             let why = "its tables are not those of this version; start a server of this version on it first";

@@ -17,7 +17,7 @@ use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use crate::net::egress_policy::{EgressDenied, EgressPolicy};
+use crate::config::egress_policy::{EgressDenied, EgressPolicy};
 
 /// TCP connector restricted by the egress policy.
 #[derive(Debug, Clone)]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use url::{Host, Url};
 
-use crate::config::network::{AddressBlock, Network};
+use super::network::{AddressBlock, Network};
 
 /// Permits all addresses except the forbidden ones, unless the operator allows them. Cheap to clone.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
-//! Database address in the libpq URL syntax. The password is never displayed.
+//! PostgreSQL address in the libpq URL syntax. The password is never displayed.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tokio_postgres::Config;
@@ -10,13 +10,13 @@ use tokio_postgres::config::{Host, SslMode};
 /// Address of a database. It displays the host and database, but not the user or password.
 #[derive(Clone)]
 pub struct Address {
-    pub(super) config: Config,
+    config: Config,
     /// CA certificates to trust instead of the default roots.
-    pub(super) root_certificates: Option<PathBuf>,
+    root_certificates: Option<PathBuf>,
 }
 
 /// Timeout for establishing a connection.
-pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+pub const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Keep-alive and TCP user timeout, after which a silent peer is considered dead.
 const TCP_TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -56,6 +56,16 @@ impl Address {
             .tcp_user_timeout(TCP_TIMEOUT)
             .application_name("corbie");
         Ok(Address { config, root_certificates: roots })
+    }
+
+    /// Configuration of the driver.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// CA certificates to trust instead of the default roots.
+    pub fn root_certificates(&self) -> Option<&Path> {
+        self.root_certificates.as_deref()
     }
 }
 

@@ -1,2 +1,0 @@
-pub mod egress_policy;
-pub(crate) mod guarded_connector;
