@@ -105,21 +105,6 @@ impl ClassifierOptions {
     }
 }
 
-impl std::str::FromStr for ClassificationMethod {
-    type Err = String;
-
-    fn from_str(word: &str) -> Result<ClassificationMethod, String> {
-        let all = [
-            ClassificationMethod::Hybrid,
-            ClassificationMethod::Rules,
-            ClassificationMethod::Embedding,
-            ClassificationMethod::Model,
-        ];
-        let found = all.into_iter().find(|method| method.as_str() == word);
-        found.ok_or_else(|| "use `hybrid`, `rules`, `embedding` or `model`".into())
-    }
-}
-
 fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn Write) -> std::io::Result<()> {
     let ClassifiedText { text, snapshot: published, prediction: verdict } = classified;
     let output = ClassifyTextOutput::of(text, published, verdict, json);

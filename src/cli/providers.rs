@@ -51,7 +51,7 @@ struct ProvidersOutput<'a> {
 }
 
 /// Log targets that are silenced, because this command reports the same itself.
-pub(super) const QUIET_MODULES: &[&str] = &["corbie::providers"];
+pub(super) const QUIET_MODULES: &[&str] = &["corbie_llm"];
 
 /// Maximum concurrent requests.
 const MAX_CONCURRENT: usize = 16;

@@ -103,8 +103,8 @@ mod tests {
     fn s01_messages_of_other_servers_are_not_logged_at_any_level() {
         let filter = filter(LevelFilter::DEBUG);
         assert!(!filter.would_enable("rmcp::service", &Level::ERROR));
-        assert!(filter.would_enable("corbie::upstream::state", &Level::DEBUG));
-        assert!(!filter.would_enable("corbie::upstream::state", &Level::TRACE));
+        assert!(filter.would_enable("corbie_classify::external_classifier::state", &Level::DEBUG));
+        assert!(!filter.would_enable("corbie_classify::external_classifier::state", &Level::TRACE));
     }
 
     #[test]

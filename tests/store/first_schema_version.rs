@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use crate::fixture::{default_base, document, open_sqlite, put, temp_folder};
 
-const FIRST_MIGRATION: &str = include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql");
+const FIRST_MIGRATION: &str = include_str!("../../crates/knowledge/src/store/sqlite/migrations/0001_first.sql");
 
 /// A file as written by the first version, with a document and a running task.
 fn write_first_version(path: &std::path::Path) {

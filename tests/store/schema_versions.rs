@@ -26,7 +26,7 @@ struct SchemaVersion {
 /// All schema versions, oldest first. A new version needs a new row.
 const VERSIONS: [SchemaVersion; 8] = [
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0001_first.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0001_first.sql"),
         sha256: "c7dd3290159273c0087d8d6671fa84335b79ea4d75e2634f14f0e27be7b01b53",
         rows: "PRAGMA application_id = 1668248162;
             INSERT INTO meta (name, value) VALUES ('history', 'as it was');
@@ -67,12 +67,12 @@ const VERSIONS: [SchemaVersion; 8] = [
                     5, 0, NULL, NULL, NULL, NULL);",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0002_progress.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0002_progress.sql"),
         sha256: "a487932b6f34acfdb92bbfde34401e9be8a1f1b97008cd7d7f3407be910fcc9d",
         rows: "UPDATE tasks SET step = 'Adding documents', done = 2, total = 5 WHERE state = 'running';",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0003_watched.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0003_watched.sql"),
         sha256: "11c6082b84a302b765f4e73ca46b4f62499b763337f876f47455e777b2087c41",
         rows: "INSERT INTO watched_folders (path, device, inode) VALUES ('/home/ada', 7, 8);
             INSERT INTO watched (key, base, path, modified, size_bytes, device, inode, changed, state, task, document) VALUES
@@ -80,28 +80,28 @@ const VERSIONS: [SchemaVersion; 8] = [
                 (2, 2, '/home/ada/broken.pdf', NULL, 51, 7, 0, NULL, 'waiting', NULL, NULL);",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0004_imports.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0004_imports.sql"),
         sha256: "6ed180c0e5397fbdc60fd58b1bffb80daf694f7dd08d95b2a20796e57dfb56de",
         rows: "INSERT INTO imported (task, document, replaced) VALUES (2, X'00000000000000000000000000000004', 1);",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0005_copies.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0005_copies.sql"),
         sha256: "bef9088303c081aee76f17e40eeab0eaeb15693544182b2f72fc264e0efc915a",
         rows: "INSERT INTO copies (document, path) VALUES (1, '/home/ada/copy.pdf'), (1, '');
             UPDATE tasks SET share = 400 WHERE state = 'running';",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0006_stretches.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0006_stretches.sql"),
         sha256: "e7c21ce5cb05be011efb8a1ecde9195e095c1b98ff09c397d27b89ddb388a024",
         rows: "UPDATE chunks SET stretches = '[{\"page\":1,\"start\":0,\"end\":37}]' WHERE key = 1;",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0007_checksums.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0007_checksums.sql"),
         sha256: "cd1304666acf6cf26dc22b1b9fe0aca57d4cedc12086473e33aa61a37bd56265",
         rows: "UPDATE vectors SET checksum = -1166505395 WHERE chunk = 2;",
     },
     SchemaVersion {
-        migration: include_str!("../../src/knowledge/store/sqlite/migrations/0008_base_checksums.sql"),
+        migration: include_str!("../../crates/knowledge/src/store/sqlite/migrations/0008_base_checksums.sql"),
         sha256: "d43f863c4bff88320abab4352d014d203ec910b9fa34c8e2bb3cd9f1b2a4a39d",
         rows: "",
     },

@@ -13,7 +13,7 @@ use super::corbie_command;
 use crate::report::{ResultTable, three_digits};
 
 // The same errors as in `corbie eval --typos`.
-#[path = "../../../src/evaluate/typos.rs"]
+#[path = "../../../crates/classify/src/evaluate/typos.rs"]
 #[expect(unreachable_pub, reason = "it is public where it comes from")]
 mod typos;
 

@@ -66,7 +66,7 @@ pub(super) struct Ask {
 }
 
 /// Log targets that are silenced, because this command reports the same itself.
-pub(super) const QUIET_MODULES: &[&str] = &["corbie::route", "corbie::providers"];
+pub(super) const QUIET_MODULES: &[&str] = &["corbie_router", "corbie_llm"];
 
 /// Output of `--json`.
 #[derive(Serialize)]

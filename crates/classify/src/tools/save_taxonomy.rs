@@ -1,0 +1,133 @@
+//! Tool `save_taxonomy`: validates a text, replaces the taxonomy file and reloads it before it responds.
+
+use std::path::PathBuf;
+
+use corbie_mcp::{Arguments, CallResult, Effect, RegistrationError, Server, Tool, ToolError};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::{NO_FILE, render_error, warnings};
+use crate::draft_taxonomy::TaxonomyDiagnostic;
+use crate::taxonomy_editor::{TaxonomyEditor, busy};
+use crate::taxonomy_file_store::{ReplaceError, Replacement};
+
+// The text avoids the word stem that clients scan for (Z-5).
+const DESCRIPTION: &str = "Replaces the file of the taxonomy with this text and has it used at once; what the file said \
+is kept beside it, with a number. The text is checked first: with mistakes, or where the file was changed since the version you \
+name, nothing is written. Answers when the new categories are in use.";
+
+/// Training on many examples takes longer than the default tool timeout.
+const TOOL_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(300);
+
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SaveTaxonomyInput {
+    /// Complete taxonomy in the format of the file; at most 1 MiB
+    text: String,
+    /// Version from get_taxonomy that was edited; the file is not overwritten if its version differs
+    #[schemars(length(max = 100))]
+    version: Option<String>,
+}
+
+/// Why the taxonomy was not saved.
+struct SaveError {
+    reason: &'static str,
+    error: String,
+    problems: Vec<TaxonomyDiagnostic>,
+}
+
+pub(super) fn tool(desk: TaxonomyEditor) -> Result<Tool, RegistrationError> {
+    Tool::builder("save_taxonomy")
+        .title("Save the taxonomy")
+        .description(DESCRIPTION)
+        .module("corbie::categories")
+        .input::<SaveTaxonomyInput>()
+        .output_schema(json!({
+            "type": "object",
+            "properties": {
+                "saved": { "type": "boolean" },
+                "path": { "type": "string", "description": "The file" },
+                "version": { "type": "string", "description": "What get_taxonomy tells from now on" },
+                "backup": { "type": ["string", "null"], "description": "Where the former content is; null where it was the same" },
+                "categories": { "type": "integer", "description": "How many are in use" },
+                "warnings": { "type": "array", "items": { "type": "object" }, "description": "What deserves a second look" },
+                "reason": {
+                    "type": "string", "enum": ["invalid", "conflict", "unwritable", "no_file", "unavailable"],
+                    "description": "Why nothing was saved",
+                },
+                "error": { "type": "string", "description": "The same in words, and what to do" },
+                "problems": { "type": "array", "items": { "type": "object" }, "description": "Every mistake in the text" },
+            },
+            "required": ["saved"],
+        }))
+        .effect(Effect::Destroys)
+        .timeout(TOOL_TIMEOUT)
+        .dialect(render_error)
+        .run(move |context: corbie_mcp::Context, arguments: Arguments| {
+            let desk = desk.clone();
+            async move {
+                let saved = save(&desk, context.server(), arguments.parse()?).await?;
+                Ok::<_, ToolError>(match saved {
+                    Ok(saved) => CallResult::json(saved),
+                    Err(refusal) => CallResult { is_error: true, ..CallResult::json(refusal.to_output()) },
+                })
+            }
+        })
+}
+
+async fn save(
+    desk: &TaxonomyEditor,
+    server: &Server,
+    input: SaveTaxonomyInput,
+) -> Result<Result<Value, SaveError>, ToolError> {
+    let SaveTaxonomyInput { text, version } = input;
+    let Some(file) = desk.file() else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
+    let taxonomy = match desk.check(text.clone()).await.map_err(busy)? {
+        Ok(taxonomy) => taxonomy,
+        Err(problems) => {
+            let error = "the text has mistakes and was not saved; mend them first";
+            return Ok(Err(SaveError { problems, ..SaveError::new("invalid", error) }));
+        }
+    };
+    let replaced = match desk.replace(file.clone(), text, version).await {
+        Ok(replaced) => replaced,
+        Err(why @ ReplaceError::Conflict) => return Ok(Err(SaveError::new("conflict", why.to_string()))),
+        Err(why @ (ReplaceError::Unavailable(_) | ReplaceError::InDoubt(_))) => {
+            return Ok(Err(SaveError::new("unavailable", why.to_string())));
+        }
+        Err(why @ ReplaceError::Unwritable(_)) => return Ok(Err(SaveError::new("unwritable", why.to_string()))),
+    };
+    let mut warnings = warnings(&taxonomy, desk);
+    let published = desk.reload(server).await.map_err(|error| {
+        let message = format!("the file was saved, but is not in use: {error}");
+        ToolError::new("reload_failed", message)
+    })?;
+    warnings.extend(published.impairment().map(TaxonomyDiagnostic::warning));
+    Ok(Ok(saved_output(file, replaced, published.taxonomy.active_categories().count(), &warnings)))
+}
+
+fn saved_output(file: PathBuf, replaced: Replacement, categories: usize, warnings: &[TaxonomyDiagnostic]) -> Value {
+    let path = std::path::absolute(&file).unwrap_or(file);
+    json!({
+        "saved": true,
+        "path": path.display().to_string(),
+        "version": replaced.version,
+        "backup": replaced.backup.map(|path| path.display().to_string()),
+        "categories": categories,
+        "warnings": warnings,
+    })
+}
+
+impl SaveError {
+    fn new(reason: &'static str, error: impl Into<String>) -> SaveError {
+        SaveError { reason, error: error.into(), problems: Vec::new() }
+    }
+
+    fn to_output(&self) -> Value {
+        let mut told = json!({ "saved": false, "reason": self.reason, "error": self.error });
+        if !self.problems.is_empty() {
+            told["problems"] = json!(self.problems);
+        }
+        told
+    }
+}

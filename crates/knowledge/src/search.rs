@@ -1,0 +1,75 @@
+//! Search for passages (K-50 to K-60).
+
+use corbie_index::Filter;
+use corbie_infer::Purpose;
+use tracing::Instrument;
+use tracing::field::Empty;
+
+use super::document::{BaseName, FoundChunk};
+use super::{Error, Knowledge};
+use corbie_util::span_target::COLLECTOR_TARGET;
+
+/// A search query.
+#[derive(Debug, Clone)]
+pub struct SearchRequest {
+    pub base: BaseName,
+    pub query: String,
+    pub top_k: usize,
+    /// Minimum relevance.
+    pub min_relevance: f32,
+    pub filter: Option<Filter>,
+}
+
+/// A search result.
+#[derive(Debug, Clone)]
+pub struct Passage {
+    pub chunk: FoundChunk,
+    /// From 0 to 1.
+    pub relevance: f32,
+}
+
+impl SearchRequest {
+    /// A passage with its rounded relevance, if it reaches the minimum. The rounded value is compared, so a minimum
+    /// equal to a displayed relevance includes that passage.
+    pub(super) fn passage(&self, chunk: FoundChunk, relevance: f32) -> Option<Passage> {
+        self.rounded_relevance(relevance).map(|relevance| Passage { chunk, relevance })
+    }
+
+    pub(super) fn rounded_relevance(&self, relevance: f32) -> Option<f32> {
+        let shown = (relevance * 1e4).round() / 1e4;
+        Some(shown).filter(|shown| *shown > 0.0 && *shown >= self.min_relevance)
+    }
+}
+
+impl Knowledge {
+    /// The most relevant passages, best first.
+    pub async fn search(&self, question: SearchRequest) -> Result<Vec<Passage>, Error> {
+        let span = tracing::info_span!(
+            target: COLLECTOR_TARGET,
+            "search",
+            otel.name = %format_args!("retrieval {}", question.base.as_str()),
+            gen_ai.operation.name = "retrieval",
+            gen_ai.data_source.id = question.base.as_str(),
+            passages = Empty,
+        );
+        let found = self.retrieve(question).instrument(span.clone()).await;
+        span.record("passages", found.as_ref().ok().map(Vec::len));
+        found
+    }
+
+    async fn retrieve(&self, question: SearchRequest) -> Result<Vec<Passage>, Error> {
+        let open = self.open().await?;
+        if open.retriever.is_empty(&question.base).await? {
+            return Err(Error::Empty);
+        }
+        // Without a vector, lexical search still works.
+        let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
+            Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
+            Err(error) => {
+                tracing::warn!(%error, "a question was searched for by its words alone");
+                None
+            }
+        };
+        open.retriever.search(&question, vector.as_deref()).await
+    }
+}

@@ -1,0 +1,11 @@
+pub mod concurrency_limit;
+pub mod did_you_mean;
+pub mod file_watch;
+pub mod fs;
+pub mod lazy_gauge;
+pub mod lock;
+pub mod number;
+pub mod sanitize;
+pub mod shell_quote;
+pub mod span_target;
+pub mod supervisor;
