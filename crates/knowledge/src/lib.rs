@@ -63,6 +63,7 @@ use corbie_classify::inference::Inference;
 use corbie_config::documents::Documents;
 use corbie_config::knowledge as config;
 use corbie_config::ocr::Ocr;
+use corbie_util::backoff::Backoff;
 use corbie_util::lock::lock;
 use corbie_util::supervisor::{TaskName, supervise_until};
 pub use error::{Error, more_formats};
@@ -118,9 +119,8 @@ const MAINTENANCE_INTERVAL: Duration = Duration::from_secs(1);
 const CATCH_UP_EVERY: u32 = 5;
 const PRUNE_EVERY: u32 = 600;
 
-/// Initial and maximum backoff for connecting to a database.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(15);
+/// Backoff for connecting to a database.
+const OPEN_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(15));
 
 /// Origin of a request to add a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -251,7 +251,7 @@ impl Knowledge {
         if !there && self.0.settings.watch.is_empty() {
             return;
         }
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = OPEN_BACKOFF;
         while let Err(error) = self.open().await {
             tracing::error!(%error, "the knowledge base cannot be opened");
             // A database may become available again. A file that cannot be opened needs an operator.
@@ -259,7 +259,7 @@ impl Knowledge {
                 return;
             }
             tokio::select! {
-                () = tokio::time::sleep(pause) => pause = (2 * pause).min(MAX_BACKOFF),
+                () = tokio::time::sleep(backoff.next_delay()) => {}
                 () = self.0.stop.cancelled() => return,
             }
         }

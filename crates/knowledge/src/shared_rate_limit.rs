@@ -9,10 +9,11 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::store::postgres::Store;
 use super::{Error, Knowledge};
+use corbie_util::backoff::Backoff;
 
-/// Interval between two exchanges, and the maximum backoff after failures.
+/// Interval between two exchanges.
 const SYNC_INTERVAL: Duration = Duration::from_millis(250);
-const MAX_BACKOFF: Duration = Duration::from_secs(4);
+const FAILURE_BACKOFF: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(4));
 /// Timeout of an exchange. Older data is useless.
 const SYNC_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two cleanups of inactive callers.
@@ -20,10 +21,10 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// Exchanges rate-limit usage until shutdown. While the database is unavailable each instance limits independently.
 pub(super) async fn sync_loop(knowledge: Knowledge, store: Store) {
-    let (mut pause, mut swept) = (SYNC_INTERVAL, Instant::now());
+    let (mut backoff, mut delay, mut swept) = (FAILURE_BACKOFF, SYNC_INTERVAL, Instant::now());
     loop {
         tokio::select! {
-            () = sleep(pause) => {}
+            () = sleep(delay) => {}
             () = knowledge.stopped() => return,
         }
         let exchanged = timeout(SYNC_TIMEOUT, sync_once(&knowledge, &store, &mut swept)).await;
@@ -32,14 +33,17 @@ pub(super) async fn sync_loop(knowledge: Knowledge, store: Store) {
             Ok(Err(error)) => Some(error.to_string()),
             Err(_) => Some("the database does not answer".to_owned()),
         };
-        pause = match failure {
-            None => SYNC_INTERVAL,
-            Some(why) => {
+        delay = match failure {
+            None => {
+                backoff.reset();
+                SYNC_INTERVAL
+            }
+            Some(error) => {
                 // Logged only at the first failure.
-                if pause == SYNC_INTERVAL {
-                    tracing::debug!(%why, "what callers spend is not shared with other instances until it can be");
+                if !backoff.is_active() {
+                    tracing::debug!(%error, "rate-limit usage is not shared with other instances; retrying");
                 }
-                (2 * pause).min(MAX_BACKOFF)
+                backoff.next_delay()
             }
         };
     }

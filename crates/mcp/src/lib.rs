@@ -41,7 +41,6 @@ mod reply;
 mod request_state;
 mod resource;
 mod resource_lister;
-pub mod retry;
 pub mod schema;
 mod server;
 mod session;

@@ -12,12 +12,13 @@ use super::router::Router;
 use corbie_knowledge::Knowledge;
 use corbie_knowledge::decision_log::StoredDecision;
 use corbie_knowledge::store::Error;
+use corbie_util::backoff::Backoff;
 use corbie_util::supervisor::TaskName;
 
 /// Delay between the end of a prompt and the write, to batch records.
 const WRITE_INTERVAL: Duration = Duration::from_millis(200);
-/// Maximum delay between retries while the database is unavailable.
-const MAX_BACKOFF: Duration = Duration::from_secs(5);
+/// Delay between retries while the database is unavailable.
+const RETRY_BACKOFF: Backoff = Backoff::new(WRITE_INTERVAL, Duration::from_secs(5));
 /// Maximum number of records per statement.
 const BATCH_SIZE: usize = 500;
 /// Maximum delay of shutdown for unwritten records.
@@ -49,7 +50,7 @@ async fn write_until_dropped(records: &DecisionLog, knowledge: &Knowledge, unpru
     if knowledge.wait_until_open().await.is_none() {
         return;
     }
-    let mut pause = WRITE_INTERVAL;
+    let mut backoff = RETRY_BACKOFF;
     loop {
         let wrote = async {
             assign_instance_number(records, knowledge).await?;
@@ -58,11 +59,10 @@ async fn write_until_dropped(records: &DecisionLog, knowledge: &Knowledge, unpru
             write(records, knowledge, unpruned).await
         };
         match wrote.await {
-            Ok(()) => pause = WRITE_INTERVAL,
+            Ok(()) => backoff.reset(),
             Err(error) => {
                 tracing::debug!(%error, "decisions wait to be written");
-                sleep(pause).await;
-                pause = (2 * pause).min(MAX_BACKOFF);
+                sleep(backoff.next_delay()).await;
             }
         }
     }

@@ -1,3 +1,4 @@
+pub mod backoff;
 pub mod concurrency_limit;
 pub mod did_you_mean;
 pub mod file_watch;

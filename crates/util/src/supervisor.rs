@@ -16,12 +16,12 @@ use prometheus_client::registry::Registry;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
+use crate::backoff::Backoff;
 use crate::lock::lock;
 
-/// Backoff before the first restart; it doubles with each further one.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(100);
-/// Maximum backoff. A task that ran at least this long starts with the first backoff again.
+/// Maximum backoff before a restart. A task that ran at least this long starts with the initial backoff again.
 const MAX_BACKOFF: Duration = Duration::from_secs(60);
+const RESTART_BACKOFF: Backoff = Backoff::new(Duration::from_millis(100), MAX_BACKOFF);
 /// How long health reports a failure.
 const HEALTH_REPORT_WINDOW: Duration = Duration::from_secs(5 * 60);
 
@@ -58,7 +58,7 @@ pub fn supervise_until<Work: Future<Output = ()> + Send>(
     // The panic hook has already logged message and location.
     let mut made = catch_unwind(AssertUnwindSafe(&mut make));
     async move {
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = RESTART_BACKOFF;
         loop {
             let begun = Instant::now();
             if let Ok(work) = made
@@ -67,16 +67,15 @@ pub fn supervise_until<Work: Future<Output = ()> + Send>(
                 return;
             }
             if begun.elapsed() >= MAX_BACKOFF {
-                pause = INITIAL_BACKOFF;
+                backoff.reset();
             }
             record_restart(name);
-            let milliseconds = pause.as_millis() as u64;
-            tracing::error!(task = %name, milliseconds, "background work failed; it is begun anew after a pause");
+            let delay = backoff.next_delay();
+            tracing::error!(task = %name, delay_ms = delay.as_millis() as u64, "background task panicked; restarting");
             tokio::select! {
-                () = sleep(pause) => {}
+                () = sleep(delay) => {}
                 () = stop.cancelled() => return,
             }
-            pause = (pause * 2).min(MAX_BACKOFF);
             made = catch_unwind(AssertUnwindSafe(&mut make));
         }
     }

@@ -17,6 +17,7 @@ use super::proto::{ExportTraceServiceRequest, Resource, ResourceSpans, Scope, Sc
 use crate::providers::http_client::{BufferedResponse, HttpClient};
 use crate::providers::{ResponseHead, retry_after};
 use crate::supervisor::{self, TaskName};
+use corbie_util::backoff::Backoff;
 
 /// Batching sender with retries.
 pub(super) struct SpanExporter {
@@ -47,10 +48,9 @@ const MAX_BATCH: usize = 512;
 const BATCH_DELAY: Duration = Duration::from_secs(1);
 /// Maximum attempts per batch; then it is dropped.
 const MAX_ATTEMPTS: u32 = 4;
-/// Backoff before the second attempt. It doubles with each further one.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 /// Upper bound of the backoff, also for a collector's `retry-after`.
 const MAX_BACKOFF: Duration = Duration::from_secs(30);
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_secs(1), MAX_BACKOFF);
 
 /// Why a batch was not delivered.
 #[derive(Debug, thiserror::Error)]
@@ -123,7 +123,7 @@ impl SpanExporter {
                 Err(failure) if tries < MAX_ATTEMPTS && !self.stopping.is_cancelled() => failure,
                 end => return end,
             };
-            let own = INITIAL_BACKOFF * 2_u32.pow(tries - 1);
+            let own = RETRY_BACKOFF.delay_after(tries);
             let wait = match failure {
                 ExportError::Refused(_) | ExportError::Internal => return Err(failure),
                 ExportError::Busy { wait, .. } => wait.unwrap_or(own),

@@ -14,6 +14,7 @@ use super::verdict::InvalidPrediction;
 use super::{Categories, Error, ExternalPrediction, Settings, State};
 use corbie_llm::circuit_breaker::CircuitBreaker;
 use corbie_llm::http_client::HttpClient;
+use corbie_util::backoff::Backoff;
 
 /// An external classification server. Cheap to clone; clones share the connection and caches.
 #[derive(Clone)]
@@ -34,8 +35,8 @@ struct Inner {
 const FAILURE_THRESHOLD: u32 = 3;
 /// How long the circuit stays open. Then one call probes the server.
 const OPEN_DURATION: Duration = Duration::from_secs(10);
-/// Backoff before the first retry; it doubles. Short, because a prompt is waiting.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(50);
+/// Short, because a prompt is waiting. The deadline of the call bounds it.
+const RETRY_BACKOFF: Backoff = Backoff::new(Duration::from_millis(50), Duration::MAX);
 
 impl ExternalClassifier {
     /// Sends nothing before the first call or before [`ExternalClassifier::run`].
@@ -111,7 +112,7 @@ impl Inner {
             return Err(Error::CircuitOpen);
         };
         let deadline = Instant::now() + 2 * self.settings.timeout;
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = RETRY_BACKOFF;
         for retries_left in (0..=self.settings.max_retries).rev() {
             let answer = timeout_at(deadline, question()).await.unwrap_or(Err(Error::Timeout));
             if let Err(error) = &answer {
@@ -121,9 +122,10 @@ impl Inner {
             let failed = answer.as_ref().is_err_and(|error| error.is_server_fault() || self.snapshot.load().is_none());
             turn.record_result(failed, Instant::now().into_std());
             match answer {
-                Err(error) if error.is_retryable() && retries_left > 0 && Instant::now() + pause < deadline => {
-                    sleep(pause).await;
-                    pause *= 2;
+                Err(error)
+                    if error.is_retryable() && retries_left > 0 && Instant::now() + backoff.peek() < deadline =>
+                {
+                    sleep(backoff.next_delay()).await;
                 }
                 Err(error) => {
                     if failed {

@@ -14,6 +14,7 @@ use crate::document::{BaseName, DocumentId};
 use crate::store::{FileId, FileStamp, IngestState, RowUpdate, WatchedFile};
 use crate::task::TaskId;
 use corbie_config::knowledge::WatchedFolder;
+use corbie_util::backoff::Backoff;
 
 /// The watched folders of one base. They are scanned together, so that a file in two of them counts once.
 #[derive(Debug)]
@@ -65,9 +66,9 @@ struct RetryState {
     retry_at: Option<Instant>,
 }
 
-/// Initial and maximum backoff. It doubles with each attempt.
 const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
 const MAX_BACKOFF: Duration = Duration::from_secs(600);
+const RETRY_BACKOFF: Backoff = Backoff::new(INITIAL_BACKOFF, MAX_BACKOFF);
 
 impl WatchState {
     /// Groups the configured folders by base.
@@ -142,8 +143,8 @@ impl WatchState {
     /// Schedules a retry with backoff after a transient failure. Returns whether it was the first failure.
     pub(super) fn schedule_retry(&mut self, path: &str, look: FileStamp, now: Instant) -> bool {
         let tries = self.retries.get(path).filter(|again| again.stamp == look).map_or(0, |again| again.attempts) + 1;
-        let pause = INITIAL_BACKOFF.saturating_mul(1 << (tries - 1).min(16)).min(MAX_BACKOFF);
-        self.retries.insert(path.to_owned(), RetryState { stamp: look, attempts: tries, retry_at: Some(now + pause) });
+        let retry_at = Some(now + RETRY_BACKOFF.delay_after(tries));
+        self.retries.insert(path.to_owned(), RetryState { stamp: look, attempts: tries, retry_at });
         tries == 1
     }
 

@@ -15,6 +15,7 @@ use super::listen_notify::{ChangeFeed, listen, send_notification};
 use super::{Store, error, session};
 use crate::store::{Error, Health, HealthDiagnostic};
 use corbie_config::postgres_address::Address;
+use corbie_util::backoff::Backoff;
 use corbie_util::lock::lock;
 use corbie_util::supervisor::{TaskName, supervise};
 
@@ -24,9 +25,9 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(2);
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(4);
 /// Lock timeout for the tables that are polled.
 const LOCK_TIMEOUT: Duration = Duration::from_millis(500);
-/// Backoff for reconnecting.
-const INITIAL_BACKOFF: Duration = Duration::from_millis(200);
+/// Maximum backoff for reconnecting. A connection that lasted longer starts with the initial backoff again.
 const MAX_BACKOFF: Duration = Duration::from_secs(4);
+const RECONNECT_BACKOFF: Backoff = Backoff::new(Duration::from_millis(200), MAX_BACKOFF);
 /// Time after an outage by which every live instance has sent a heartbeat again.
 pub(super) const STABILIZATION_TIME: Duration = Duration::from_secs(10);
 /// Number of heartbeats between two polls for missed changes, and between two size measurements.
@@ -136,7 +137,7 @@ fn health(problem: Option<&str>) -> Health {
 impl Inner {
     /// Reconnects after a failure.
     async fn run(self: Arc<Inner>, address: Address, instance: Instance) {
-        let mut pause = INITIAL_BACKOFF;
+        let mut backoff = RECONNECT_BACKOFF;
         loop {
             let connected_at = Instant::now();
             let Err(error) = self.run_on_connection(&address, &instance).await else { return };
@@ -151,8 +152,10 @@ impl Inner {
             }
             // Jitter, so that many instances do not reconnect in the same moment.
             let jitter = u64::from(instance.id().as_bytes()[0]);
-            pause = if connected_at.elapsed() > MAX_BACKOFF { INITIAL_BACKOFF } else { (pause * 2).min(MAX_BACKOFF) };
-            sleep(pause + Duration::from_millis(jitter)).await;
+            if connected_at.elapsed() > MAX_BACKOFF {
+                backoff.reset();
+            }
+            sleep(backoff.next_delay() + Duration::from_millis(jitter)).await;
         }
     }
 
