@@ -292,6 +292,11 @@ fn x46_s06_a_server_does_not_listen_without_the_access_settings_of_an_unapproved
         ("server", "{auth: bearer, token: 0d3f8b52c1e94a7796d0c2a4e8b1f35d}"),
         ("trust", "{loopback: untrusted}"),
         ("knowledge", "{allowed_roots: [docs]}"),
+        // Otherwise callers would reach the user's own documents, providers and money instead.
+        ("knowledge", "{storage_path: ./demo}"),
+        ("knowledge", "{enabled: false}"),
+        ("router", "{budget: {tokens_per_day: 0}}"),
+        ("providers", "{mock: {}}"),
     ] {
         let settings = format!("{key}: {value}\n");
         let refused = corbie("serve --port 0").foreign("corbie.yaml", &settings).run("");
@@ -314,4 +319,38 @@ fn x46_s06_a_server_does_not_listen_with_a_file_that_changed_since_it_was_approv
     let refused = setup.run("");
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
     assert!(refused.stderr.contains("has changed since it was approved"), "{}", refused.stderr);
+}
+
+/// The user has approved a file that asks for a token, and the repository brings another one that comes first.
+#[test]
+fn x46_s06_a_server_does_not_listen_while_another_file_shadows_the_approved_one() {
+    let settings = "[server]\nauth = \"bearer\"\ntoken = \"0d3f8b52c1e94a7796d0c2a4e8b1f35d\"\n";
+    let setup = |arguments: &str| corbie(arguments).file("corbie.toml", settings).foreign("corbie.yaml", "");
+    let refused = setup("serve --port 0").run("");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    for part in
+        ["corbie.toml", "another file in this folder comes first", "remove the other file", "corbie config untrust "]
+    {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    assert_eq!(setup("stdio").run("").code, Some(0), "a client that starts corbie is not kept from it");
+    let mut server = corbie("serve --port 0").file("corbie.toml", settings).start();
+    server.port();
+}
+
+#[test]
+fn x46_s06_a_server_does_not_listen_while_the_approved_file_is_missing() {
+    let setup = |arguments: &str| {
+        let setup = corbie(arguments).foreign("corbie.yaml", "server: {auth: bearer}\n");
+        beside(setup.folder(), "config trust");
+        fs::remove_file(setup.folder().join("corbie.yaml")).unwrap();
+        setup
+    };
+    let refused = setup("serve --port 0").run("");
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("is missing") && refused.stderr.contains("restore it"), "{}", refused.stderr);
+    assert_eq!(setup("stdio").run("").code, Some(0));
+    let withdrawn = setup("serve --port 0");
+    beside(withdrawn.folder(), "config untrust");
+    withdrawn.start().port();
 }

@@ -178,6 +178,39 @@ fn x46_approvals_that_cannot_be_read_approve_nothing() {
     assert!(machine.warnings()[0].contains("trusted.json is not a file of approvals"), "{:?}", machine.warnings());
 }
 
+/// The content of the file that comes first does not matter, nor whether it was approved some time ago.
+#[test]
+fn x46_s06_no_server_listens_while_an_approved_file_of_the_folder_does_not_take_effect() {
+    let may_listen = |machine: &ConfigMachine| machine.try_load().unwrap().check_may_listen();
+    let machine = ConfigMachine::new().file("project/corbie.toml", "server.auth = 'bearer'");
+    may_listen(&machine).unwrap();
+    for content in ["", "server: {name: other}", "[1,"] {
+        let machine = ConfigMachine::new().file("project/corbie.toml", "server.auth = 'bearer'");
+        let error = may_listen(&machine.foreign_file(FILE, content)).unwrap_err().to_string();
+        for part in ["project/corbie.toml: is approved", "does not listen", "`corbie config untrust "] {
+            assert!(error.contains(part), "{error}");
+        }
+    }
+    let machine = machine.project("server: {name: approved}");
+    may_listen(&machine).unwrap_err();
+    // Approving the file that takes effect withdraws the approval of the other one.
+    machine.command(ConfigCommand::Trust(Trust::default()));
+    may_listen(&machine).unwrap();
+    for file in [FILE, "project/corbie.toml"] {
+        std::fs::remove_file(machine.root.path().join(file)).unwrap();
+    }
+    let error = may_listen(&machine).unwrap_err().to_string();
+    assert!(error.contains("corbie.yaml: is approved and is missing"), "{error}");
+    may_listen(&machine.foreign_file("project/named.yaml", "").config("named.yaml")).unwrap();
+    // An approval of another folder says nothing about this one.
+    let elsewhere = ConfigMachine::new().foreign_file("project/deeper/corbie.yaml", "");
+    let deeper = elsewhere.root.path().join("project/deeper/corbie.yaml");
+    let place = crate::approved_place(&deeper).unwrap();
+    elsewhere.approvals().approve(&place, crate::content_hash(&deeper).unwrap()).unwrap();
+    std::fs::remove_file(deeper).unwrap();
+    may_listen(&elsewhere).unwrap();
+}
+
 /// What a server does whose files change.
 #[test]
 fn x46_a12_a_change_that_is_not_approved_leaves_the_approved_settings_in_force() {

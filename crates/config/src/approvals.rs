@@ -95,10 +95,21 @@ impl ApprovalFile {
 
     /// Approves this content of the file at `path`, and no other.
     pub fn approve(&self, path: &Path, hash: ContentHash) -> Result<(), ApprovalError> {
+        self.insert(path, hash, |_| true)
+    }
+
+    /// Approves this content of the file at `path`, and withdraws the approvals of other files in its folder: only one of
+    /// them takes effect.
+    pub fn approve_alone(&self, path: &Path, hash: ContentHash) -> Result<(), ApprovalError> {
+        self.insert(path, hash, |other| other.parent() != path.parent())
+    }
+
+    fn insert(&self, path: &Path, hash: ContentHash, keep: impl Fn(&Path) -> bool) -> Result<(), ApprovalError> {
         if path.to_str().is_none() {
             return Err(ApprovalError::NotUtf8(path.to_owned()));
         }
         self.change(|approvals| {
+            approvals.retain(|other, _| keep(other));
             approvals.insert(path.to_owned(), hash);
             if approvals.len() > MAX_APPROVED_FILES { Err(ApprovalError::TooMany) } else { Ok(()) }
         })
@@ -167,6 +178,18 @@ mod tests {
         assert_eq!(file.withdraw(Path::new("/a")).unwrap(), [one]);
         assert!(file.withdraw(Path::new("/a")).unwrap().is_empty());
         assert_eq!(file.read().unwrap().into_keys().collect::<Vec<_>>(), [other]);
+    }
+
+    #[test]
+    fn x46_an_approval_replaces_those_of_other_files_in_the_folder() {
+        let (_folder, file) = file();
+        let (yaml, toml, other) =
+            (Path::new("/a/corbie.yaml"), Path::new("/a/corbie.toml"), Path::new("/a/b/corbie.toml"));
+        for path in [toml, other] {
+            file.approve(path, ContentHash::of(b"1")).unwrap();
+        }
+        file.approve_alone(yaml, ContentHash::of(b"2")).unwrap();
+        assert_eq!(file.read().unwrap().into_keys().collect::<Vec<_>>(), [other, yaml]);
     }
 
     #[cfg(unix)]

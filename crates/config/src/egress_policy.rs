@@ -10,6 +10,10 @@ use std::sync::Arc;
 
 use url::{Host, Url};
 
+use super::Config;
+use super::address::HttpUrl;
+use super::diagnostic::KeyPath;
+use super::external_classifier::SettingDiagnostic;
 use super::network::{AddressBlock, Network};
 
 /// Permits all addresses except the forbidden ones, unless the operator allows them. Cheap to clone.
@@ -43,6 +47,10 @@ const DENIED_BLOCKS: [AddressBlock; 12] = [
     ipv6_block([0xfd20, 0xce, 0, 0, 0, 0, 0, 0], 32),
     ipv6_block([0xff00, 0, 0, 0, 0, 0, 0, 0], 8),
 ];
+
+/// Error for a forbidden address.
+const DENIED_MESSAGE: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
+another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
 
 impl EgressPolicy {
     pub fn new(settings: &Network) -> EgressPolicy {
@@ -98,6 +106,32 @@ const fn ipv4_block(a: u8, b: u8, c: u8, d: u8, length: u8) -> AddressBlock {
 const fn ipv6_block(segments: [u16; 8], length: u8) -> AddressBlock {
     let [a, b, c, d, e, f, g, h] = segments;
     AddressBlock::new(IpAddr::V6(Ipv6Addr::new(a, b, c, d, e, f, g, h)), length)
+}
+
+impl Config {
+    /// URLs with a forbidden IP address. Host names are checked when they are resolved.
+    pub(super) fn denied_addresses(&self) -> Vec<SettingDiagnostic> {
+        let policy = EgressPolicy::new(&self.network);
+        let mut named: Vec<(KeyPath, &Option<HttpUrl>)> = Vec::new();
+        for (name, provider) in &self.providers.named {
+            let path = KeyPath::default().key("providers").key(name);
+            named.push((path.key("base_url"), &provider.base_url));
+            named.push((path.key("proxy"), &provider.proxy));
+        }
+        named.push((KeyPath::dotted("classification.mcp_server.url"), &self.classification.mcp_server.url));
+        named.push((KeyPath::dotted("telemetry.otlp.endpoint"), &self.telemetry.otlp.endpoint));
+        if let Some(older) = &self.classifier.mcp_category_model {
+            named.push((KeyPath::dotted("classifier.mcp_category_model.url"), &older.url));
+        }
+        let mut urls: Vec<(KeyPath, &Url)> =
+            named.into_iter().filter_map(|(path, url)| Some((path, url.as_ref()?.expose()))).collect();
+        if let Some(oauth) = &self.server.oauth {
+            urls.push((KeyPath::dotted("server.oauth.issuer"), oauth.issuer.url()));
+            urls.extend(oauth.jwks_url.iter().map(|url| (KeyPath::dotted("server.oauth.jwks_url"), url.expose())));
+        }
+        let wrong = urls.into_iter().filter(|(_, url)| policy.check_url(url).is_err());
+        wrong.map(|(path, _)| SettingDiagnostic { path, message: DENIED_MESSAGE.into() }).collect()
+    }
 }
 
 #[cfg(test)]

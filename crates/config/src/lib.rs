@@ -56,6 +56,7 @@ pub mod size;
 pub mod socket_mode;
 pub mod source_file;
 mod spanned_value;
+pub mod system_prompt;
 pub mod telemetry;
 pub mod tls;
 mod token_strength;
@@ -210,8 +211,8 @@ impl LoadedConfig {
         Config::load_with(self.sources.clone(), self.in_force.as_ref())
     }
 
-    /// Fails if the token can be guessed, or if an unapproved project file restricts callers: listening without these
-    /// settings could serve callers that the file excludes.
+    /// Fails if the token can be guessed, if an unapproved project file restricts callers, or if an approved one does not
+    /// take effect: listening without these settings could serve callers that the file excludes.
     pub fn check_may_listen(&self) -> Result<(), ConfigError> {
         self.check_token(false)?;
         self.not_to_listen.clone().map_or(Ok(()), |problem| Err(problem.into()))
@@ -320,6 +321,10 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
             }
             State::Absent | State::Skipped => {}
         }
+    }
+    let is_project = sources.named_file().is_none() && layers.iter().any(|layer| layer.scope == Scope::Project);
+    if is_project && not_to_listen.is_none() {
+        not_to_listen = project::ignored_approval(&sources.folder, &sources.variables, now_in_force.as_deref());
     }
     let variables = environment::read(&sources.variables, schema, &mut findings);
     add(variables, &mut findings);

@@ -7,13 +7,8 @@ use std::str::FromStr;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use url::Url;
 
-use super::Config;
-use super::address::{HttpUrl, ParseAddressError};
-use super::diagnostic::KeyPath;
-use super::egress_policy::EgressPolicy;
-use super::external_classifier::SettingDiagnostic;
+use super::address::ParseAddressError;
 
 /// Outgoing connections: providers, proxies, MCP servers and the trace collector.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -33,36 +28,6 @@ pub struct AddressBlock {
     address: IpAddr,
     /// Prefix length: at most 32 for IPv4 and 128 for IPv6.
     length: u8,
-}
-
-/// Error for a forbidden address.
-const DENIED_MESSAGE: &str = "names an address of the link or of a cloud's metadata, which corbie does not connect to; name \
-another one (`127.0.0.1` is this machine), or allow it with `network.allowed_addresses`";
-
-impl Config {
-    /// URLs with a forbidden IP address. Host names are checked when they are resolved.
-    pub(super) fn denied_addresses(&self) -> Vec<SettingDiagnostic> {
-        let destinations = EgressPolicy::new(&self.network);
-        let mut named: Vec<(KeyPath, &Option<HttpUrl>)> = Vec::new();
-        for (name, provider) in &self.providers.named {
-            let path = KeyPath::default().key("providers").key(name);
-            named.push((path.key("base_url"), &provider.base_url));
-            named.push((path.key("proxy"), &provider.proxy));
-        }
-        named.push((KeyPath::dotted("classification.mcp_server.url"), &self.classification.mcp_server.url));
-        named.push((KeyPath::dotted("telemetry.otlp.endpoint"), &self.telemetry.otlp.endpoint));
-        if let Some(older) = &self.classifier.mcp_category_model {
-            named.push((KeyPath::dotted("classifier.mcp_category_model.url"), &older.url));
-        }
-        let mut urls: Vec<(KeyPath, &Url)> =
-            named.into_iter().filter_map(|(path, url)| Some((path, url.as_ref()?.expose()))).collect();
-        if let Some(oauth) = &self.server.oauth {
-            urls.push((KeyPath::dotted("server.oauth.issuer"), oauth.issuer.url()));
-            urls.extend(oauth.jwks_url.iter().map(|url| (KeyPath::dotted("server.oauth.jwks_url"), url.expose())));
-        }
-        let wrong = urls.into_iter().filter(|(_, url)| destinations.check_url(url).is_err());
-        wrong.map(|(path, _)| SettingDiagnostic { path, message: DENIED_MESSAGE.into() }).collect()
-    }
 }
 
 impl AddressBlock {

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::effort::Effort;
-use super::router::{Router, SystemPrompt};
+use super::system_prompt::SystemPrompt;
 
 /// Overrides for requests with the model `auto:NAME`. Unset fields are inherited from `auto`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -35,19 +35,4 @@ pub struct RoutingPolicy {
     /// Fail over to another provider or model when a provider fails.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failover: Option<bool>,
-}
-
-impl RoutingPolicy {
-    /// The settings with the overrides of this policy. `restricted_categories` applies under every policy.
-    pub fn applied_to(&self, router: &Router) -> Router {
-        let mut settings = router.clone();
-        settings.enabled = self.enabled.unwrap_or(settings.enabled);
-        settings.system_prompt = self.system_prompt.unwrap_or(settings.system_prompt);
-        settings.reasoning_effort = self.reasoning_effort.unwrap_or(settings.reasoning_effort);
-        settings.failover = self.failover.unwrap_or(settings.failover);
-        let moves = |category: &str| !router.restricted_categories.contains(category);
-        settings.models.extend(self.models.clone().into_iter().filter(|(category, _)| moves(category)));
-        settings.fallbacks.extend(self.fallbacks.clone().into_iter().filter(|(category, _)| moves(category)));
-        settings
-    }
 }

@@ -106,8 +106,9 @@ pub(super) fn read(
             let access: Vec<KeyPath> = ignored.into_iter().filter(unapproved_settings::is_about_access).collect();
             if !access.is_empty() && not_to_listen.is_none() {
                 let keys = join_keys(&access);
-                let message =
-                    format!("is not approved and says who may call ({keys}), so corbie does not listen; {how}");
+                let message = format!(
+                    "is not approved and says who may call, or what callers may use ({keys}), so corbie does not listen; {how}"
+                );
                 not_to_listen = Some(about(message));
             }
             Some(allowed)
@@ -122,6 +123,32 @@ pub(super) fn read(
         }
     };
     ProjectFile { settings, approval: Approval::Unapproved, in_force: None, not_to_listen }
+}
+
+/// Why a server must not listen in a folder: the user has approved a file there that does not take effect, because it is
+/// missing or another file comes first. Its settings may have restricted callers.
+pub(super) fn ignored_approval(
+    folder: &Path,
+    variables: &BTreeMap<String, String>,
+    in_force: Option<&ApprovedContent>,
+) -> Option<Diagnostic> {
+    let approvals = ApprovalFile::of(variables)?.read().ok()?;
+    let canonical = folder.canonicalize().ok()?;
+    let is_ignored = |path: &&PathBuf| {
+        path.parent() == Some(&canonical) && in_force.is_none_or(|content| content.approval_path != **path)
+    };
+    let path = approvals.keys().find(is_ignored)?;
+    let (state, remedy) = match path.try_exists().unwrap_or(true) {
+        true => ("does not take effect, because another file in this folder comes first", "remove the other file"),
+        false => ("is missing", "restore it"),
+    };
+    let message = format!(
+        "is approved and {state}; its settings may restrict callers, so corbie does not listen; {remedy}, or run `corbie config \
+         untrust {}` to withdraw the approval",
+        shell_quote(&canonical.display().to_string())
+    );
+    let shown = folder.join(path.file_name()?);
+    Some(Diagnostic::with_source(ValueSource::File(shown.into()), message))
 }
 
 /// The file that `corbie config trust` would approve in a folder.

@@ -10,6 +10,7 @@ use super::duration::Timeout;
 use super::effort::Effort;
 use super::grounding::Grounding;
 use super::policy::RoutingPolicy;
+pub use super::system_prompt::SystemPrompt;
 
 /// Routing of prompts to models.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -74,19 +75,6 @@ pub struct Budget {
     pub cost_per_day: Option<f64>,
 }
 
-/// Use of the category's system prompt.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum SystemPrompt {
-    /// Inserted before the caller's system prompt.
-    #[default]
-    Before,
-    /// Used if the caller sends no system prompt.
-    IfNone,
-    /// Not used.
-    Off,
-}
-
 impl Default for Router {
     fn default() -> Self {
         Self {
@@ -107,6 +95,21 @@ impl Default for Router {
             grounding: Grounding::default(),
             max_decisions: 1000,
         }
+    }
+}
+
+impl Router {
+    /// The settings with the overrides of a policy. `restricted_categories` applies under every policy.
+    pub fn with_policy(&self, policy: &RoutingPolicy) -> Router {
+        let mut settings = self.clone();
+        settings.enabled = policy.enabled.unwrap_or(settings.enabled);
+        settings.system_prompt = policy.system_prompt.unwrap_or(settings.system_prompt);
+        settings.reasoning_effort = policy.reasoning_effort.unwrap_or(settings.reasoning_effort);
+        settings.failover = policy.failover.unwrap_or(settings.failover);
+        let is_open = |category: &str| !self.restricted_categories.contains(category);
+        settings.models.extend(policy.models.clone().into_iter().filter(|(category, _)| is_open(category)));
+        settings.fallbacks.extend(policy.fallbacks.clone().into_iter().filter(|(category, _)| is_open(category)));
+        settings
     }
 }
 

@@ -239,8 +239,9 @@ const KEYS: &[(&str, Treatment)] = &[
     ("classifier.mcp_category_model.headers.*", Ignored),
 ];
 
-/// Settings, including those below them, that decide who may call and what callers may reach.
-const ACCESS: [&str; 11] = [
+/// Settings, including those below them, that decide who may call, what callers may reach and what they may spend. A
+/// server that listens without them could serve the user's own documents and providers instead of those of the folder.
+const ACCESS: &[&str] = &[
     "server.listen",
     "server.socket_mode",
     "server.tls",
@@ -249,9 +250,16 @@ const ACCESS: [&str; 11] = [
     "server.tokens_file",
     "server.oauth",
     "server.trusted_proxies",
+    "server.rate_limit",
+    "server.global_rate_limit",
     "trust",
+    "knowledge.enabled",
+    "knowledge.storage_path",
+    "knowledge.store",
     "knowledge.allowed_roots",
-    "router.restricted_categories",
+    "providers",
+    "defaults",
+    "router",
 ];
 
 /// Removes the allowed settings from an unapproved file and returns them with the keys of ignored settings. Variables
@@ -311,8 +319,8 @@ pub(super) fn is_allowed(path: &KeyPath) -> bool {
     KEYS.iter().find(|(pattern, _)| matches(pattern)).is_some_and(|(_, treatment)| *treatment == Allowed)
 }
 
-/// Whether a setting decides who may call, or what callers may reach. A server that listens without it could serve more
-/// callers than its operator intended.
+/// Whether a setting decides who may call, or what callers may reach and spend. A server that listens without it could
+/// serve more than its operator intended.
 pub(super) fn is_about_access(path: &KeyPath) -> bool {
     ACCESS.iter().any(|key| path.0.starts_with(&KeyPath::dotted(key).0))
 }
@@ -373,6 +381,35 @@ mod tests {
         );
         let gone: Vec<&String> = classified.difference(&of_schema).collect();
         assert!(gone.is_empty(), "these are no settings any more: {gone:?}");
+    }
+
+    #[test]
+    fn x46_s06_settings_that_restrict_callers_keep_a_server_from_listening() {
+        let is_about_access = |key: &str| super::is_about_access(&KeyPath::dotted(key));
+        for key in [
+            "server.auth",
+            "server.oauth.issuer",
+            "server.rate_limit.per_second",
+            "trust.loopback",
+            "knowledge.enabled",
+            "knowledge.storage_path",
+            "knowledge.store",
+            "knowledge.allowed_roots",
+            "providers.mock.type",
+            "defaults.model",
+            "router.enabled",
+            "router.budget.cost_per_day",
+            "router.restricted_categories",
+        ] {
+            assert!(is_about_access(key), "{key}");
+        }
+        for key in ["knowledge.chunk_size", "knowledge.watch", "server.name", "log.level", "ocr.language"] {
+            assert!(!is_about_access(key), "{key}");
+        }
+        for key in ACCESS {
+            let is_below = |known: &str| known == *key || known.starts_with(&format!("{key}."));
+            assert!(KEYS.iter().any(|(known, _)| is_below(known)), "{key} is no setting");
+        }
     }
 
     fn split(settings: Value) -> (Value, Vec<String>) {

@@ -29,7 +29,7 @@ pub(super) struct UnknownPolicy;
 
 impl NamedPolicy {
     pub(super) fn new(policy: &RoutingPolicy, router: &config::Router) -> NamedPolicy {
-        NamedPolicy { settings: policy.applied_to(router), default_model: policy.default_model.clone() }
+        NamedPolicy { settings: router.with_policy(policy), default_model: policy.default_model.clone() }
     }
 }
 
@@ -86,7 +86,7 @@ mod tests {
             fallbacks: [("law".to_owned(), vec!["far/model".to_owned()])].into(),
             ..RoutingPolicy::default()
         };
-        let over = policy.applied_to(&settings);
+        let over = settings.with_policy(policy);
         assert_eq!((over.restricted_categories, over.fallbacks), (settings.restricted_categories, settings.fallbacks));
         assert_eq!(over.models, [model("math")].into());
     }

@@ -63,8 +63,8 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
     if !options.json {
         show(&candidate, out)?;
     }
-    if !options.dry_run && !was_approved {
-        approvals.approve(&candidate.path, candidate.hash.clone())?;
+    if !options.dry_run {
+        approvals.approve_alone(&candidate.path, candidate.hash.clone())?;
     }
     let is_approved = was_approved || !options.dry_run;
     if options.json {
