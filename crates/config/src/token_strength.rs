@@ -83,10 +83,10 @@ fn random_bits(token: &[u8]) -> f64 {
     let padding = token.iter().rev().take_while(|byte| **byte == b'=').count();
     let token = &token[..token.len() - padding];
     let shortest = Description::shortest(token, true);
-    let bits = match low_variety(token) {
-        Some(order) if order.code + EVIDENCE_BITS < shortest.code => shortest.random.min(order.random),
-        _ => shortest.random,
-    };
+    let others =
+        [low_variety(token), separated(token, u8::is_ascii_alphanumeric), separated(token, u8::is_ascii_alphabetic)];
+    let plausible = others.into_iter().flatten().filter(|other| other.code + EVIDENCE_BITS < shortest.code);
+    let bits = plausible.fold(shortest.random, |bits, other| bits.min(other.random));
     decoded(token).map_or(bits, |text| bits.min(Description::shortest(&text, true).random))
 }
 
@@ -109,11 +109,37 @@ fn low_variety(token: &[u8]) -> Option<Description> {
     if distinct == 0 || distinct * 2 > token.len() {
         return None;
     }
-    let factorial = |n: usize| (1..=n).map(|n| (n as f64).log2()).sum::<f64>();
-    let choose = |n: usize, k: usize| factorial(n) - factorial(k) - factorial(n - k);
     let order = factorial(token.len()) - counts.iter().map(|count| factorial(*count)).sum::<f64>();
     let set = choose(PRINTABLE + 1, distinct) + choose(token.len() - 1, distinct - 1);
     Some(Description { code: set + order, random: order })
+}
+
+/// The code of the letters, or of the letters and digits, and of the characters between them, one after the other: finds
+/// words with symbols between their letters. The positions are random unless they have the same distance.
+fn separated(token: &[u8], is_inner: fn(&u8) -> bool) -> Option<Description> {
+    let (inner, between): (Vec<u8>, Vec<u8>) = token.iter().partition(|byte| is_inner(byte));
+    if inner.is_empty() || between.is_empty() {
+        return None;
+    }
+    let places: Vec<usize> = (0..token.len()).filter(|at| !is_inner(&token[*at])).collect();
+    let is_regular = places.windows(3).all(|three| three[1] - three[0] == three[2] - three[1]);
+    let length_bits = (token.len() as f64).log2();
+    let (positions, random) = match is_regular {
+        true => (2.0 * length_bits, 0.0),
+        false => (choose(token.len(), between.len()), choose(token.len(), between.len())),
+    };
+    let (inner, between) = (Description::shortest(&inner, true), Description::shortest(&between, true));
+    Some(inner.and(between.code + positions + length_bits + 1.0, between.random + random))
+}
+
+/// The binary logarithm of a factorial.
+fn factorial(n: usize) -> f64 {
+    (1..=n).map(|n| (n as f64).log2()).sum()
+}
+
+/// The binary logarithm of a binomial coefficient.
+fn choose(n: usize, k: usize) -> f64 {
+    factorial(n) - factorial(k) - factorial(n - k)
 }
 
 /// The text of a token whose parts are text in hex or Base64.

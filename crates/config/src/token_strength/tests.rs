@@ -143,3 +143,48 @@ fn s05_tokens_that_can_be_guessed_do_not_pass() {
     assert!(long.iter().all(|token| weakness(token) == Some(Weakness::Guessable)));
     assert_eq!(["", "a", "1234", "s3cr3t"].map(weakness), [Some(Weakness::TooShort); 4]);
 }
+
+#[test]
+fn s05_unsalted_hashes_of_common_passwords_do_not_pass() {
+    use sha2::{Digest, Sha256, Sha512};
+    for password in ["test", "admin", "123456", "password", "changeme", "letmein"] {
+        let (sha256, sha512) = (Sha256::digest(password), Sha512::digest(password));
+        let base64 = base64::engine::general_purpose::STANDARD.encode(sha256);
+        for token in [format!("{sha256:x}"), format!("{sha256:X}"), format!("sk-{sha256:x}"), format!("{sha512:x}"), base64]
+        {
+            assert_eq!(weakness(&token), Some(Weakness::Guessable), "{password}: {token}");
+        }
+    }
+    let md5_and_sha1 = ["098f6bcd4621d373cade4e832627b4f6", "d033e22ae348aeb5660fc2140aec35850c4da997"];
+    assert_eq!(md5_and_sha1.map(weakness), [Some(Weakness::Guessable); 2]);
+}
+
+#[test]
+fn s05_published_example_keys_do_not_pass() {
+    for token in [
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIiwiaWF0IjoxNTE2MjM5MDIyfQ.\
+         SflKxwRJSMeKKF2QT4fwpMeJf36POk6yJV_adQssw5c",
+        "sk_test_4eC39HqLyjWDarjtT1zdp7dc",
+        "ghp_16C7e42F292c6912E7710c838347Ae178B4a",
+        "2YotnFZFEjr1zCsicMWpAA",
+        "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk",
+    ] {
+        assert_eq!(weakness(token), Some(Weakness::Guessable), "{token}");
+    }
+    let mut random = Random(9);
+    let signed = format!("eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.e30.{}", random.token(&alphanumeric(), 43));
+    assert_eq!(weakness(&signed), None, "only the constant parts of a token are known");
+}
+
+#[test]
+fn s05_words_backwards_or_with_symbols_between_their_letters_do_not_pass() {
+    let text = "correcthorsebatterystapleoperatortoken";
+    let between = |symbols: &str| -> String {
+        text.chars().zip(symbols.chars().cycle()).flat_map(|(letter, symbol)| [letter, symbol]).collect()
+    };
+    for symbols in [".", "-", "!", "1", "1234567890", "!@#$%^&*()", "-.", "_~+"] {
+        assert_eq!(weakness(&between(symbols)), Some(Weakness::Guessable), "{}", between(symbols));
+    }
+    let backwards: String = text.chars().rev().collect();
+    assert_eq!(weakness(&backwards), Some(Weakness::Guessable), "{backwards}");
+}

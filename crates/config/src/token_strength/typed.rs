@@ -1,11 +1,24 @@
-//! A code of what people type: words, letters as in words, sequences, keyboard walks, repetitions and dates.
+//! A code of what people type: words, letters as in words, sequences, keyboard walks, repetitions and dates. Published
+//! example keys and unsalted hashes of common passwords are words as well.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// Words of placeholders, passwords and texts, roughly by frequency. The last ones are well-known constants, example keys,
-/// and hashes of the empty text and of `password`.
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
+use sha2::{Digest, Sha256, Sha512};
+
+/// English words of placeholders, passwords and texts, roughly by frequency. The last ones are numbers of other languages,
+/// names, and well-known constants.
 const WORDS: &str = include_str!("words.txt");
+
+/// Keys and tokens of documentation (AWS, Stripe, GitHub, Google, jwt.io, RFC 6749, 7515 and 7636), constant parts of
+/// tokens, and hashes of the empty text.
+const KNOWN_SAMPLES: &str = include_str!("known_samples.txt");
+
+/// Very common passwords, each with its MD5 and SHA-1. SHA-2 is computed when the dictionary is built.
+const COMMON_PASSWORDS: &str = include_str!("common_passwords.txt");
 
 /// Half bits of a letter at the beginning of a word (first row) and after each letter, in base 36. Trained on words and
 /// names in English, German, French, Spanish and Italian.
@@ -75,6 +88,9 @@ const SEPARATOR_BITS: f64 = 6.5;
 const SIGN_BITS: f64 = 9.0;
 const LEET_BITS: f64 = 4.0;
 const WORD_BITS: f64 = 3.0;
+const REVERSED_BITS: f64 = 2.0;
+/// Bits that select one of the known samples and hashes.
+const SAMPLE_BITS: f64 = 10.0;
 const SEQUENCE_BITS: f64 = 4.5;
 const WALK_BITS: f64 = 5.5;
 const COPY_BITS: f64 = 4.5;
@@ -83,6 +99,8 @@ const DATE_BITS: f64 = 5.5;
 const MAX_PERIOD: usize = 8;
 const MIN_WALK: usize = 4;
 const MIN_COPY: usize = 3;
+/// Shorter words occur backwards by chance.
+const MIN_REVERSED: usize = 4;
 
 /// Calls `segment` with the length and the bits of each segment that may start at `at`.
 pub(super) fn segments(token: &[u8], at: usize, mut segment: impl FnMut(usize, f64)) {
@@ -146,19 +164,38 @@ fn letters(byte: u8) -> impl Iterator<Item = (u8, bool)> {
     letter.into_iter().chain(replaced.iter().filter(move |(leet, _)| *leet == byte).map(|(_, letter)| (*letter, true)))
 }
 
-/// A word and the bits of its rank.
-type RankedWord = (&'static [u8], f64);
+/// A word in lower case and the bits of its rank.
+type RankedWord = (Cow<'static, [u8]>, f64);
 
 /// The words by their first two characters.
 static DICTIONARY: LazyLock<HashMap<[u8; 2], Vec<RankedWord>>> = LazyLock::new(|| {
     let mut words: HashMap<[u8; 2], Vec<RankedWord>> = HashMap::new();
+    let mut add = |word: Cow<'static, [u8]>, bits| words.entry([word[0], word[1]]).or_default().push((word, bits));
     for (rank, word) in WORDS.split_ascii_whitespace().map(str::as_bytes).enumerate() {
         // Zipf's law.
         let bits = (rank as f64 + 10.0).log2() + 2.3;
-        words.entry([word[0], word[1]]).or_default().push((word, bits));
+        add(word.into(), bits);
+        if word.len() >= MIN_REVERSED {
+            add(word.iter().rev().copied().collect(), bits + REVERSED_BITS);
+        }
+    }
+    let samples = KNOWN_SAMPLES.split_ascii_whitespace().map(str::to_owned);
+    for sample in samples.chain(password_hashes()) {
+        add(sample.to_ascii_lowercase().into_bytes().into(), SAMPLE_BITS);
     }
     words
 });
+
+/// Unsalted hashes of common passwords: MD5, SHA-1 and SHA-2 in hex, SHA-256 also in Base64.
+fn password_hashes() -> impl Iterator<Item = String> {
+    let rows = COMMON_PASSWORDS.lines().filter_map(|line| line.split_once(' '));
+    rows.flat_map(|(password, hashes)| {
+        let sha256 = Sha256::digest(password);
+        let computed =
+            [format!("{sha256:x}"), format!("{:x}", Sha512::digest(password)), STANDARD_NO_PAD.encode(sha256)];
+        hashes.split(' ').map(str::to_owned).chain(computed)
+    })
+}
 
 fn words(rest: &[u8], segment: &mut impl FnMut(usize, f64)) {
     let [first, second, ..] = *rest else { return };
