@@ -44,6 +44,34 @@ fn s14_an_empty_storage_folder_that_others_can_write_to_is_made_private() {
     assert_eq!(mode & 0o777, 0o700);
 }
 
+#[test]
+fn s14_a_link_in_the_place_of_a_storage_subfolder_is_refused_with_what_to_do() {
+    let place = KnowledgeFixture::with_documents();
+    let foreign = tempfile::tempdir().unwrap();
+    create_dir(foreign.path().join("documents")).unwrap();
+    for name in ["uploads", "index"] {
+        let (folder, before) =
+            (PathBuf::from(place.storage()).join(name), PathBuf::from(place.storage()).join("before"));
+        std::fs::rename(&folder, &before).unwrap();
+        std::os::unix::fs::symlink(foreign.path(), &folder).unwrap();
+        let refused = place.json("show --json");
+        assert_eq!(refused["error"], "storage_exposed", "{refused}");
+        let message = refused["message"].as_str().unwrap();
+        let told = format!("the folder `{}` is a symbolic link", folder.display());
+        for part in [told.as_str(), "mount the disk there", "`knowledge.storage_path`"] {
+            assert!(message.contains(part), "{message}");
+        }
+        std::fs::remove_file(&folder).unwrap();
+        std::fs::rename(&before, &folder).unwrap();
+    }
+    assert_eq!(foreign.path().read_dir().unwrap().count(), 1, "nothing is written or deleted there");
+    // An operator may name a link for the storage folder itself.
+    let linked = place.documents().join("linked");
+    std::os::unix::fs::symlink(place.storage(), &linked).unwrap();
+    let shown = place.corbie("show --json").variable("CORBIE_KNOWLEDGE__STORAGE_PATH", linked.display()).run("");
+    assert_eq!(shown.messages()[0]["total_count"], 2, "{shown:?}");
+}
+
 /// Two users that are neither this one nor root.
 const USER: u32 = 54_321;
 const OTHER: u32 = 54_322;

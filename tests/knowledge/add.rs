@@ -4,7 +4,9 @@ use std::fs::File;
 
 use serde_json::json;
 
-use crate::fixture::{CROWS, KnowledgeServer, each_transport, each_transport_with, is_uuid, member_names};
+use crate::fixture::{
+    CROWS, CallTransport, KnowledgeServer, each_transport, each_transport_with, is_uuid, member_names,
+};
 use crate::sample_files;
 
 const ADD: &str = "knowledge-add";
@@ -176,6 +178,71 @@ fn k31_a_file_that_may_not_be_read_is_told_so() {
         return crate::process::report_skip("this user may read every file");
     }
     corbie.expect_error(ADD, json!({ "file_path": path }), "file_not_readable");
+}
+
+// === links ===
+
+/// A repository contains a link with the name of a document, which an agent is told to add.
+#[cfg(unix)]
+#[test]
+fn s11_a_symlink_that_is_named_is_refused_and_followed_for_local_callers_who_ask_for_it_alone() {
+    use std::os::unix::fs::symlink;
+    let mut corbie = KnowledgeServer::start();
+    corbie.file("private/credentials.txt", "aws_secret_access_key = quokkawombat");
+    corbie.file("repo/crows.txt", CROWS);
+    let repo = corbie.folder().join("repo");
+    symlink("../private/credentials.txt", repo.join("notes.txt")).unwrap();
+    symlink("notes.txt", repo.join("again.txt")).unwrap();
+    symlink("crows.txt", repo.join("birds.txt")).unwrap();
+    for way in [CallTransport::Stdio, CallTransport::Http, CallTransport::Rest] {
+        corbie.transport = way;
+        for (name, is_async) in [("notes.txt", true), ("again.txt", false), ("birds.txt", false)] {
+            let arguments = json!({ "file_path": repo.join(name), "async": is_async });
+            let refused = corbie.expect_error(ADD, arguments, "file_not_readable");
+            let message = refused["message"].as_str().unwrap();
+            for part in ["it is a symbolic link", "name what it leads to", "follow_links"] {
+                assert!(message.contains(part), "{message}");
+            }
+        }
+    }
+    for way in [CallTransport::Http, CallTransport::Rest] {
+        corbie.transport = way;
+        let arguments = json!({ "file_path": repo.join("birds.txt"), "follow_links": true });
+        corbie.expect_invalid(ADD, arguments, "follow_links");
+    }
+    assert_eq!(corbie.show()["total_count"], 0);
+    corbie.transport = CallTransport::Stdio;
+    let arguments = json!({ "file_path": repo.join("birds.txt"), "follow_links": true, "async": false });
+    assert_eq!(corbie.call(ADD, arguments)["success"], true);
+    // The folders above may be links.
+    symlink(&repo, corbie.folder().join("above")).unwrap();
+    let above = crate::fixture::path_string(&corbie.folder().join("above/crows.txt"));
+    assert_eq!(corbie.add_path(&above, json!({}))["success"], true);
+}
+
+/// The file is checked when it is named, and read when its task has its turn.
+#[cfg(unix)]
+#[test]
+fn s11_a_file_that_becomes_a_symlink_while_its_task_waits_is_not_read() {
+    use std::os::unix::fs::symlink;
+    let mut corbie = KnowledgeServer::with(&[("MAX_CONCURRENT_TASKS", "1")]);
+    let secret = corbie.file("private/secret.txt", "aws_secret_access_key = quokkawombat");
+    let long = corbie.file("long.txt", crate::fixture::long_text());
+    let (notes, followed) = (corbie.file("notes.txt", CROWS), corbie.file("followed.txt", CROWS));
+    let link = corbie.folder().join("link.txt");
+    symlink(&followed, &link).unwrap();
+    let first = corbie.start_task(&long);
+    let begun = corbie.call(ADD, json!({ "file_path": link, "follow_links": true }));
+    let tasks = [corbie.start_task(&notes), begun["task_id"].as_str().unwrap().to_owned()];
+    for path in [std::path::Path::new(&notes), &link] {
+        std::fs::remove_file(path).unwrap();
+        symlink(&secret, path).unwrap();
+    }
+    corbie.request("tools/cancel", json!({ "taskId": first }));
+    for task in tasks {
+        let ended = corbie.wait_for_task(&task);
+        assert_eq!((&ended["status"], &ended["error"]), (&json!("failed"), &json!("file_not_readable")), "{ended}");
+    }
 }
 
 // === errors found only by parsing ===

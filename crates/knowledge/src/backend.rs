@@ -13,8 +13,7 @@ use super::{Error, UPLOAD_DIR, hex, run_blocking};
 use corbie_classify::inference::Inference;
 use corbie_config::knowledge as config;
 use corbie_config::secret::SecretLine;
-use corbie_util::fs::dir_permissions;
-use corbie_util::fs::private_dir::create_private_dir;
+use corbie_util::fs::dir_permissions::{self, create_private_subdir};
 
 /// An open backend.
 #[derive(Debug, Clone)]
@@ -45,6 +44,11 @@ impl StorageBackend {
         let store = open_sqlite(settings, &storage).await?;
         create_upload_dir(&storage).await?;
         let (model, dimension) = embedding_shape(inference).await;
+        // The operator named `vector_db_path`, which may be a link, as the storage folder may.
+        if settings.vector_db_path.is_none() {
+            let index = settings.index_dir(&storage);
+            run_blocking(move || create_private_subdir(&index)).await?.map_err(store::Error::folder)?;
+        }
         store.bind_index(&settings.index_dir(&storage)).await?;
         let index = index_dir(settings, &storage, &store, &model);
         let library = LocalIndex::open(store.clone(), index, model, dimension).await?;
@@ -107,10 +111,13 @@ async fn prepare(folder: &Path) -> Result<(), Error> {
 /// Uploads are local files for every backend.
 async fn create_upload_dir(storage: &Path) -> Result<(), Error> {
     let uploads = storage.join(UPLOAD_DIR);
-    let made = run_blocking(move || create_private_dir(&uploads)).await?;
-    made.map_err(|error| Error::Storage {
-        code: "upload_storage_failed",
-        message: format!("no folder for uploads can be made: {error}"),
+    let made = run_blocking(move || create_private_subdir(&uploads)).await?;
+    made.map_err(|error| match error {
+        dir_permissions::Error::Io { error, .. } => Error::Storage {
+            code: "upload_storage_failed",
+            message: format!("no folder for uploads can be made: {error}"),
+        },
+        exposed => store::Error::folder(exposed).into(),
     })
 }
 

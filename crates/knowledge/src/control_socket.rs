@@ -41,13 +41,14 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     let Some(storage) = knowledge.wait_until_open().await else { return };
     let folder = storage.join(SOCKET_DIR);
     let path = folder.join(format!("{}.socket", std::process::id()));
-    let bound = dir_permissions::prepare(&folder).map_err(std::io::Error::other).and_then(|()| {
-        // Renamed after it listens, because other processes remove a socket that does not accept connections.
-        let unnamed = folder.join(format!("{}.starting", std::process::id()));
-        let _ = std::fs::remove_file(&unnamed);
-        let listener = tokio::net::UnixListener::bind(&unnamed)?;
-        std::fs::rename(&unnamed, &path).map(|()| listener)
-    });
+    if let Err(error) = prepare_socket_dir(&folder) {
+        return tracing::warn!(%error, "there is no socket for the command line");
+    }
+    // Renamed after it listens, because other processes remove a socket that does not accept connections.
+    let unnamed = folder.join(format!("{}.starting", std::process::id()));
+    let _ = std::fs::remove_file(&unnamed);
+    let bound = tokio::net::UnixListener::bind(&unnamed)
+        .and_then(|listener| std::fs::rename(&unnamed, &path).map(|()| listener));
     match bound {
         Ok(listener) => {
             let _gone = RemoveOnDrop(path);
@@ -65,6 +66,13 @@ pub async fn serve(knowledge: Knowledge, server: Server) {
     }
 }
 
+/// Creates the folder of the sockets. Fails if it is a link, or if other users can write to it.
+#[cfg(unix)]
+fn prepare_socket_dir(folder: &Path) -> Result<(), dir_permissions::Error> {
+    dir_permissions::create_private_subdir(folder)?;
+    dir_permissions::prepare(folder)
+}
+
 #[cfg(not(unix))]
 pub async fn serve(_: Knowledge, _: Server) {}
 
@@ -79,7 +87,9 @@ pub async fn connect(storage: &Path) -> Result<Option<LineClient>, TrustError> {
         return Ok(None);
     }
     dir_permissions::check(storage)?;
-    dir_permissions::check(&storage.join(SOCKET_DIR))?;
+    let folder = storage.join(SOCKET_DIR);
+    dir_permissions::refuse_link(&folder)?;
+    dir_permissions::check(&folder)?;
     let own = dir_permissions::effective_uid();
     let storage_owner = storage.metadata().map(|found| found.uid()).unwrap_or(own);
     for path in sockets {
@@ -145,6 +155,26 @@ impl Drop for RemoveOnDrop {
 #[cfg(all(test, unix))]
 mod tests {
     use super::*;
+
+    /// The target may be a folder of this user, whose sockets corbie would remove.
+    #[tokio::test]
+    async fn s14_a_link_in_the_place_of_the_socket_folder_is_not_used() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let (storage, foreign) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        for folder in [storage.path(), foreign.path()] {
+            std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let stale = foreign.path().join("1.socket");
+        drop(std::os::unix::net::UnixListener::bind(&stale).unwrap());
+        let folder = storage.path().join(SOCKET_DIR);
+        symlink(foreign.path(), &folder).unwrap();
+        let refused = connect(storage.path()).await.unwrap_err();
+        assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        assert!(prepare_socket_dir(&folder).unwrap_err().to_string().contains("symbolic link"));
+        assert!(stale.exists(), "nothing is removed in the target of the link");
+        std::fs::remove_file(&folder).unwrap();
+        prepare_socket_dir(&folder).unwrap();
+    }
 
     #[test]
     fn s14_only_the_same_user_root_or_for_root_the_owner_of_the_storage_may_serve() {

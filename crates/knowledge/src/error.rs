@@ -3,7 +3,6 @@
 use corbie_extract::Format;
 use serde_json::{Map, Value, json};
 
-use super::store;
 use crate::workers;
 use corbie_classify::inference;
 
@@ -160,16 +159,6 @@ impl Error {
     }
 }
 
-impl From<store::Error> for Error {
-    fn from(error: store::Error) -> Error {
-        match error {
-            store::Error::Cancelled => Error::Cancelled,
-            store::Error::TooManyTasks { bound } => Error::TooManyTasks(bound),
-            error => Error::Storage { code: error.kind(), message: error.to_string() },
-        }
-    }
-}
-
 impl From<workers::Error> for Error {
     fn from(error: workers::Error) -> Error {
         Error::Document { code: error.kind().to_owned(), message: error.to_string() }
@@ -191,6 +180,7 @@ impl From<inference::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::store;
 
     #[test]
     fn k38_a_disk_that_could_not_be_read_says_nothing_of_the_document() {

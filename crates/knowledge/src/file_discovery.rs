@@ -2,7 +2,8 @@
 //!
 //! A symbolic link is followed only if its target is inside the named folder and not hidden (S-11): the author of a
 //! repository or an archive must not select other files of the user who imports it. A named path that is itself a link is
-//! skipped; the folders above it may be links. Each folder is entered once, so link cycles end, and links are followed after
+//! skipped; the folders above it may be links. The canonical path of a named path is determined once, and whatever is
+//! opened later must have it: a link that takes its place in between is not followed either. Each folder is entered once, so link cycles end, and links are followed after
 //! all real folders, so a link does not hide the name of its target from a pattern. Hidden files and files of other formats
 //! are skipped. The numbers of files and of directory entries are bounded, and cancelling an import ends the walk.
 
@@ -17,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Error;
 use super::open_nofollow::{self, EntryKind};
-use super::path_policy::{PathPolicy, format_of, is_visible_in};
+use super::path_policy::{NAMED_LINK, PathPolicy, canonical_name, format_of, is_visible_in};
 use super::skipped_files::SkippedFiles;
 
 /// Limits of one call.
@@ -47,8 +48,8 @@ pub(super) struct Options {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct FoundFile {
     pub path: PathBuf,
-    /// The named folder, or the named file, with links resolved: the file must still be there when it is opened. `None` if
-    /// all links are followed.
+    /// Canonical path of the named folder or file, in which the file must still be when it is opened. `None` if all links
+    /// are followed.
     pub within: Option<Arc<Path>>,
 }
 
@@ -107,16 +108,8 @@ pub(super) fn discover(
     walk.named_links.pop().map_or(Ok(walk.found), |link| Err(named_link(&link)))
 }
 
-/// Whether the last component of a path is a symbolic link, also with a trailing `/` or `/.`.
-pub(super) fn is_link(path: &Path) -> bool {
-    let path: PathBuf = path.components().collect();
-    fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_symlink())
-}
-
 fn named_link(path: &Path) -> Error {
-    let reason =
-        "it is a symbolic link; name what it leads to, or repeat `corbie add` with `--follow-links`".to_owned();
-    Error::FileNotReadable { path: path.display().to_string(), reason }
+    Error::FileNotReadable { path: path.display().to_string(), reason: NAMED_LINK.into() }
 }
 
 /// The folder to start in, and the matcher of a pattern.
@@ -136,7 +129,8 @@ struct DirectoryWalk<'w> {
     limits: DiscoveryLimits,
     /// Number of directory entries read.
     entries: usize,
-    /// The folder that links must not leave, with links resolved; `None` if all links are followed.
+    /// Canonical path of the named folder, which links must not leave, or of the named file; `None` if all links are
+    /// followed.
     within: Option<Arc<Path>>,
     /// Folders entered for the current path, with links resolved.
     entered: HashSet<PathBuf>,
@@ -175,7 +169,6 @@ impl<'w> DirectoryWalk<'w> {
         let before = self.found.files.len();
         self.entered.clear();
         self.links.clear();
-        self.within = None;
         let taken = self.add_matches(path);
         match taken {
             Ok(()) => self.found.files[before..].sort_by(|one, other| one.path.cmp(&other.path)),
@@ -186,13 +179,15 @@ impl<'w> DirectoryWalk<'w> {
 
     fn add_matches(&mut self, path: &str) -> Result<(), Error> {
         let whole = Path::new(path);
+        self.set_named(whole);
         // Checked before any access, so that a caller cannot probe for files outside of the allowed folders.
         match self.path_policy.resolve(whole) {
-            Ok(_) if self.skips_link(whole) => Ok(()),
+            Ok(followed) if self.skips_link(whole, &followed) => Ok(()),
             Ok(followed) if followed.is_dir() => self.walk(whole, None),
             Err(_) if path.contains(WILDCARDS) => {
                 let (base, matcher) = matcher(path)?;
-                if self.path_policy.resolve(&base).is_ok() && self.skips_link(&base) {
+                self.set_named(&base);
+                if self.path_policy.resolve(&base).is_ok_and(|followed| self.skips_link(&base, &followed)) {
                     return Ok(());
                 }
                 self.has_match = false;
@@ -206,23 +201,27 @@ impl<'w> DirectoryWalk<'w> {
             // Probably a folder.
             Err(error) if whole.extension().is_none() => Err(error),
             // All other problems of a named file are reported when it is read.
-            followed => {
-                // A link that takes the place of the file before it is opened is not followed.
-                if !self.options.follow_links {
-                    self.within = Some(followed.unwrap_or_else(|_| expected(whole)).into());
-                }
-                self.add(whole.to_owned())
-            }
+            _ => self.add(whole.to_owned()),
         }
     }
 
-    /// Whether a named path is a symbolic link that is not followed. Adds it to `named_links`.
-    fn skips_link(&mut self, path: &Path) -> bool {
-        let skips = !self.options.follow_links && is_link(path);
+    /// Sets the path that everything below must keep to, without following a link in its place.
+    fn set_named(&mut self, path: &Path) {
+        self.within = (!self.options.follow_links).then(|| canonical_name(path).into());
+    }
+
+    /// Whether a named path leads elsewhere, as a symbolic link that is not followed. Adds it to `named_links`.
+    fn skips_link(&mut self, path: &Path, followed: &Path) -> bool {
+        let skips = self.is_elsewhere(followed);
         if skips {
             self.named_links.push(path.to_owned());
         }
         skips
+    }
+
+    /// Whether a resolved path is not the named one.
+    fn is_elsewhere(&self, followed: &Path) -> bool {
+        self.within.as_ref().is_some_and(|named| **named != *followed)
     }
 
     /// Enters a folder, and then the folders that links in it lead to.
@@ -236,10 +235,11 @@ impl<'w> DirectoryWalk<'w> {
 
     fn visit(&mut self, folder: &Path, matcher: Option<&GlobMatcher>, depth: usize) -> Result<(), Error> {
         let mut counts = true;
-        let followed = self.path_policy.resolve(folder);
-        if let (0, Ok(followed), false) = (depth, &followed, self.options.follow_links) {
-            self.within = Some(followed.as_path().into());
-        }
+        let followed = self.path_policy.resolve(folder).and_then(|followed| match depth {
+            // A link has taken the place of the named folder.
+            0 if self.is_elsewhere(&followed) => Err(named_link(folder)),
+            _ => Ok(followed),
+        });
         let entries = followed.and_then(|followed| {
             counts = match matcher {
                 None => self.counted.insert(followed.clone()),
@@ -355,12 +355,6 @@ impl<'w> DirectoryWalk<'w> {
         }
         Ok(())
     }
-}
-
-/// The canonical path of a file that does not exist.
-fn expected(path: &Path) -> PathBuf {
-    let folder = path.parent().and_then(|folder| folder.canonicalize().ok());
-    folder.zip(path.file_name()).map_or_else(|| path.to_owned(), |(folder, name)| folder.join(name))
 }
 
 fn unreadable(folder: &Path, error: &io::Error) -> Error {
@@ -579,6 +573,70 @@ mod tests {
             symlink(outside.path().join("secret.txt"), place.path().join(name)).unwrap();
             assert_eq!(read(&file).unwrap_err().code(), "file_not_readable", "{name}");
         }
+    }
+
+    /// Between naming and entering a folder, an attacker may exchange it for a link, and back again.
+    #[cfg(unix)]
+    #[test]
+    fn s11_a_named_folder_that_becomes_a_symlink_while_it_is_entered_is_not_followed() {
+        use std::os::unix::fs::symlink;
+        let (place, outside, cancel) = (place(), tempfile::tempdir().unwrap(), CancellationToken::new());
+        fs::write(outside.path().join("secret.txt"), "secret").unwrap();
+        let rules = PathPolicy::new(&[], 1 << 20);
+        let inner = place.path().join("inner");
+        let mut walk = DirectoryWalk::new(&rules, ALL, &cancel);
+        walk.set_named(&inner);
+        fs::rename(&inner, place.path().join("before")).unwrap();
+        symlink(outside.path(), &inner).unwrap();
+        let refused = walk.walk(&inner, None).unwrap_err();
+        assert!(refused.to_string().contains("it is a symbolic link"), "{refused}");
+        assert!(walk.found.files.is_empty(), "{:?}", walk.found);
+        // What is named while it is a link does not become the folder that counts.
+        walk.set_named(&inner);
+        assert_eq!(walk.within.as_deref(), Some(&*place.path().canonicalize().unwrap().join("inner")));
+        fs::remove_file(&inner).unwrap();
+        fs::rename(place.path().join("before"), &inner).unwrap();
+        walk.walk(&inner, None).unwrap();
+        assert_eq!(walk.found.files.len(), 1);
+    }
+
+    /// The attacker exchanges a folder and a link as fast as they can while it is imported.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn s11_a_named_path_that_is_exchanged_for_a_symlink_again_and_again_leads_nowhere_else() {
+        use rustix::fs::{CWD, RenameFlags, renameat_with};
+        use std::os::unix::fs::symlink;
+        use std::sync::atomic::{AtomicBool, Ordering};
+        let (place, outside, cancel) = (place(), tempfile::tempdir().unwrap(), CancellationToken::new());
+        for name in ["secret.txt", "a.txt"] {
+            fs::write(outside.path().join(name), "secret").unwrap();
+        }
+        symlink(outside.path(), place.path().join("link")).unwrap();
+        symlink(outside.path().join("a.txt"), place.path().join("link.txt")).unwrap();
+        let path = |name: &str| place.path().join(name);
+        let (rules, ended) = (PathPolicy::new(&[], 1 << 20), AtomicBool::new(false));
+        let secrets = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                while !ended.load(Ordering::Relaxed) {
+                    for (name, link) in [("inner", "link"), ("a.txt", "link.txt")] {
+                        renameat_with(CWD, path(name), CWD, path(link), RenameFlags::EXCHANGE).unwrap();
+                    }
+                }
+            });
+            let mut secrets = Vec::new();
+            for _ in 0..3000 {
+                for name in ["inner", "a.txt"] {
+                    let found = discover(path(name).to_str().unwrap(), ALL, &rules, &cancel).unwrap_or_default();
+                    for file in found.files {
+                        let read = rules.clone().within(file.within.as_deref()).read(&file.path);
+                        secrets.extend(read.into_iter().filter(|read| read.bytes == b"secret"));
+                    }
+                }
+            }
+            ended.store(true, Ordering::Relaxed);
+            secrets
+        });
+        assert!(secrets.is_empty(), "{secrets:?}");
     }
 
     /// A folder with hidden files, and visible links to them.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::document::BaseName;
 use super::store::HealthDiagnostic;
 use super::{Knowledge, UPLOAD_DIR, run_blocking};
-use corbie_util::fs::private_dir::create_private_dir;
+use corbie_util::fs::dir_permissions::{self, create_private_subdir};
 use corbie_util::sanitize::without_folders;
 
 /// Result of all health checks.
@@ -115,11 +115,14 @@ impl Knowledge {
     async fn check_upload_dir(&self) -> Result<(), String> {
         let uploads = self.storage().map_err(|error| error.to_string())?.join(UPLOAD_DIR);
         let tried = run_blocking(move || {
-            create_private_dir(&uploads)?;
-            tempfile::tempfile_in(&uploads)?.write_all(&[0; PROBE_BYTES])
+            create_private_subdir(&uploads).map_err(|error| match error {
+                dir_permissions::Error::Io { error, .. } => error.kind().to_string(),
+                exposed => exposed.to_string(),
+            })?;
+            let written = tempfile::tempfile_in(&uploads).and_then(|mut file| file.write_all(&[0; PROBE_BYTES]));
+            written.map_err(|error| error.kind().to_string())
         });
-        let tried = tried.await.map_err(|error| error.to_string())?;
-        tried.map_err(|error: std::io::Error| error.kind().to_string())
+        tried.await.map_err(|error| error.to_string())?
     }
 }
 

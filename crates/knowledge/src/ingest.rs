@@ -50,8 +50,8 @@ pub struct Ingester {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IngestRequest {
     pub file_path: PathBuf,
-    /// Canonical path of the folder in which the file was discovered. The file must still be inside it when it is
-    /// opened.
+    /// Canonical path of the folder in which the file was discovered, or of the file itself if it was named. The file must
+    /// still be there when it is opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub within: Option<PathBuf>,
     #[serde(default)]

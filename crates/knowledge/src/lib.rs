@@ -5,6 +5,7 @@
 //! opens both. `jobs` schedules the tasks that add documents, and `ingest` processes one file.
 
 pub mod backend;
+mod base_stats;
 pub mod chat_model;
 mod chunk_context;
 mod clock_guard;

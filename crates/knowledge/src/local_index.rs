@@ -21,10 +21,10 @@ use arc_swap::ArcSwap;
 use corbie_index::{Chunk, Document, Index, IndexUpdate, LiveDocument, Snapshot};
 use tokio::sync::Mutex;
 
+use super::base_stats::BaseStats;
 use super::chunk_context::DocumentContext;
 use super::document::BaseName;
 use super::filter::facets;
-use super::retriever::BaseStats;
 use super::store::sqlite::{self, ChangeKind, ChangesSince, LoadedDocument, Store};
 use super::{Error, run_blocking};
 use corbie_util::lock::lock;

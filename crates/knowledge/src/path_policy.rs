@@ -13,14 +13,15 @@ use corbie_extract::{Format, Warning};
 use tokio::sync::Semaphore;
 
 use super::{Error, open_nofollow, run_blocking};
+use corbie_util::fs::atomic_write::parent_dir;
 
 /// Which files may be added.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PathPolicy {
     /// Allowed folders with links resolved. If empty, all files are allowed.
     pub roots: Vec<PathBuf>,
-    /// The named folder with links resolved, if the file was found in one: no link may lead outside of it, or to a
-    /// hidden file or folder in it.
+    /// The canonical path of the named folder or file: no link may lead outside of the folder, or to a hidden file or
+    /// folder in it, and the file may not be a link.
     pub within: Option<PathBuf>,
     pub max_bytes: u64,
 }
@@ -49,6 +50,13 @@ pub struct FileInfo {
 /// Limits the number of concurrent checks over all callers.
 #[derive(Debug)]
 pub struct CheckLimiter(Arc<Semaphore>);
+
+/// Why a link that was named is not followed.
+pub(super) const NAMED_LINK: &str = "it is a symbolic link; name what it leads to, or follow it with `corbie add \
+                                     --follow-links` (`follow_links` in a tool call)";
+/// Why a link in a folder is not followed.
+const LEAVING_LINK: &str = "it is a symbolic link that leaves the folder it was found in or leads to a hidden file; \
+                            add the file itself, or repeat `corbie add` with `--follow-links`";
 
 /// Maximum number of concurrent checks: each uses up to two megabytes.
 const MAX_CONCURRENT_CHECKS: usize = 16;
@@ -79,14 +87,14 @@ impl PathPolicy {
         PathPolicy { roots: roots.iter().map(followed).collect(), within: None, max_bytes: most_bytes }
     }
 
-    /// Also restricts the file to this folder, given with links resolved.
+    /// Also restricts the file to this folder, or to this path of a file, given with links resolved.
     pub fn within(self, folder: Option<&Path>) -> PathPolicy {
         PathPolicy { within: folder.map(Path::to_owned), ..self }
     }
 
-    /// Also allows this folder.
+    /// Also allows this folder of the storage. A link in its place allows nothing.
     pub fn with_root(mut self, root: &Path) -> PathPolicy {
-        self.roots.push(root.canonicalize().unwrap_or_else(|_| root.to_owned()));
+        self.roots.push(canonical_name(root));
         self
     }
 
@@ -155,8 +163,8 @@ impl PathPolicy {
         match self.allows(&followed) {
             false => Err(outside()),
             true if self.within.as_ref().is_some_and(|folder| !is_visible_in(&followed, folder)) => {
-                let reason = "it is a symbolic link that leaves the folder it was found in or leads to a hidden file; \
-                              add the file itself, or repeat `corbie add` with `--follow-links`";
+                let is_named = self.within.as_ref().is_some_and(|named| *named == canonical_name(path));
+                let reason = if is_named { NAMED_LINK } else { LEAVING_LINK };
                 Err(Error::FileNotReadable { path: path.display().to_string(), reason: reason.into() })
             }
             true => Ok(followed),
@@ -192,6 +200,25 @@ impl PathPolicy {
     fn too_large(&self, found: u64) -> Error {
         Error::FileTooLarge { found, most_mb: self.max_bytes >> 20 }
     }
+}
+
+/// The canonical path of a file or folder, except that a link in its own place is not followed. Links above it are. A
+/// path that is no link resolves to the same; one that is replaced by a link does not.
+pub(super) fn canonical_name(path: &Path) -> PathBuf {
+    // A trailing `/` or `/.` would follow the link.
+    let path: PathBuf = path.components().collect();
+    let Some(name) = path.file_name() else { return path.canonicalize().unwrap_or(path) };
+    let Ok(folder) = parent_dir(&path).canonicalize() else { return path };
+    let named = folder.join(name);
+    // On file systems that ignore case, the name on the disk may have another spelling.
+    #[cfg(not(target_os = "linux"))]
+    if !named.is_symlink()
+        && let Ok(on_disk) = named.canonicalize()
+        && on_disk.parent() == Some(&folder)
+    {
+        return on_disk;
+    }
+    named
 }
 
 /// Whether a path is inside a folder, with no hidden component in between; links in both are resolved. The folder's own

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use super::Error;
+use super::base_stats::BaseStats;
 use super::document::BaseName;
-use super::retriever::BaseStats;
 use super::search::{Passage, SearchRequest};
 use super::store::postgres::{ModelRow, SearchQuery, Store};
 use corbie_util::lock::lock;

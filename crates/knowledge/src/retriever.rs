@@ -7,6 +7,7 @@ use std::io;
 use futures_util::FutureExt;
 
 use super::Error;
+pub use super::base_stats::BaseStats;
 use super::document::BaseName;
 use super::local_index::LocalIndex;
 use super::postgres_retriever::PostgresRetriever;
@@ -19,16 +20,6 @@ pub enum Retriever {
     Embedded(LocalIndex),
     /// Search in a PostgreSQL database that several instances share.
     Shared(PostgresRetriever),
-}
-
-/// Size of one base.
-#[derive(Debug, Clone)]
-pub struct BaseStats {
-    pub base: BaseName,
-    pub documents: usize,
-    pub chunks: usize,
-    /// Memory used by its index in this process, in bytes.
-    pub memory_bytes: usize,
 }
 
 /// Dispatches to the variant. Database futures are boxed, as in the store.

@@ -10,6 +10,7 @@ pub mod shared_store;
 
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
+use std::fs::DirEntry;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -29,6 +30,7 @@ use tokio::time::Instant;
 use super::path_policy::format_of;
 use super::store::UploadRefs;
 use super::{Error, Knowledge, UPLOAD_DIR, run_blocking};
+use corbie_util::fs::dir_permissions;
 use corbie_util::sanitize::without_folders;
 use quota::{Quota, QuotaTracker};
 
@@ -141,14 +143,22 @@ async fn copy_body(file: &mut (impl AsyncWrite + Unpin), mut body: Body, most: u
 }
 
 /// Deletes uploads that no task will read: expired ones that were never added, those of finished tasks, and empty
-/// folders. An upload that a pending task references is retained regardless of its age.
+/// folders. An upload that a pending task references is retained regardless of its age. Other folders are left alone,
+/// and so is the target of a link in the place of the upload folder.
 pub fn sweep(storage: &Path, keep: Duration, named: &UploadRefs) {
-    let Ok(entries) = std::fs::read_dir(storage.join(UPLOAD_DIR)) else { return };
+    let uploads = storage.join(UPLOAD_DIR);
+    if let Err(error) = dir_permissions::refuse_link(&uploads) {
+        return tracing::warn!(%error, "expired uploads are not deleted");
+    }
+    let Ok(entries) = std::fs::read_dir(uploads) else { return };
     let folders = |paths: &HashSet<String>| -> HashSet<OsString> {
         paths.iter().filter_map(|path| Some(folder_of(Path::new(path))?.to_owned())).collect()
     };
     let (wanted, done) = (folders(&named.pending), folders(&named.finished));
-    for entry in entries.flatten().filter(|entry| !wanted.contains(&entry.file_name())) {
+    let is_upload =
+        |entry: &DirEntry| is_upload_dir(&entry.file_name()) && entry.file_type().is_ok_and(|kind| kind.is_dir());
+    let unreferenced = |entry: &DirEntry| is_upload(entry) && !wanted.contains(&entry.file_name());
+    for entry in entries.flatten().filter(unreferenced) {
         let folder = entry.path();
         let modified = folder.metadata().and_then(|metadata| metadata.modified());
         let age = modified.ok().and_then(|modified| SystemTime::now().duration_since(modified).ok());
@@ -167,16 +177,21 @@ pub fn sweep(storage: &Path, keep: Duration, named: &UploadRefs) {
 pub fn discard(storage: &Path, path: &Path, named: &UploadRefs) {
     let Some(folder) = folder_of(path) else { return };
     let is_wanted = named.pending.iter().any(|wanted| folder_of(Path::new(wanted)) == Some(folder));
-    if !is_wanted {
+    let uploads = storage.join(UPLOAD_DIR);
+    if !is_wanted && dir_permissions::refuse_link(&uploads).is_ok() {
         // It may already be deleted.
-        let _ = std::fs::remove_dir_all(storage.join(UPLOAD_DIR).join(folder));
+        let _ = std::fs::remove_dir_all(uploads.join(folder));
     }
 }
 
 /// Name of the folder that contains only this upload.
 fn folder_of(path: &Path) -> Option<&OsStr> {
-    let folder = path.parent()?.file_name()?;
-    folder.to_string_lossy().starts_with(DIR_PREFIX).then_some(folder)
+    path.parent()?.file_name().filter(|folder| is_upload_dir(folder))
+}
+
+/// Whether a folder name is one that corbie gives to uploads.
+fn is_upload_dir(name: &OsStr) -> bool {
+    name.as_encoded_bytes().starts_with(DIR_PREFIX.as_bytes())
 }
 
 /// The file name without directory components and control characters.
@@ -255,6 +270,37 @@ mod tests {
         // With a retention of zero, everything has expired.
         sweep(storage.path(), Duration::ZERO, &named);
         assert_eq!([&wanted, &both, &fresh].map(|path| path.exists()), [true, true, false]);
+    }
+
+    /// Root uses the storage of another user, who links the upload folder to one that only root can delete from.
+    #[cfg(unix)]
+    #[test]
+    fn s14_a_link_in_the_place_of_the_upload_folder_deletes_nothing_in_its_target() {
+        let (storage, foreign) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let file = |folder: &str| foreign.path().join(folder).join("a.txt");
+        for folder in ["documents", "upload-old", "upload-empty"] {
+            std::fs::create_dir(foreign.path().join(folder)).unwrap();
+            std::fs::write(file(folder), "a").unwrap();
+        }
+        std::os::unix::fs::symlink(foreign.path(), storage.path().join(UPLOAD_DIR)).unwrap();
+        let finished = [storage.path().join(UPLOAD_DIR).join("upload-old/a.txt").to_str().unwrap().to_owned()];
+        sweep(storage.path(), Duration::ZERO, &UploadRefs { finished: finished.into(), ..UploadRefs::default() });
+        discard(storage.path(), Path::new("/uploads/upload-old/a.txt"), &UploadRefs::default());
+        assert!(["documents", "upload-old", "upload-empty"].map(file).iter().all(|file| file.exists()));
+    }
+
+    /// The root folder of a disk that is mounted there has folders such as `lost+found`.
+    #[test]
+    fn s14_folders_that_are_no_uploads_are_not_swept() {
+        let storage = tempfile::tempdir().unwrap();
+        let uploads = storage.path().join(UPLOAD_DIR);
+        for folder in ["documents", "lost+found", "upload-old"] {
+            std::fs::create_dir_all(uploads.join(folder)).unwrap();
+            std::fs::write(uploads.join(folder).join("a.txt"), "a").unwrap();
+        }
+        sweep(storage.path(), Duration::ZERO, &UploadRefs::default());
+        let stays = ["documents", "lost+found", "upload-old"].map(|folder| uploads.join(folder).exists());
+        assert_eq!(stays, [true, true, false]);
     }
 
     #[test]

@@ -2,6 +2,10 @@
 //!
 //! The files contain terms of documents. Obsolete files are therefore deleted, so that deleted content does not remain
 //! on disk: segments of empty bases, and all segments of another store or embedding model.
+//!
+//! The folders of an index are not used if they are symbolic links: root may use the storage folder of another user, who
+//! could otherwise make root write and delete segment files elsewhere. The index folder itself may be a link if the
+//! operator named it.
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,7 +15,7 @@ use std::time::Duration;
 
 use corbie_index::{Index, SegmentId};
 
-use corbie_util::fs::private_dir::create_private_dir;
+use corbie_util::fs::dir_permissions::create_private_subdir;
 
 /// Name prefix of the folder of a base.
 pub(super) const BASE_PREFIX: &str = "base-";
@@ -27,7 +31,7 @@ const MAX_SEGMENT_BYTES: u64 = 4 << 30;
 /// Reads all segment files. Skips unreadable ones.
 pub(super) fn read_segments(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let small = |path: &PathBuf| fs::metadata(path).is_ok_and(|metadata| metadata.len() <= MAX_SEGMENT_BYTES);
-    let segments = entry_names(folder).into_iter().filter(|name| is_segment(name)).map(|name| folder.join(name));
+    let segments = own_entry_names(folder).into_iter().filter(|name| is_segment(name)).map(|name| folder.join(name));
     segments
         .filter(small)
         .filter_map(|path| {
@@ -39,7 +43,9 @@ pub(super) fn read_segments(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 
 /// Writes new segments and deletes unused files. Each file is written atomically, so a crash leaves no partial segment.
 pub(super) fn write_segments(folder: &Path, index: &Index) -> io::Result<()> {
-    create_private_dir(folder)?;
+    for folder in folder.parent().into_iter().chain([folder]) {
+        create_private_subdir(folder).map_err(io::Error::other)?;
+    }
     let name = |id: &SegmentId| format!("{id}.{SEGMENT_EXTENSION}");
     let there = entry_names(folder);
     let known = there
@@ -67,14 +73,16 @@ pub(super) fn write_segments(folder: &Path, index: &Index) -> io::Result<()> {
 
 /// Whether an index folder contains segments of any store.
 pub(crate) fn holds_segments(index: &Path) -> bool {
-    let within = |folder: &Path| entry_names(folder).into_iter().map(|name| folder.join(name)).collect::<Vec<_>>();
-    let bases = within(index).into_iter().flat_map(|generation| within(&generation));
-    bases.into_iter().any(|base| entry_names(&base).iter().any(|name| is_segment(name)))
+    let paths = |folder: &Path, names: Vec<String>| names.into_iter().map(|name| folder.join(name)).collect::<Vec<_>>();
+    let generations = paths(index, entry_names(index)).into_iter();
+    let mut bases = generations.flat_map(|generation| paths(&generation, own_entry_names(&generation)));
+    bases.any(|base| own_entry_names(&base).iter().any(|name| is_segment(name)))
 }
 
 /// Deletes the segments of bases without documents.
 pub(super) fn sweep_bases(folder: &Path, used: &HashSet<String>) {
-    for name in entry_names(folder).into_iter().filter(|name| name.starts_with(BASE_PREFIX) && !used.contains(name)) {
+    let unused = |name: &String| name.starts_with(BASE_PREFIX) && !used.contains(name);
+    for name in own_entry_names(folder).into_iter().filter(unused) {
         remove_segments(&folder.join(name));
     }
 }
@@ -88,7 +96,7 @@ pub(super) fn sweep_other_generations(folder: &Path) {
         is_hex && name.len() == own.len() && name.as_str() != own
     };
     for other in entry_names(parent).into_iter().filter(is_generation).map(|name| parent.join(name)) {
-        for base in entry_names(&other).into_iter().filter(|name| name.starts_with(BASE_PREFIX)) {
+        for base in own_entry_names(&other).into_iter().filter(|name| name.starts_with(BASE_PREFIX)) {
             remove_segments(&other.join(base));
         }
         // Fails if the folder contains foreign files.
@@ -98,10 +106,15 @@ pub(super) fn sweep_other_generations(folder: &Path) {
 
 /// Deletes our files, and the folder if it is empty afterwards.
 fn remove_segments(folder: &Path) {
-    for name in entry_names(folder).into_iter().filter(|name| is_segment(name) || name.starts_with(TEMP_PREFIX)) {
+    for name in own_entry_names(folder).into_iter().filter(|name| is_segment(name) || name.starts_with(TEMP_PREFIX)) {
         let _ = fs::remove_file(folder.join(name));
     }
     let _ = fs::remove_dir(folder);
+}
+
+/// The entries of a folder that corbie created; none if a link is in its place.
+fn own_entry_names(folder: &Path) -> Vec<String> {
+    if folder.is_symlink() { Vec::new() } else { entry_names(folder) }
 }
 
 fn entry_names(folder: &Path) -> Vec<String> {
@@ -116,4 +129,45 @@ fn is_segment(name: &str) -> bool {
 fn is_abandoned(path: &Path) -> bool {
     let modified = fs::metadata(path).and_then(|metadata| metadata.modified());
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|age| age > TEMP_FILE_MAX_AGE))
+}
+
+#[cfg(all(test, unix))]
+#[allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    /// A folder with a segment and a file that a crash left, in the folder of a base.
+    fn foreign_index() -> tempfile::TempDir {
+        let foreign = tempfile::tempdir().unwrap();
+        let base = foreign.path().join("base-default");
+        fs::create_dir(&base).unwrap();
+        for file in ["1.segment", ".new-1"] {
+            fs::write(base.join(file), "of somebody else").unwrap();
+        }
+        foreign
+    }
+
+    #[test]
+    fn s14_links_in_an_index_folder_lead_to_no_foreign_files() {
+        let (place, foreign) = (tempfile::tempdir().unwrap(), foreign_index());
+        let (own, other) = ("0123456789abcdef", "fedcba9876543210");
+        let index = place.path().join("index");
+        fs::create_dir_all(index.join(own)).unwrap();
+        let foreign_base = foreign.path().join("base-default");
+        symlink(foreign.path(), index.join(other)).unwrap();
+        symlink(&foreign_base, index.join(own).join("base-linked")).unwrap();
+        assert!(!holds_segments(&index));
+        assert!(read_segments(&index.join(own).join("base-linked")).is_empty());
+        sweep_bases(&index.join(own), &HashSet::new());
+        sweep_other_generations(&index.join(own));
+        assert!(["1.segment", ".new-1"].iter().all(|file| foreign_base.join(file).exists()));
+        let empty = Index::new(0);
+        for linked in [index.join(own).join("base-linked"), index.join(other).join("base-default")] {
+            let refused = write_segments(&linked, &empty).unwrap_err();
+            assert!(refused.to_string().contains("symbolic link"), "{refused}");
+        }
+        write_segments(&index.join(own).join("base-default"), &empty).unwrap();
+    }
 }

@@ -147,3 +147,13 @@ impl Error {
         Error::Corrupt(format!("`{what}` cannot be read"))
     }
 }
+
+impl From<Error> for crate::Error {
+    fn from(error: Error) -> crate::Error {
+        match error {
+            Error::Cancelled => crate::Error::Cancelled,
+            Error::TooManyTasks { bound } => crate::Error::TooManyTasks(bound),
+            error => crate::Error::Storage { code: error.kind(), message: error.to_string() },
+        }
+    }
+}

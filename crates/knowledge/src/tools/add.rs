@@ -7,12 +7,15 @@ use corbie_mcp::{Arguments, Context, Effect, RegistrationError, TaskSupport, Too
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata};
+use super::{
+    MODULE, authorize_links, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata,
+};
 use crate::document::Origin;
 use crate::ingest::IngestRequest;
 use crate::jobs::JobRequest;
+use crate::path_policy::canonical_name;
 use crate::upload::shared_store;
-use crate::{Knowledge, UPLOAD_DIR};
+use crate::{Knowledge, UPLOAD_DIR, run_blocking};
 
 const DESCRIPTION: &str = "Add a document or image to the knowledge base for semantic search. Takes PDF, DOCX, PPTX, \
 XLSX, HTML, JPG, PNG, SVG, and also MD, TXT and CSV. By default the work goes on in the background and a task_id comes \
@@ -28,6 +31,8 @@ struct AddInput {
     metadata: Option<Map<String, Value>>,
     #[serde(default)]
     force_ocr: bool,
+    #[serde(default)]
+    follow_links: bool,
     #[serde(default = "yes", rename = "async")]
     is_async: bool,
     knowledge_base: Option<String>,
@@ -51,6 +56,11 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
                 "force_ocr": {
                     "type": "boolean",
                     "description": "Force OCR even if text extraction available",
+                    "default": false,
+                },
+                "follow_links": {
+                    "type": "boolean",
+                    "description": "Follow a symbolic link in the place of the file; refused over the network",
                     "default": false,
                 },
                 "async": {
@@ -90,6 +100,7 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 async fn run(knowledge: &Knowledge, context: &Context, input: AddInput) -> Result<ToolOutcome, ToolError> {
     let base = authorized_base(context, input.knowledge_base.as_deref())?;
     let metadata = validate_metadata(input.metadata)?;
+    authorize_links(context, input.follow_links)?;
     let rules = knowledge.path_policy(caller_origin(context));
     let file_path = match &knowledge.settings().store {
         Some(_) => {
@@ -97,6 +108,15 @@ async fn run(knowledge: &Knowledge, context: &Context, input: AddInput) -> Resul
             shared_store::ensure_local(&open.store, &open.storage, PathBuf::from(&input.file_path)).await?
         }
         None => PathBuf::from(&input.file_path),
+    };
+    // The author of a repository or an archive must not select other files of the user by a link.
+    let rules = match input.follow_links {
+        true => rules,
+        false => {
+            let path = file_path.clone();
+            let named = run_blocking(move || canonical_name(&path)).await?;
+            rules.within(Some(&named))
+        }
     };
     // Checks the path as it was sent, so that an error message does not reveal the working directory (S-03).
     let facts = knowledge.check(rules, file_path.clone()).await?;
@@ -108,7 +128,10 @@ async fn run(knowledge: &Knowledge, context: &Context, input: AddInput) -> Resul
     let origin = if is_upload { Origin::Uploaded } else { Origin::Added };
     // An upload is deleted with its task, so its canonical path is stored instead of a symlink to it.
     let path = if is_upload { facts.path.clone() } else { path };
-    let wish = IngestRequest { file_path: path, within: None, metadata, force_ocr: input.force_ocr, origin };
+    // The task may wait, and must not read another file if a link takes the place of this one. An upload has another path
+    // on the instance that adopts its task; only corbie writes to its folder.
+    let within = (!is_upload).then(|| facts.path.clone());
+    let wish = IngestRequest { file_path: path, within, metadata, force_ocr: input.force_ocr, origin };
     let owner = context.caller().identity.clone();
     let job = open.scheduler.submit(base, owner, JobRequest::Add(wish), Some(&facts)).await?;
     if input.is_async {

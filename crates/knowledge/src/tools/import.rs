@@ -2,15 +2,15 @@
 
 use std::time::Duration;
 
-use corbie_mcp::{
-    Arguments, Context, Effect, RegistrationError, TaskSupport, Tool, ToolError, ToolOutcome, TrustLevel,
-};
+use corbie_mcp::{Arguments, Context, Effect, RegistrationError, TaskSupport, Tool, ToolError, ToolOutcome};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{MODULE, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata};
+use super::{
+    MODULE, authorize_links, authorized_base, base_schema, caller_origin, dialect, task_response, validate_metadata,
+};
 use crate::jobs::JobRequest;
-use crate::{CallerOrigin, Error, Knowledge};
+use crate::{Error, Knowledge};
 
 const DESCRIPTION: &str = "Add many documents at once: files, folders, or patterns such as docs/**/*.pdf. One task does \
 all of them; knowledge-task-status tells how far it is and, at the end, what became of each file. Files that are already \
@@ -108,12 +108,7 @@ async fn run(knowledge: &Knowledge, context: &Context, input: ImportInput) -> Re
         let message = "folders are imported only from `knowledge.allowed_roots`, which is empty; add folders to it";
         return Err(Error::Storage { code: "path_not_allowed", message: message.into() }.into());
     }
-    let may_follow = caller_origin(context) == CallerOrigin::Local && context.caller().trust == TrustLevel::Trusted;
-    if input.follow_links && !may_follow {
-        let message = "links that leave a folder are followed for trusted callers on the machine of the server alone; \
-                       leave out `follow_links`, or run `corbie add --follow-links` there";
-        return Err(Error::invalid("follow_links", message).into());
-    }
+    authorize_links(context, input.follow_links)?;
     let ImportInput { paths, recursive, force_ocr, follow_links, is_async, .. } = input;
     let absolute = |path: String| std::path::absolute(&path).map_or(path, |path| path.to_string_lossy().into_owned());
     let paths = paths.into_iter().map(absolute).collect();

@@ -177,6 +177,19 @@ fn caller_origin(context: &Context) -> CallerOrigin {
     }
 }
 
+/// Checks whether the caller may have symbolic links followed. A remote caller does not know where they lead.
+fn authorize_links(context: &Context, follow_links: bool) -> Result<(), Error> {
+    let may_follow = caller_origin(context) == CallerOrigin::Local && context.caller().trust == TrustLevel::Trusted;
+    match follow_links && !may_follow {
+        true => {
+            let message = "symbolic links are followed only for trusted callers on the machine of the server; leave out \
+                           `follow_links`, or run `corbie add --follow-links` there";
+            Err(Error::invalid("follow_links", message))
+        }
+        false => Ok(()),
+    }
+}
+
 /// Validates metadata from the caller. Bounded because it is stored and returned with every passage.
 fn validate_metadata(metadata: Option<Map<String, Value>>) -> Result<Map<String, Value>, Error> {
     const MAX_BYTES: usize = 64 << 10;

@@ -11,10 +11,10 @@ use std::sync::{Arc, Mutex};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
-use super::DIR_PREFIX;
+use super::{DIR_PREFIX, is_upload_dir};
 use crate::Error;
-use crate::store::StoredUpload;
-use corbie_util::fs::private_dir::create_private_dir;
+use crate::store::{self, StoredUpload};
+use corbie_util::fs::dir_permissions::{self, create_private_subdir};
 use corbie_util::lock::lock;
 
 /// The reservations of one process. Clones share the same state. Uploads of other processes count with their current
@@ -56,7 +56,7 @@ impl QuotaTracker {
         bytes: u64,
         quota: Quota,
     ) -> Result<ReservedDir, Error> {
-        create_private_dir(uploads).map_err(|error| write_error(&error))?;
+        create_private_subdir(uploads).map_err(folder_error)?;
         // Held during the scan; otherwise two requests could reserve the same space.
         let mut promises = lock(&self.0);
         let prefix = dir_prefix(caller);
@@ -109,6 +109,14 @@ pub(super) fn write_error(error: &io::Error) -> Error {
     Error::Storage { code, message: format!("the file cannot be kept: {error}") }
 }
 
+/// The error of creating a folder for uploads.
+pub(super) fn folder_error(error: dir_permissions::Error) -> Error {
+    match error {
+        dir_permissions::Error::Io { error, .. } => write_error(&error),
+        exposed => store::Error::folder(exposed).into(),
+    }
+}
+
 fn quota_exceeded(why: &str) -> Error {
     Error::Storage { code: "too_many_uploads", message: format!("there is no room: {why}") }
 }
@@ -134,7 +142,8 @@ struct UploadUsage {
 }
 
 fn upload_usage(uploads: &Path, kept: &[StoredUpload], own_prefix: &str, promises: &Reservations) -> UploadUsage {
-    let here = std::fs::read_dir(uploads).into_iter().flatten().flatten().map(|entry| {
+    let entries = std::fs::read_dir(uploads).into_iter().flatten().flatten();
+    let here = entries.filter(|entry| is_upload_dir(&entry.file_name())).map(|entry| {
         let path = entry.path();
         let size = promises.get(&path).copied().unwrap_or_else(|| dir_size(&path));
         (entry.file_name().to_string_lossy().into_owned(), size)

@@ -11,7 +11,7 @@ use std::time::Duration;
 use super::{folder_of, safe_name};
 use crate::store::{Store, UploadRefs};
 use crate::{Error, UPLOAD_DIR, run_blocking};
-use corbie_util::fs::private_dir::create_private_dir;
+use corbie_util::fs::dir_permissions::create_private_subdir;
 
 /// Local path of an upload. Fetches the file from the store if necessary. Other paths are returned unchanged.
 pub async fn ensure_local(store: &Store, storage: &Path, path: PathBuf) -> Result<PathBuf, Error> {
@@ -23,8 +23,10 @@ pub async fn ensure_local(store: &Store, storage: &Path, path: PathBuf) -> Resul
     if exists(&file).await {
         return Ok(file);
     }
-    let (made, coming) = (own.clone(), own.join(format!("{}.part", uuid::Uuid::new_v4())));
-    run_blocking(move || create_private_dir(&made)).await?.map_err(|error| super::quota::write_error(&error))?;
+    let (uploads, made) = (storage.join(UPLOAD_DIR), own.clone());
+    let coming = own.join(format!("{}.part", uuid::Uuid::new_v4()));
+    let made = run_blocking(move || create_private_subdir(&uploads).and_then(|()| create_private_subdir(&made)));
+    made.await?.map_err(super::quota::folder_error)?;
     let brought = store.fetch_upload(&folder, &coming).await;
     if !matches!(brought, Ok(true)) {
         let _ = tokio::fs::remove_file(&coming).await;

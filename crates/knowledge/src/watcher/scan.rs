@@ -9,7 +9,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
 
 use crate::file_discovery::FoundFile;
-use crate::path_policy::{PathPolicy, is_visible_in};
+use crate::path_policy::{PathPolicy, canonical_name, is_visible_in};
 use crate::store::{FileId, FileStamp};
 use crate::{Error, file_discovery};
 use corbie_config::knowledge::WatchedFolder;
@@ -65,11 +65,13 @@ pub(super) fn scan(
     rules: &PathPolicy,
     stop: &CancellationToken,
 ) -> Result<FolderScan, SkippedFolder> {
-    if file_discovery::is_link(&watch.path) {
+    let missing = |_| Error::FileNotFound(watch.path.display().to_string());
+    let named = canonical_name(&watch.path);
+    let root = watch.path.canonicalize();
+    if named.is_symlink() || root.as_ref().is_ok_and(|root| *root != named) {
         return Err(SkippedFolder::Link);
     }
-    let missing = |_| Error::FileNotFound(watch.path.display().to_string());
-    let root = watch.path.canonicalize().map_err(missing)?;
+    let root = root.map_err(missing)?;
     if known.is_some_and(|known| known != root) {
         return Err(SkippedFolder::Moved(root));
     }

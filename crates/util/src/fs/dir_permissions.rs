@@ -46,6 +46,12 @@ pub enum Error {
         .path.display()
     )]
     Link { path: PathBuf },
+    #[error(
+        "the folder `{}` is a symbolic link, and corbie follows none in its storage folder; to keep it on another disk, \
+         replace the link with a folder and mount the disk there, or set `knowledge.storage_path` to a folder on that disk",
+        .folder.display()
+    )]
+    LinkedFolder { folder: PathBuf },
     #[error("`{}`: {error}; check the path and its permissions", .folder.display())]
     Io { folder: PathBuf, error: io::Error },
 }
@@ -66,6 +72,23 @@ pub fn prepare(folder: &Path) -> Result<(), Error> {
         );
     }
     Ok(())
+}
+
+/// Creates a missing folder in the storage folder. Refuses a symbolic link in its place: another user may own the
+/// storage folder that root uses, and the link would make root create and delete files elsewhere.
+pub fn create_private_subdir(folder: &Path) -> Result<(), Error> {
+    let created = crate::fs::private_dir::create_private_dir(folder);
+    // Creating a folder does not follow a link in its place, so one check afterwards is enough.
+    refuse_link(folder)?;
+    created.map_err(io_error(folder))
+}
+
+/// Fails if a symbolic link is in the place of a folder. Passes if nothing is there.
+pub fn refuse_link(folder: &Path) -> Result<(), Error> {
+    match folder.is_symlink() {
+        true => Err(Error::LinkedFolder { folder: folder.to_owned() }),
+        false => Ok(()),
+    }
 }
 
 /// Whether the content of the folder can be trusted.
@@ -201,6 +224,30 @@ mod tests {
         let new = place.path().join("a/b");
         prepare(&new).unwrap();
         assert_eq!(mode(&new), 0o700);
+    }
+
+    #[test]
+    fn s14_a_link_in_the_place_of_a_storage_subfolder_is_refused_with_what_to_do() {
+        let (place, storage) = folder_with_mode(0o700);
+        let target = place.path().join("target");
+        create_dir(&target).unwrap();
+        for (name, target) in [("linked", target.as_path()), ("dangling", &place.path().join("missing"))] {
+            let folder = storage.join(name);
+            std::os::unix::fs::symlink(target, &folder).unwrap();
+            let refused = create_private_subdir(&folder).unwrap_err();
+            assert!(matches!(&refused, Error::LinkedFolder { folder: refused } if *refused == folder), "{refused}");
+            for part in ["symbolic link", "mount the disk there", "knowledge.storage_path"] {
+                assert!(refused.to_string().contains(part), "{refused}");
+            }
+        }
+        assert!(!place.path().join("missing").exists());
+        for _ in 0..2 {
+            create_private_subdir(&storage.join("uploads")).unwrap();
+        }
+        assert_eq!(mode(&storage.join("uploads")), 0o700);
+        // A file is no link.
+        write(storage.join("file"), "").unwrap();
+        assert!(matches!(create_private_subdir(&storage.join("file")).unwrap_err(), Error::Io { .. }));
     }
 
     #[test]

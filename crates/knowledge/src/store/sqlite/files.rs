@@ -12,7 +12,6 @@ use std::path::{Path, PathBuf};
 
 use crate::store::Error;
 use corbie_util::fs::dir_permissions;
-use corbie_util::fs::private_dir::create_private_dir;
 
 /// Paths of a store.
 #[derive(Debug, Clone)]
@@ -36,11 +35,7 @@ impl StoreFiles {
     /// Creates the folders, private to the user. A folder that others can write to is refused.
     pub(super) fn create_folders(&self) -> Result<(), Error> {
         dir_permissions::prepare(&self.folder).map_err(Error::folder)?;
-        create_private_dir(&self.instances).map_err(Error::io(&self.instances))?;
-        match fs::symlink_metadata(&self.instances).map_err(Error::io(&self.instances))?.is_symlink() {
-            true => Err(link(&self.instances)),
-            false => Ok(()),
-        }
+        dir_permissions::create_private_subdir(&self.instances).map_err(Error::folder)
     }
 
     /// Creates an empty database that only the user can read, before any data is written, and syncs its directory
