@@ -1,9 +1,13 @@
 //! JWT validation.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
 use serde_json::{Value, json};
 
 use crate::fixture::{OAuthServer, RESOURCE, claims, claims_with};
 use crate::issuer::{Issuer, KEYS_PATH};
+use crate::process::wait_for;
 use crate::signer::{Signer, encode, hmac_token, unix_seconds};
 
 #[test]
@@ -139,6 +143,39 @@ fn s05_a_token_must_be_signed_and_by_the_key_it_names() {
         assert_eq!(served.rejection_message(&token), why, "{what}");
     }
     assert_eq!(served.trust(&good), "VERIFIED");
+}
+
+/// Each token names a published key, so only its signature tells that it is forged.
+#[test]
+fn s05_s09_a_flood_of_forged_tokens_has_few_signatures_checked_and_locks_out_no_valid_one() {
+    const FORGERS: usize = 32;
+    const FLOOD: Duration = Duration::from_secs(4);
+    let (key, stranger) = (Signer::new("one", "ES256"), Signer::new("one", "ES256"));
+    let issuer = Issuer::start(&[&key]);
+    let served = OAuthServer::start(&issuer);
+    assert_eq!(served.trust(&key.token(&claims(&issuer))), "VERIFIED", "the keys are fetched");
+    let (began, checked) = (Instant::now(), AtomicUsize::new(0));
+    let forged = stranger.token(&claims(&issuer));
+    std::thread::scope(|scope| {
+        let (caller, checked, forged) = (served.caller, &checked, &forged);
+        for _ in 0..FORGERS {
+            scope.spawn(move || {
+                while began.elapsed() < FLOOD {
+                    if caller.inspect(forged).status == 401 {
+                        checked.fetch_add(1, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+        let is_over = || (checked.load(Ordering::Relaxed) > 250).then_some(());
+        wait_for("the signature checks of this address to be used up", is_over);
+        for number in 0..5 {
+            let token = key.token(&claims_with(&issuer, json!({ "jti": number.to_string() })));
+            assert_eq!(served.trust(&token), "VERIFIED", "{number}");
+        }
+    });
+    let (checked, seconds) = (checked.into_inner(), began.elapsed().as_secs() as usize + 1);
+    assert!((200..=200 + 100 * seconds).contains(&checked), "{checked} in {seconds} s");
 }
 
 /// The public key is public. As an HMAC secret, it would let anyone sign (algorithm confusion).

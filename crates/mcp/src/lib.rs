@@ -9,6 +9,7 @@ extern crate self as corbie_mcp;
 
 mod admission;
 mod audit;
+mod authorization;
 mod builder;
 pub mod builtin;
 mod client;
@@ -62,6 +63,7 @@ pub use client_requests::{ClientRequest, ClientRequestError, CreateMessageResult
 pub use completion::Completer;
 pub use content::{ContentBlock, ContentMetadata, MediaContent, ResourceContents, TextContent};
 pub use context::Context;
+#[doc = include_str!("mcp_tool.md")]
 pub use corbie_mcp_macros::mcp_tool;
 pub use deferred_progress::DeferredProgress;
 pub use discovery::{DiscoveryReport, Module, ModuleReport};

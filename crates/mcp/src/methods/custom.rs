@@ -3,19 +3,19 @@
 use super::audited::AuditedCall;
 use super::multi_round_trip::{RoundTrip, RoundTripOutcome};
 use crate::audit::AuditOutcome;
+use crate::authorization::check_trust;
 use crate::client_requests::ClientChannel;
 use crate::dispatch::MethodCall;
 use crate::error::Error;
 use crate::reply::MethodReply;
 use crate::server::CustomMethod;
-use crate::trust;
 
 pub(crate) async fn run(name: String, method: CustomMethod, call: MethodCall) -> Result<MethodReply, Error> {
     let mut recorded = AuditedCall::begin(&name, &call);
     let caller = &call.transport.caller;
     match &method.tool {
         Some(tool) if !caller.may_use(tool) => return Err(Error::NotGranted { what: format!("`{tool}`") }),
-        _ => trust::check_trust(&name, method.effect, caller)?,
+        _ => check_trust(&name, method.effect, caller)?,
     }
     call.server.audit().check_writable(method.effect)?;
     recorded.outcome = AuditOutcome::Error;

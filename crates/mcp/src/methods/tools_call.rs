@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::call_metrics::CallMetrics;
 use super::multi_round_trip::{RoundTrip, RoundTripInput, RoundTripOutcome};
 use super::{confirm_destructive, tasks, tools_call_task};
+use crate::authorization::authorize;
 use crate::client::ClientFeature;
 use crate::dispatch::MethodCall;
 use crate::error::Error;
@@ -19,7 +20,6 @@ use crate::message;
 use crate::outcome::{CallResult, FailedCall, FailureCause, ToolError, ToolOutcome};
 use crate::reply::{MethodReply, ReplyBody, ResultType};
 use crate::tool::{Arguments, TaskSupport, Tool};
-use crate::trust;
 use crate::version::{Era, Version};
 
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ pub(crate) async fn call(call: MethodCall) -> Result<MethodReply, Error> {
         let error = Error::Schema { tool: tool.name().to_owned(), violations };
         return finish(&tool, &call, &measure, Err(error));
     }
-    let denied = trust::authorize(tool.name(), tool.meta().effect, tool.meta().min_trust, &call.transport.caller).err();
+    let denied = authorize(tool.name(), tool.meta().effect, tool.meta().min_trust, &call.transport.caller).err();
     if let Some(denied) = denied.as_ref().filter(|_| !confirm_destructive::can_confirm(&tool, &call)) {
         measure.record_blocked(denied.error_type());
         tracing::warn!(tool = tool.name(), trust = %call.transport.caller.trust, "refused: not enough trust");

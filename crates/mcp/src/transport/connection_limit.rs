@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -293,6 +293,11 @@ impl ConnectionPermit {
             return held.use_reserve(is_authenticated);
         }
         true
+    }
+
+    /// A permit to keep a connection in the reserve while its request waits; `None` if too many of them wait.
+    pub(super) fn try_wait_in_reserve(&self) -> Option<SemaphorePermit<'_>> {
+        self.0.places.reserve_waits.try_acquire().ok()
     }
 
     /// See [`ConnectionPhase::is_stalled`].

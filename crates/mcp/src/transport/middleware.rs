@@ -84,6 +84,11 @@ const FAILED_ATTEMPTS: RateLimit = RateLimit { per_second: 10, burst: 100 };
 /// a core. It is larger than [`FAILED_ATTEMPTS`] because valid tokens that are not cached need checks too.
 const FAILED_SIGNATURE_CHECKS: RateLimit = RateLimit { per_second: 100, burst: 200 };
 
+/// Maximum wait for a signature check. Checks of one address are queued in the order of their arrival, because whether a
+/// token is valid is not known before. The queue has room for one request of each connection that the default limits
+/// permit, so a flood from the same address delays a valid token and does not lock it out.
+const MAX_SIGNATURE_CHECK_WAIT: Duration = Duration::from_secs(10);
+
 /// Path of the protected resource metadata (RFC 9728). The path of the resource may follow, which may differ from ours
 /// behind a proxy.
 const RESOURCE_METADATA_PATH: &str = "/.well-known/oauth-protected-resource";
@@ -148,8 +153,8 @@ impl Endpoint {
         Some(self.buckets.bucket_for(whose, limit))
     }
 
-    /// Checks the token of a request. A check that takes more than a lookup is charged to the address of the client, and
-    /// refunded unless the token is wrong.
+    /// Checks the token of a request. A check that takes more than a lookup is charged to the address of the client if the
+    /// token is wrong.
     async fn authenticate(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Credential, Error> {
         let mut presented = self.auth.verify_now(headers);
         if let Credential::Pending = presented {
@@ -159,16 +164,24 @@ impl Endpoint {
         Ok(presented)
     }
 
-    /// Checks a token that is not cached.
+    /// Checks a token that is not cached. Waits for its turn where many tokens of the same address were wrong.
     async fn check_signature(&self, headers: &HeaderMap, extensions: &http::Extensions) -> Result<Credential, Error> {
-        let checks = client_address(extensions)
-            .map(|from| self.buckets.bucket_for(RateLimitKey::SignatureChecks(network(from)), FAILED_SIGNATURE_CHECKS));
-        checks.as_ref().map_or(Ok(()), |checks| checks.charge())?;
+        let Some(from) = client_address(extensions) else { return Ok(self.auth.verify(headers).await) };
+        let bucket = self.buckets.bucket_for(RateLimitKey::SignatureChecks(network(from)), FAILED_SIGNATURE_CHECKS);
+        let place = extensions.get::<ConnectionPermit>().filter(|place| place.is_provisional());
+        let permit = place.map(ConnectionPermit::try_wait_in_reserve);
+        let max_wait = match permit {
+            // Waiting requests must not fill the reserve, which health probes need.
+            Some(None) => Duration::ZERO,
+            _ => MAX_SIGNATURE_CHECK_WAIT,
+        };
+        let reservation = bucket.reserve(max_wait)?;
+        if !reservation.wait.is_zero() {
+            tokio::time::sleep(reservation.wait).await;
+        }
         let presented = self.auth.verify(headers).await;
-        if !matches!(presented, Credential::Invalid(_))
-            && let Some(checks) = checks
-        {
-            checks.refund();
+        if matches!(presented, Credential::Invalid(_)) {
+            reservation.charge();
         }
         Ok(presented)
     }

@@ -32,6 +32,15 @@ pub(crate) struct CallerBucket {
     global: Option<Arc<TokenBucket>>,
 }
 
+/// A token that was taken from a bucket, possibly before it was due. It is returned on drop unless it is charged.
+#[derive(Debug)]
+pub(crate) struct Reservation {
+    bucket: Arc<CallerBucket>,
+    /// Time until the token is due.
+    pub(crate) wait: Duration,
+    is_charged: bool,
+}
+
 /// A token bucket.
 #[derive(Debug)]
 struct TokenBucket {
@@ -41,7 +50,7 @@ struct TokenBucket {
 
 #[derive(Debug, Clone, Copy)]
 struct BucketLevel {
-    /// Negative when several instances spent the same tokens.
+    /// Negative when several instances spent the same tokens, and when tokens were reserved ahead of time.
     tokens: f64,
     at: Instant,
     /// Tokens taken and not yet settled with other instances, and since when.
@@ -106,12 +115,21 @@ impl TokenBucket {
         if missing > 0.0 {
             return Err(Duration::from_secs_f64(missing / f64::from(self.limit.per_second.max(1))));
         }
-        level.tokens -= 1.0;
-        if level.unreported == 0 {
-            level.since = now;
-        }
-        level.unreported += 1;
+        level.take(now);
         Ok(level.tokens)
+    }
+
+    /// Takes one token, ahead of time if none is left, and returns the wait until it is due. Fails with that wait if it is
+    /// longer than `max_wait`.
+    fn take_ahead(&self, now: Instant, max_wait: Duration) -> Result<Duration, Duration> {
+        let mut level = self.refilled(now);
+        let missing = (1.0 - level.tokens).max(0.0);
+        let wait = Duration::from_secs_f64(missing / f64::from(self.limit.per_second.max(1)));
+        if wait > max_wait {
+            return Err(wait);
+        }
+        level.take(now);
+        Ok(wait)
     }
 
     /// Returns one token.
@@ -154,6 +172,31 @@ impl TokenBucket {
     }
 }
 
+impl BucketLevel {
+    fn take(&mut self, now: Instant) {
+        self.tokens -= 1.0;
+        if self.unreported == 0 {
+            self.since = now;
+        }
+        self.unreported += 1;
+    }
+}
+
+impl Reservation {
+    /// Charges the token. Otherwise it is returned when the reservation is dropped.
+    pub(crate) fn charge(mut self) {
+        self.is_charged = true;
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        if !self.is_charged {
+            self.bucket.own.give_back(Instant::now());
+        }
+    }
+}
+
 impl CallerBucket {
     fn new(limit: RateLimit, global: Option<Arc<TokenBucket>>) -> CallerBucket {
         CallerBucket { own: TokenBucket::new(limit), global }
@@ -172,9 +215,15 @@ impl CallerBucket {
         taken.map(drop).map_err(|wait| Error::busy("too many requests of all callers together", wait))
     }
 
-    /// Returns a token of a caller's own bucket that turned out not to be due.
-    pub(crate) fn refund(&self) {
-        self.own.give_back(Instant::now());
+    /// Reserves a token of the caller's own bucket, ahead of time if none is left. Fails with the time to wait if that is
+    /// longer than `max_wait`.
+    pub(crate) fn reserve(self: &Arc<CallerBucket>, max_wait: Duration) -> Result<Reservation, Error> {
+        self.reserve_at(Instant::now(), max_wait)
+    }
+
+    fn reserve_at(self: &Arc<CallerBucket>, now: Instant, max_wait: Duration) -> Result<Reservation, Error> {
+        let wait = self.own.take_ahead(now, max_wait).map_err(|wait| Error::busy("too many requests", wait))?;
+        Ok(Reservation { bucket: self.clone(), wait, is_charged: false })
     }
 
     fn is_full(&self, now: Instant) -> bool {
@@ -340,12 +389,27 @@ mod tests {
     }
 
     #[test]
-    fn s09_a_refund_gives_no_more_than_was_taken() {
-        let bucket = bucket(1, 2, None);
-        bucket.refund();
+    fn s09_reservations_are_due_at_the_rate_and_the_wait_for_them_is_bounded() {
+        let bucket = Arc::new(bucket(10, 2, None));
+        let start = bucket.own.level.lock().expect("unpoisoned").at;
+        let max_wait = Duration::from_millis(300);
+        let reserve = || bucket.reserve_at(start, max_wait);
+        let reserved: Vec<Reservation> = std::iter::from_fn(|| reserve().ok()).collect();
+        let waits: Vec<u128> = reserved.iter().map(|reservation| reservation.wait.as_millis()).collect();
+        assert_eq!(waits, [0, 0, 100, 200, 300]);
+        assert_eq!(refused(reserve().map(drop)), Duration::from_millis(400));
+        reserved.into_iter().for_each(Reservation::charge);
+        assert!(reserve().is_err(), "what is charged is not returned");
+    }
+
+    #[test]
+    fn s09_a_reservation_that_is_dropped_gives_back_no_more_than_was_taken() {
+        let bucket = Arc::new(bucket(1, 2, None));
+        for _ in 0..100 {
+            assert_eq!(bucket.reserve(Duration::ZERO).expect("a token").wait, Duration::ZERO);
+        }
         assert!(bucket.charge().is_ok() && bucket.charge().is_ok());
-        bucket.refund();
-        assert!(bucket.charge().is_ok() && bucket.charge().is_err());
+        assert!(bucket.charge().is_err());
     }
 
     #[test]
