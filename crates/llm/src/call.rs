@@ -193,7 +193,7 @@ mod tests {
 
     fn provider() -> Provider {
         let settings = config::Provider { kind: Some(config::ProviderKind::Mock), ..config::Provider::default() };
-        Provider::new("somebody", &settings, &HttpClient::new()).unwrap()
+        Provider::new("somebody", &settings, &HttpClient::default()).unwrap()
     }
 
     /// Plays back failures, then succeeds. Returns the outcome and the seconds at which requests were sent.

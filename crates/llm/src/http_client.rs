@@ -71,12 +71,14 @@ const TUNNEL_REFUSED: [&str; 3] = [
     "tunnel error: unexpected end of file",
 ];
 
-impl HttpClient {
-    /// A client with the default egress policy.
-    pub fn new() -> HttpClient {
+/// A client with the default egress policy.
+impl Default for HttpClient {
+    fn default() -> HttpClient {
         HttpClient::with_egress_policy(EgressPolicy::default())
     }
+}
 
+impl HttpClient {
     pub fn with_egress_policy(destinations: EgressPolicy) -> HttpClient {
         let tcp = GuardedConnector::new(tcp, destinations.clone());
         HttpClient { connector: ConnectorKind::Direct(pool().build(tls().wrap_connector(tcp))), egress: destinations }
@@ -136,12 +138,6 @@ impl HttpClient {
         };
         let (head, body) = answer.into_parts();
         Ok(UnreadResponse { status: head.status, headers: head.headers, body, received_bytes: 0 })
-    }
-}
-
-impl Default for HttpClient {
-    fn default() -> HttpClient {
-        HttpClient::new()
     }
 }
 

@@ -10,7 +10,6 @@ use tracing::{Instrument, Span};
 use super::chat::{StopReason, Usage};
 use super::embeddings::EmbeddingResponse;
 use super::provider::Provider;
-use super::stream::ChatStream;
 use super::{ChatResponse, Completion, Delta, Error};
 use corbie_util::span_target::COLLECTOR_TARGET;
 
@@ -158,12 +157,5 @@ impl RecordAttributes for ChatResponse {
 impl RecordAttributes for EmbeddingResponse {
     fn record_attributes(&mut self, span: Span) {
         span.record("gen_ai.usage.input_tokens", self.usage.prompt);
-    }
-}
-
-impl RecordAttributes for ChatStream {
-    /// The span ends with the stream.
-    fn record_attributes(&mut self, span: Span) {
-        self.set_span(span);
     }
 }

@@ -152,11 +152,6 @@ impl ChatStream {
         }
     }
 
-    /// Records the rest of the stream in this span, which ends with the stream.
-    pub(super) fn set_span(&mut self, span: Span) {
-        self.span = span;
-    }
-
     /// Sets when the stream must be complete. The idle timeout alone does not end a stream whose provider keeps sending
     /// a little.
     pub fn set_deadline(&mut self, deadline: Instant) {
@@ -337,6 +332,13 @@ impl ChatStream {
         self.source = StreamSource::Buffered;
         self.error = Some(error.clone());
         self.ready.push_back(Err(error));
+    }
+}
+
+impl spans::RecordAttributes for ChatStream {
+    /// Records the rest of the stream in this span, which ends with the stream.
+    fn record_attributes(&mut self, span: Span) {
+        self.span = span;
     }
 }
 

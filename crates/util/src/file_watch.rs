@@ -18,7 +18,7 @@ pub struct FileWatcher<T> {
 
 impl<T: PartialEq> FileWatcher<T> {
     /// Registers for the signal immediately.
-    pub fn new() -> FileWatcher<T> {
+    pub fn register() -> FileWatcher<T> {
         let mut looks = tokio::time::interval(POLL_INTERVAL);
         looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         FileWatcher { hangup_signal: HangupSignal::listen(), interval: looks, previous: None }

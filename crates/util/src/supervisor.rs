@@ -154,7 +154,7 @@ mod tests {
         };
         supervise(TaskName("steady"), make).await;
         let pauses = pauses.lock().expect("held by nobody else");
-        assert!(pauses.iter().skip(1).all(|pause| *pause < 2 * INITIAL_BACKOFF), "{pauses:?}");
+        assert!(pauses.iter().skip(1).all(|pause| *pause < 2 * RESTART_BACKOFF.peek()), "{pauses:?}");
     }
 
     #[tokio::test(start_paused = true)]
