@@ -67,7 +67,7 @@ impl ConfigReloader {
 
     /// Registers for the signal immediately; the returned future watches the signal and the files until it is dropped.
     pub fn watch(self) -> impl Future<Output = ()> + Send {
-        let mut changes = FileWatcher::new();
+        let mut changes = FileWatcher::register();
         async move {
             // Initially empty: a file may have changed since startup, so the first check reloads all of them.
             let mut seen = FileFingerprints::new();

@@ -2,9 +2,6 @@
 //! Hostile clients as data: every exchange of `hostile/exchanges/` is replayed against the real program, which must
 //! respond as specified, continue to serve other clients, and retain no state.
 
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/ooxml/archive.rs"]
-mod archive;
 #[path = "adversarial/byte_template.rs"]
 mod byte_template;
 #[path = "adversarial/exchange.rs"]
@@ -14,9 +11,6 @@ mod fuzz_corpus;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
-mod pdf_builder;
 #[path = "adversarial/player.rs"]
 mod player;
 #[path = "cli/process.rs"]
@@ -31,6 +25,9 @@ mod sample_files;
 mod target_server;
 #[path = "adversarial/trap_files.rs"]
 mod trap_files;
+
+use corbie_test_support::archive;
+use corbie_test_support::pdf_builder;
 
 use std::collections::HashSet;
 

@@ -21,9 +21,9 @@ mod methods;
 mod properties;
 #[path = "classification/reload.rs"]
 mod reload;
-#[path = "../crates/infer/tests/support/mod.rs"]
-mod small_model;
 #[path = "classification/speed.rs"]
 mod speed;
 #[path = "classification/taxonomy.rs"]
 mod taxonomy;
+
+use corbie_test_support::onnx_model as small_model;

@@ -3,9 +3,6 @@
 
 #[path = "cli/access.rs"]
 mod access;
-#[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
-#[path = "../crates/extract/tests/ooxml/archive.rs"]
-mod archive;
 #[path = "cli/ask.rs"]
 mod ask;
 #[path = "cli/classification.rs"]
@@ -81,12 +78,6 @@ mod models;
 #[cfg(unix)]
 #[path = "cli/packaging.rs"]
 mod packaging;
-#[allow(dead_code, reason = "the tests of the crate that reads pictures use more of it")]
-#[path = "../crates/infer/tests/ocr/page.rs"]
-mod page;
-#[allow(dead_code, reason = "the tests of the crate that reads documents use more of it")]
-#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
-mod pdf_builder;
 #[path = "cli/process.rs"]
 mod process;
 #[path = "cli/providers.rs"]
@@ -99,8 +90,6 @@ mod reference;
 mod requirement_ids;
 #[path = "cli/settings.rs"]
 mod settings;
-#[path = "../crates/infer/tests/support/mod.rs"]
-mod small_model;
 #[path = "cli/snapshots.rs"]
 mod snapshots;
 #[path = "cli/spec_examples.rs"]
@@ -120,3 +109,8 @@ mod terminal_escapes;
 mod upstream;
 #[path = "cli/websocket.rs"]
 mod websocket;
+
+use corbie_test_support::archive;
+use corbie_test_support::onnx_model as small_model;
+use corbie_test_support::page;
+use corbie_test_support::pdf_builder;

@@ -15,9 +15,9 @@ mod concurrent_clients;
 mod disk_faults;
 #[path = "durability/ledger.rs"]
 mod ledger;
-#[path = "durability/rng.rs"]
-mod rng;
 #[path = "durability/sigkill.rs"]
 mod sigkill;
 #[path = "durability/stdio_process.rs"]
 mod stdio_process;
+
+use corbie_test_support::seeded_rng as rng;

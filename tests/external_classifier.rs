@@ -27,7 +27,7 @@ const STATE_TIMEOUT: Duration = Duration::from_secs(30);
 /// A client with this configuration.
 #[track_caller]
 fn client(yaml: &str, variables: &[(&str, &str)]) -> ExternalClassifier {
-    ExternalClassifier::new(settings(yaml, variables), HttpClient::new())
+    ExternalClassifier::new(settings(yaml, variables), HttpClient::default())
 }
 
 #[track_caller]

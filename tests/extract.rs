@@ -1,9 +1,6 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! `corbie extract`: files of every format, broken files and malicious files.
 
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/ooxml/archive.rs"]
-mod archive;
 #[path = "extract/bombs.rs"]
 mod bombs;
 #[path = "extract/command.rs"]
@@ -16,11 +13,9 @@ mod formats;
 mod limits;
 #[path = "extract/ocr/mod.rs"]
 mod ocr;
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/infer/tests/ocr/page.rs"]
-mod page;
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
-mod pdf_builder;
 #[path = "extract/sample_files.rs"]
 mod sample_files;
+
+use corbie_test_support::archive;
+use corbie_test_support::page;
+use corbie_test_support::pdf_builder;

@@ -1,9 +1,7 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! The inference thread that owns the models: order, fairness, bounds, cancellation, and broken models.
 
-#[path = "../crates/infer/tests/support/mod.rs"]
-mod small_model;
-
+use corbie_test_support::onnx_model as small_model;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;

@@ -4,20 +4,11 @@
 //! On PostgreSQL with `CORBIE_TEST_STORE=postgres tests/postgres/server -- cargo nextest run --test knowledge`. Modules
 //! named `embedded` are specific to the embedded store and excluded by name there.
 
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/ooxml/archive.rs"]
-mod archive;
 #[path = "postgres/database.rs"]
 mod database;
 #[path = "cli/http.rs"]
 #[allow(dead_code, reason = "shared with the tests of the command line, which use more of it")]
 mod http;
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/infer/tests/ocr/page.rs"]
-mod page;
-#[allow(dead_code, reason = "the tests of the crate use more of it")]
-#[path = "../crates/extract/tests/pdf_builder/mod.rs"]
-mod pdf_builder;
 #[allow(dead_code, reason = "shared with the tests of `corbie extract`, which use more of it")]
 #[path = "extract/ocr/sample_images.rs"]
 mod pictures;
@@ -103,3 +94,7 @@ mod upstream;
 mod watcher;
 #[path = "knowledge/watcher_state.rs"]
 mod watcher_state;
+
+use corbie_test_support::archive;
+use corbie_test_support::page;
+use corbie_test_support::pdf_builder;

@@ -1,7 +1,5 @@
 #![allow(clippy::unwrap_used, reason = "a failed unwrap is a failed test")]
 //! OTLP export: the real program and a mock collector over HTTP.
-//!
-//! Only with `--features otlp`: `cargo nextest run --features otlp --test otlp`.
 
 #[path = "otlp/collector.rs"]
 mod collector;

@@ -45,14 +45,14 @@ fn get(url: &str) -> HttpRequest {
 }
 
 async fn send_error(url: &str, most: Duration) -> Error {
-    HttpClient::new().send(get(url), Instant::now() + most).await.unwrap_err()
+    HttpClient::default().send(get(url), Instant::now() + most).await.unwrap_err()
 }
 
 #[tokio::test]
 async fn an_answer_comes_whole_with_its_status_and_headers() {
     let port = server_answering("HTTP/1.1 429 Too Many\r\nRetry-After: 2\r\nContent-Length: 5\r\n\r\nhello").await;
     let answer =
-        HttpClient::new().send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
+        HttpClient::default().send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["retry-after"], &*answer.body),
         (429, &"2".parse().unwrap(), &b"hello"[..])
@@ -135,7 +135,7 @@ async fn a_stream_comes_piece_by_piece_and_its_silence_has_a_bound() {
     })
     .await;
     let request = get(&format!("http://127.0.0.1:{port}/"));
-    let mut opened = HttpClient::new().open(request, Instant::now() + TEST_TIMEOUT).await.unwrap();
+    let mut opened = HttpClient::default().open(request, Instant::now() + TEST_TIMEOUT).await.unwrap();
     assert_eq!(opened.next(Instant::now() + TEST_TIMEOUT).await, Ok(Some(Bytes::from_static(b"one"))));
     assert_eq!(opened.next(Instant::now() + Duration::from_millis(200)).await, Err(Error::Timeout));
 }
@@ -152,7 +152,7 @@ async fn connections_are_used_again() {
             stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok").await.unwrap();
         }
     });
-    let client = HttpClient::new();
+    let client = HttpClient::default();
     for _ in 0..3 {
         let answer =
             client.send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
@@ -175,7 +175,7 @@ async fn silence_counts_from_the_last_word_however_often_somebody_looks() {
         "type": "openai-compatible", "base_url": format!("http://127.0.0.1:{port}/v1"), "timeout": "500ms",
     });
     let settings: config::Provider = serde_json::from_value(settings).unwrap();
-    let provider = Arc::new(Provider::new("house", &settings, &HttpClient::new()).unwrap());
+    let provider = Arc::new(Provider::new("house", &settings, &HttpClient::default()).unwrap());
     let asked = Chat { model: "any".into(), stream: true, ..Chat::default() };
     let deadline = Instant::now() + TEST_TIMEOUT;
     let call = ProviderCall {

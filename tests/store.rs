@@ -32,8 +32,6 @@ mod postings;
 mod replicas;
 #[path = "store/retry.rs"]
 mod retry;
-#[path = "durability/rng.rs"]
-mod rng;
 #[path = "store/searches.rs"]
 mod searches;
 #[path = "store/tasks.rs"]
@@ -46,3 +44,5 @@ mod timeouts;
 mod tls;
 #[path = "store/watched_files.rs"]
 mod watched_files;
+
+use corbie_test_support::seeded_rng as rng;

@@ -57,7 +57,7 @@ pub(super) fn open(loaded: &LoadedConfig) -> Result<Option<WatchedCertificates>,
 
 /// Registers for SIGHUP immediately; the returned future then watches signal and files until it is dropped.
 pub(super) fn watch(followed: WatchedCertificates) -> impl Future<Output = ()> + Send {
-    let mut changes = FileWatcher::new();
+    let mut changes = FileWatcher::register();
     async move {
         let WatchedCertificates { certificates, files, mut read } = followed;
         loop {

@@ -3,11 +3,7 @@
 mod json;
 mod layer;
 mod log_event;
-#[cfg(feature = "otlp")]
 pub mod otlp;
-#[cfg(not(feature = "otlp"))]
-#[path = "no_otlp.rs"]
-mod otlp;
 mod text;
 
 use std::io::{IsTerminal, Write};
@@ -26,7 +22,6 @@ use layer::LineLayer;
 pub use otlp::ExporterHandle;
 
 /// Name of the span around every request.
-#[cfg(feature = "otlp")]
 const REQUEST_SPAN: &str = "request";
 
 /// Starts logging. Later calls have no effect, so tests may call it too.
@@ -38,11 +33,6 @@ pub fn start(settings: &Log) {
 pub fn start_exporting(config: &Config) -> ExporterHandle {
     let (collect, exporting) = otlp::prepare(config);
     start_with(filter(level(&config.log)), config.log.format, collect);
-    if !cfg!(feature = "otlp") && config.telemetry.otlp.endpoint.is_some() {
-        tracing::warn!(
-            "`telemetry.otlp.endpoint` is set, and this build has no OTLP; build with `--features otlp`, or remove it"
-        );
-    }
     exporting
 }
 

@@ -2,15 +2,13 @@
 
 #[path = "../../fuzz/invariants/mod.rs"]
 mod invariants;
-#[path = "../fuzz/replay.rs"]
-mod replay;
 
 use std::path::Path;
 
 /// `changed`: the number of mutated inputs.
 fn replay_target(target: &str, changed: u64) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    replay::replay(&corpus, changed, |input| invariants::check_invariants(target, input));
+    corbie_test_support::fuzz_replay::replay(&corpus, changed, |input| invariants::check_invariants(target, input));
 }
 
 #[test]

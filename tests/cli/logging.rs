@@ -242,16 +242,3 @@ fn s15_what_a_tool_is_given_is_not_logged_at_info() {
     assert_eq!(ended.messages().len(), 3);
     assert!(!ended.stderr.contains(marker), "{}", ended.stderr);
 }
-
-#[cfg(not(feature = "otlp"))]
-#[test]
-fn a10_a_collector_that_this_build_cannot_tell_is_warned_about_once() {
-    let setup = corbie("stdio").variable("CORBIE_TELEMETRY__OTLP__ENDPOINT", "http://user:marker-3b@127.0.0.1:9");
-    let ended = setup.run("");
-    assert_eq!(ended.code, Some(0));
-    let warnings: Vec<&str> = ended.stderr.lines().filter(|line| line.contains("OTLP")).collect();
-    let [warning] = warnings[..] else { panic!("{}", ended.stderr) };
-    let words = "this build has no OTLP; build with `--features otlp`";
-    assert!(warning.contains("WARN") && warning.contains(words), "{warning}");
-    assert!(!ended.stderr.contains("marker-3b"), "{}", ended.stderr);
-}

@@ -96,7 +96,7 @@ async fn c62_p21_a_server_at_a_forbidden_address_is_not_asked_and_not_tried_agai
         transport: Transport::Http { url: url.parse().unwrap(), headers: Default::default() },
         ..settings_of("http://localhost:1/mcp")
     };
-    let error = ExternalClassifier::new(settings, HttpClient::new()).classify("hello").await.unwrap_err();
+    let error = ExternalClassifier::new(settings, HttpClient::default()).classify("hello").await.unwrap_err();
     assert_eq!(error, Error::EgressDenied);
     assert!(error.to_string().contains("`network.allowed_addresses`"), "{error}");
     assert_eq!(count.load(Ordering::Relaxed), 0);

@@ -43,8 +43,16 @@ fn s11_k31_links_do_not_lead_out_of_the_allowed_folders() {
     corbie.expect_error(ADD, json!({ "file_path": "/etc/passwd.txt" }), "path_not_allowed");
     corbie.expect_error(ADD, json!({ "file_path": allowed.join("missing.txt") }), "file_not_found");
     corbie.expect_error(ADD, json!({ "file_path": root.path().join("outside.xyz") }), "unsupported_format");
-    // A link from outside to an allowed file resolves to that file.
-    assert_eq!(corbie.add_path(&path_string(&root.path().join("inward.txt")), json!({}))["success"], true);
+    // A link from outside to an allowed file is refused as a link, unless it is followed.
+    let inward = path_string(&root.path().join("inward.txt"));
+    corbie.expect_error(ADD, json!({ "file_path": inward }), "file_not_readable");
+    let added = corbie.call(ADD, json!({ "file_path": inward, "follow_links": true, "async": false }));
+    assert_eq!(added["success"], true, "{added}");
+    corbie.expect_error(
+        ADD,
+        json!({ "file_path": allowed.join("link.txt"), "follow_links": true }),
+        "path_not_allowed",
+    );
     let imported = corbie.call("knowledge-import", json!({ "paths": [allowed], "async": false }));
     assert_eq!(imported["skipped_by_kind"], json!({ "links_outside_folder": 2 }), "{imported}");
     assert_eq!(corbie.show()["total_count"], 1, "{imported}");

@@ -54,7 +54,7 @@ fn p21_the_operator_can_allow_an_address_and_a_block_that_is_none_is_a_mistake()
 #[tokio::test(flavor = "multi_thread")]
 async fn p21_no_proxy_is_asked_for_the_metadata_of_a_cloud() {
     let proxy = ScriptedServer::start(|_, connection| write_json(connection, &json!({})));
-    let client = HttpClient::new();
+    let client = HttpClient::default();
     let through = client.with_proxy(&format!("http://127.0.0.1:{}", proxy.port).parse().unwrap());
     let to_nowhere = client.with_proxy(&format!("http://0.0.0.0:{}", proxy.port).parse().unwrap());
     for (client, url) in [

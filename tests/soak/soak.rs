@@ -11,10 +11,11 @@ mod http;
 mod load;
 mod program;
 mod protocols;
-mod rng;
 mod server;
 mod system_commands;
 mod upstream;
+
+use corbie_test_support::seeded_rng as rng;
 
 use std::process::ExitCode;
 

@@ -16,7 +16,7 @@ use super::secret::SecretLine;
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Telemetry {
-    /// Export of spans to an OpenTelemetry collector. Requires a build with `--features otlp`.
+    /// Export of spans to an OpenTelemetry collector.
     #[serde(skip_serializing_if = "Otlp::is_default")]
     pub otlp: Otlp,
 }

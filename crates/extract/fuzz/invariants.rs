@@ -1,20 +1,16 @@
 //! Invariants of extraction that hold for arbitrary bytes. The fuzzer searches for a counterexample; a test replays the
 //! corpus.
 
-#[path = "../tests/ooxml/archive.rs"]
-#[expect(dead_code, reason = "the tests of documents need all of it")]
-mod archive;
-
 use std::ops::Range;
 use std::sync::Once;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use archive::Archive;
 use corbie_extract::chunk::{self, DocumentText, Settings, SpanRole};
 use corbie_extract::{
     Block, BlockKind, Document, Error, Format, Image, Limits, Options, Page, PdfPages, Raster, Sink, Summary, Table,
     decode_embedded, decode_image, markdown, read, resolve, sniff, svg_raster,
 };
+use corbie_test_support::archive::Archive;
 
 /// Small limits, so that small inputs reach all of them.
 fn limits() -> Limits {

@@ -2,17 +2,17 @@
 
 #[path = "../fuzz/invariants.rs"]
 mod invariants;
-#[path = "../../../tests/fuzz/replay.rs"]
-mod replay;
 
 use std::path::Path;
+
+use corbie_test_support::fuzz_replay;
 
 /// Number of new inputs per target.
 const CHANGED: u64 = 300;
 
 fn replay(target: &str) {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
-    replay::replay(&corpus, CHANGED, |input| invariants::check_invariants(target, input));
+    fuzz_replay::replay(&corpus, CHANGED, |input| invariants::check_invariants(target, input));
 }
 
 #[test]

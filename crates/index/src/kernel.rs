@@ -330,15 +330,15 @@ mod tests {
         for numbers in [1, 16, 63, 64, 65, 128, 384, 400] {
             for vectors in 0..10 {
                 let whole = (0..numbers).map(|at| (noise(at) % 4095) as i16 - MAX_QUERY_COMPONENT).collect();
-                let query = crate::guard_page::with_guard_pages(|| QuantizedQuery::new(whole).clone());
-                let codes = crate::guard_page::with_guard_pages(|| {
+                let query = corbie_test_support::guard_page::with_guard_pages(|| QuantizedQuery::new(whole).clone());
+                let codes = corbie_test_support::guard_page::with_guard_pages(|| {
                     (0..=vectors * query.len()).map(|at| noise(at) as u8).collect::<Box<[u8]>>()
                 });
                 let mut wanted = vec![0; vectors];
                 Kernel::Portable.products(&codes[1..], &query, &mut wanted);
                 let places: Vec<u32> = (0..vectors as u32).rev().collect();
                 for kernel in Kernel::supported() {
-                    let mut products = crate::guard_page::with_guard_pages(|| vec![0; vectors]);
+                    let mut products = corbie_test_support::guard_page::with_guard_pages(|| vec![0; vectors]);
                     kernel.products(&codes[1..], &query, &mut products);
                     assert_eq!(products, wanted, "{kernel:?}");
                     kernel.products_at(&codes[1..], &query, &places, |at, product| assert_eq!(product, wanted[at]));
@@ -351,11 +351,12 @@ mod tests {
                 let make = |count: usize| {
                     (0..=count).map(|at| noise(at) as u64 ^ (noise(at) << 40) as u64).collect::<Box<[u64]>>()
                 };
-                let (query, sketches) = crate::guard_page::with_guard_pages(|| (make(words), make(places * words)));
+                let (query, sketches) =
+                    corbie_test_support::guard_page::with_guard_pages(|| (make(words), make(places * words)));
                 let mut wanted = vec![0; places];
                 Kernel::Portable.hamming_distances(&sketches[1..], &query[1..], &mut wanted);
                 for kernel in Kernel::supported() {
-                    let mut differences = crate::guard_page::with_guard_pages(|| vec![0; places]);
+                    let mut differences = corbie_test_support::guard_page::with_guard_pages(|| vec![0; places]);
                     kernel.hamming_distances(&sketches[1..], &query[1..], &mut differences);
                     assert_eq!(differences, wanted, "{kernel:?}");
                 }

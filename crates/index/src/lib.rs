@@ -14,9 +14,6 @@ mod dictionary;
 pub mod external;
 mod filter;
 mod fusion;
-#[cfg(all(test, target_os = "linux"))]
-#[path = "../../../tests/guard_page/mod.rs"]
-mod guard_page;
 mod index;
 mod inverted_index;
 mod kernel;
@@ -44,3 +41,8 @@ pub use segment::SegmentId;
 pub use segment_file::SegmentError;
 pub use snapshot::Snapshot;
 pub use update::{Chunk, Document, Facet, IndexUpdate, LiveDocument};
+
+#[cfg(all(test, target_os = "linux"))]
+#[global_allocator]
+static ALLOCATOR: corbie_test_support::guard_page::GuardPageAllocator =
+    corbie_test_support::guard_page::GuardPageAllocator;

@@ -6,6 +6,9 @@ use crate::update::Document;
 use crate::vectors::Vectors;
 use std::fmt;
 
+/// Version of the file format. Must be incremented whenever the encoding or the terms change.
+pub(crate) const FORMAT_VERSION: u32 = 1;
+
 /// Content-derived segment ID: segments with the same keys have the same ID on every machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct SegmentId(pub u64);
@@ -121,7 +124,7 @@ impl Segment {
 
 /// A stable hash: it names files and must not change.
 fn fingerprint(documents: &[u64], starts: &[u32], chunks: &[u64]) -> u64 {
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(crate::segment_file::VERSION);
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64 ^ u64::from(FORMAT_VERSION);
     let numbers =
         documents.iter().copied().chain(starts.iter().map(|start| u64::from(*start))).chain(chunks.iter().copied());
     for number in numbers {

@@ -5,12 +5,9 @@
 
 use crate::dictionary::Dictionary;
 use crate::inverted_index::InvertedIndex;
-use crate::segment::Segment;
+use crate::segment::{FORMAT_VERSION, Segment};
 use crate::vectors::Vectors;
 use std::num::TryFromIntError;
-
-/// Must be incremented whenever the encoding or the terms change.
-pub(crate) const VERSION: u32 = 1;
 
 const MAGIC: [u8; 8] = *b"corbieix";
 const CHECKSUM_BYTES: usize = 4;
@@ -33,7 +30,7 @@ pub enum SegmentError {
 pub(crate) fn encode(segment: &Segment) -> Vec<u8> {
     let mut out = Vec::with_capacity(segment.bytes() + 256);
     out.extend(MAGIC);
-    out.extend(VERSION.to_le_bytes());
+    out.extend(FORMAT_VERSION.to_le_bytes());
     out.extend((segment.vectors.dimension as u32).to_le_bytes());
     put(&mut out, &segment.documents, |number| number.to_le_bytes());
     put(&mut out, &segment.starts, |number| number.to_le_bytes());
@@ -60,8 +57,8 @@ pub(crate) fn decode(bytes: &[u8], dimension: usize) -> Result<Segment, SegmentE
     let mut rest = bytes.strip_prefix(&MAGIC).ok_or(SegmentError::InvalidMagic)?;
     let found = u32::from_le_bytes(take(&mut rest)?);
     // The version is checked before the checksum, because another version may use another checksum.
-    if found != VERSION {
-        return Err(SegmentError::UnsupportedVersion { found, known: VERSION });
+    if found != FORMAT_VERSION {
+        return Err(SegmentError::UnsupportedVersion { found, known: FORMAT_VERSION });
     }
     if crc32fast::hash(bytes) != u32::from_le_bytes(*checksum) {
         return Err(SegmentError::ChecksumMismatch);

@@ -2,8 +2,6 @@
 
 #[path = "../fuzz/invariants.rs"]
 mod invariants;
-#[path = "../../../tests/fuzz/replay.rs"]
-mod replay;
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -13,7 +11,7 @@ use corbie_index::{Chunk, Document, Index, IndexUpdate};
 #[test]
 fn saved_segments_keep_their_promises() {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus/segment");
-    replay::replay(&corpus, 20_000, |input| invariants::check_invariants("segment", input));
+    corbie_test_support::fuzz_replay::replay(&corpus, 20_000, |input| invariants::check_invariants("segment", input));
 }
 
 /// The corpus would be useless if its segments were rejected.

@@ -9,9 +9,6 @@ mod builtin;
 mod embedder;
 mod embedding;
 mod error;
-#[cfg(all(test, target_os = "linux"))]
-#[path = "../../../tests/guard_page/mod.rs"]
-mod guard_page;
 pub mod heads;
 mod language;
 #[cfg(target_arch = "x86_64")]
@@ -34,3 +31,8 @@ pub use pooling::Pooling;
 pub use sequence::SequenceClassifier;
 pub use spelling::Spelling;
 pub use tokenizer::{MAX_TEXT_BYTES, TokenizedText, Tokenizer};
+
+#[cfg(all(test, target_os = "linux"))]
+#[global_allocator]
+static ALLOCATOR: corbie_test_support::guard_page::GuardPageAllocator =
+    corbie_test_support::guard_page::GuardPageAllocator;

@@ -1,11 +1,9 @@
 //! Models from a directory: loading, pooling and rejection.
 
-mod support;
-
 use std::fs;
 
 use corbie_infer::{Embedder, Error, ModelDirOptions, Pooling, Purpose, TokenizedText};
-use support::{TableModel, WIDTH, WORDS, bytes, number, varint};
+use corbie_test_support::onnx_model::{self, TableModel, WIDTH, WORDS, bytes, number, varint};
 use tempfile::TempDir;
 
 fn folder(table: &TableModel) -> TempDir {
@@ -33,7 +31,7 @@ fn write(folder: &TempDir, file: &str, bytes: &[u8]) {
 
 /// Modifies a valid tokenizer.
 fn with_tokenizer(folder: &TempDir, change: impl FnOnce(&mut serde_json::Value)) {
-    let mut tokenizer: serde_json::Value = serde_json::from_str(&support::tokenizer()).expect("JSON");
+    let mut tokenizer: serde_json::Value = serde_json::from_str(&onnx_model::tokenizer()).expect("JSON");
     change(&mut tokenizer);
     write(folder, "tokenizer.json", tokenizer.to_string().as_bytes());
 }

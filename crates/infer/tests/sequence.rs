@@ -1,12 +1,10 @@
 //! Sequence classifiers from a directory: loading, inference and rejection.
 
-mod support;
-
 use std::fs;
 
 use corbie_infer::{Error, MAX_TEXT_BYTES, SequenceClassifier};
+use corbie_test_support::onnx_model::{self, ScorerModel, TableModel, WIDTH, WORDS};
 use serde_json::{Value, json};
-use support::{ScorerModel, TableModel, WIDTH, WORDS};
 use tempfile::TempDir;
 
 fn folder(scorer: &ScorerModel) -> TempDir {
@@ -28,7 +26,7 @@ fn write(folder: &TempDir, file: &str, text: &[u8]) {
 }
 
 fn with_tokenizer(folder: &TempDir, change: impl FnOnce(&mut Value)) {
-    let mut tokenizer: Value = serde_json::from_str(&support::tokenizer()).expect("JSON");
+    let mut tokenizer: Value = serde_json::from_str(&onnx_model::tokenizer()).expect("JSON");
     change(&mut tokenizer);
     write(folder, "tokenizer.json", tokenizer.to_string().as_bytes());
 }
@@ -144,7 +142,7 @@ fn everything_that_decides_has_a_part_in_the_id() {
 
     let changes: [(&str, Vec<u8>); 3] = [
         ("model.onnx", ScorerModel { bias: vec![0.0; 3], ..ScorerModel::default() }.onnx()),
-        ("tokenizer.json", support::tokenizer().replace("three", "four").into()),
+        ("tokenizer.json", onnx_model::tokenizer().replace("three", "four").into()),
         ("config.json", br#"{ "id2label": { "0": "refund", "1": "billing", "2": "other" } }"#.to_vec()),
     ];
     for (file, changed) in changes {

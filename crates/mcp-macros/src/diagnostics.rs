@@ -1,12 +1,8 @@
 //! Diagnostics for functions that cannot be tools, with the correction.
 
-use std::collections::HashSet;
-
 use proc_macro2::{TokenStream, TokenTree};
 use quote::ToTokens;
-use syn::{LitStr, PatType, Receiver, ReturnType, Type};
-
-use crate::signature::Parameter;
+use syn::{Receiver, ReturnType, Type};
 
 /// Several compile errors, each with its own span.
 #[derive(Default)]
@@ -84,35 +80,6 @@ pub(crate) fn check_type(kind: &Type) -> syn::Result<()> {
         return Ok(());
     };
     Err(syn::Error::new_spanned(kind, message))
-}
-
-/// Checks for invalid combinations of parameters.
-pub(crate) fn check_combination(parameters: &[(&PatType, Parameter)]) -> syn::Result<()> {
-    let mut faults = Diagnostics::default();
-    let (contexts, inputs): (Vec<_>, Vec<_>) = parameters
-        .iter()
-        .partition(|(_, parameter)| matches!(parameter, Parameter::Context | Parameter::BorrowedContext));
-    for (written, _) in contexts.iter().skip(1) {
-        faults.push(Err(syn::Error::new_spanned(&written.ty, "a call has one context; remove this second one")));
-    }
-    if let Some(whole) = inputs.iter().position(|(_, parameter)| matches!(parameter, Parameter::Struct(_))) {
-        let message =
-            "`#[args]` is the whole input, so there can be no other argument; make this a field of that struct";
-        for (_, (written, _)) in inputs.iter().enumerate().filter(|(position, _)| *position != whole) {
-            faults.push(Err(syn::Error::new_spanned(&written.pat, message)));
-        }
-    }
-    let mut names = HashSet::new();
-    for (_, parameter) in inputs {
-        if let Parameter::Property(property) = parameter
-            && !names.insert(property.wire_name())
-        {
-            let place = property.argument.rename.as_ref().map_or(property.ident.span(), LitStr::span);
-            let message = format!("two properties are called `{}`; rename one of them", property.wire_name());
-            faults.push(Err(syn::Error::new(place, message)));
-        }
-    }
-    faults.into_result()
 }
 
 fn contains_ident(tokens: TokenStream, word: &str) -> bool {

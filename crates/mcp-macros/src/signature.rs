@@ -1,7 +1,9 @@
 //! Parses the parameters of the function: properties, context, or the whole input.
 
+use std::collections::HashSet;
+
 use syn::ext::IdentExt;
-use syn::{Attribute, FnArg, Ident, Meta, Pat, PatType, Type};
+use syn::{Attribute, FnArg, Ident, LitStr, Meta, Pat, PatType, Type};
 
 use crate::arg_attribute::ArgAttribute;
 use crate::description;
@@ -54,7 +56,7 @@ pub(crate) fn parse_parameters(signature: &syn::Signature) -> syn::Result<Parame
             },
         }
     }
-    faults.push(diagnostics::check_combination(&parameters));
+    faults.push(check_combination(&parameters));
     faults.into_result()?;
     let in_order = parameters.into_iter().map(|(_, parameter)| parameter).collect();
     Ok(Parameters { is_method, in_order })
@@ -180,6 +182,35 @@ fn is_context(kind: &Type) -> bool {
         Type::Path(path) => path.path.segments.last().is_some_and(|last| last.ident == "Context"),
         _ => false,
     }
+}
+
+/// Checks for invalid combinations of parameters.
+fn check_combination(parameters: &[(&PatType, Parameter)]) -> syn::Result<()> {
+    let mut faults = Diagnostics::default();
+    let (contexts, inputs): (Vec<_>, Vec<_>) = parameters
+        .iter()
+        .partition(|(_, parameter)| matches!(parameter, Parameter::Context | Parameter::BorrowedContext));
+    for (written, _) in contexts.iter().skip(1) {
+        faults.push(Err(syn::Error::new_spanned(&written.ty, "a call has one context; remove this second one")));
+    }
+    if let Some(whole) = inputs.iter().position(|(_, parameter)| matches!(parameter, Parameter::Struct(_))) {
+        let message =
+            "`#[args]` is the whole input, so there can be no other argument; make this a field of that struct";
+        for (_, (written, _)) in inputs.iter().enumerate().filter(|(position, _)| *position != whole) {
+            faults.push(Err(syn::Error::new_spanned(&written.pat, message)));
+        }
+    }
+    let mut names = HashSet::new();
+    for (_, parameter) in inputs {
+        if let Parameter::Property(property) = parameter
+            && !names.insert(property.wire_name())
+        {
+            let place = property.argument.rename.as_ref().map_or(property.ident.span(), LitStr::span);
+            let message = format!("two properties are called `{}`; rename one of them", property.wire_name());
+            faults.push(Err(syn::Error::new(place, message)));
+        }
+    }
+    faults.into_result()
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 mod fixture;
 #[path = "../fuzz/invariants/mod.rs"]
 mod invariants;
-#[path = "../../../tests/fuzz/replay.rs"]
-mod replay;
 
 use std::path::{Path, PathBuf};
 
 use corbie_mcp::TrustLevel;
+use corbie_test_support::fuzz_replay;
 use fixture::peer::Stdio;
 use serde_json::json;
 use tokio::io::AsyncWriteExt;
@@ -26,12 +25,12 @@ fn corpus() -> Vec<Vec<u8>> {
 
 #[test]
 fn the_decoder_keeps_its_promises() {
-    replay::replay(&folder("decode"), 5_000, |input| invariants::check_invariants("decode", input));
+    fuzz_replay::replay(&folder("decode"), 5_000, |input| invariants::check_invariants("decode", input));
 }
 
 #[test]
 fn the_http_front_keeps_its_promises() {
-    replay::replay(&folder("http"), 1_000, |input| invariants::check_invariants("http", input));
+    fuzz_replay::replay(&folder("http"), 1_000, |input| invariants::check_invariants("http", input));
 }
 
 #[tokio::test]

@@ -1,6 +1,5 @@
 //! OOXML tests with documents built part by part.
 
-mod archive;
 mod container;
 mod docx;
 mod hostile;
@@ -9,6 +8,7 @@ mod pptx;
 mod xlsx;
 
 use corbie_extract::{BlockKind, Document, Error, Format, Options};
+use corbie_test_support::archive;
 
 fn read(bytes: &[u8], format: Format) -> Document {
     corbie_extract::document(bytes, format, &Options::default()).expect("the document can be read")

@@ -4,12 +4,10 @@ mod blocks;
 mod file;
 mod images;
 mod layout;
-#[path = "../pdf_builder/mod.rs"]
-mod pdf_builder;
 mod scan;
 
 use corbie_extract::{Document, Format, Options, Page, document};
-use pdf_builder::Builder;
+use corbie_test_support::pdf_builder::{self, Builder};
 
 fn read(builder: Builder) -> Document {
     document(&builder.build(), Format::Pdf, &Options::default()).expect("the file can be read")

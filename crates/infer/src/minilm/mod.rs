@@ -178,10 +178,11 @@ mod tests {
     fn no_layer_reads_or_writes_beyond_its_slices() {
         let Some(plain) = MiniLm::load() else { return };
         let plain = plain.unwrap();
-        let guarded = crate::guard_page::with_guard_pages(MiniLm::load).expect("the same processor").unwrap();
+        let guarded =
+            corbie_test_support::guard_page::with_guard_pages(MiniLm::load).expect("the same processor").unwrap();
         for tokens in (1..=9).chain([16, 23, 64]) {
             let ids: Box<[u32]> = (0..tokens).map(|at| 1000 + 37 * at).collect();
-            let found = crate::guard_page::with_guard_pages(|| guarded.states(&ids.clone()));
+            let found = corbie_test_support::guard_page::with_guard_pages(|| guarded.states(&ids.clone()));
             assert_eq!(found.unwrap(), plain.states(&ids).unwrap(), "{tokens} tokens");
         }
     }

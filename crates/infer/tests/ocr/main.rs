@@ -2,7 +2,6 @@
 
 mod layout;
 mod long_images;
-mod page;
 mod pages;
 mod texts;
 mod threads;
@@ -12,10 +11,14 @@ use std::sync::LazyLock;
 
 use corbie_infer::ocr::{Error, ImageRef, ImageText, OcrEngine, OcrOptions, Rotation};
 
-use page::{Face, SANS, TestPage, picture, word_f1};
+use corbie_test_support::page::{self, Face, SANS, TestPage, word_f1};
 use texts::{ENGLISH, GERMAN};
 
 static ENGINE: LazyLock<OcrEngine> = LazyLock::new(|| OcrEngine::builtin().expect("the networks are whole"));
+
+fn picture<'a>(page: &TestPage, rgb: &'a [u8]) -> ImageRef<'a> {
+    ImageRef { width: page.width as u32, height: page.height as u32, rgb }
+}
 
 fn read(page: &TestPage) -> ImageText {
     ENGINE.recognize(picture(page, &page.rgb()), &OcrOptions::default()).expect("the page can be read")

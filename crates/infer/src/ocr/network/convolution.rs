@@ -445,7 +445,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[test]
     fn no_convolution_reads_or_writes_beyond_its_slices() {
-        crate::guard_page::with_guard_pages(are_sums);
+        corbie_test_support::guard_page::with_guard_pages(are_sums);
     }
 
     fn are_sums() {

@@ -4,11 +4,15 @@ use std::time::Duration;
 
 /// SplitMix64: small, and random enough for choosing test steps.
 #[derive(Debug, Clone)]
-pub(crate) struct SeededRng(u64);
+pub struct SeededRng(u64);
 
 impl SeededRng {
+    pub fn new(seed: u64) -> SeededRng {
+        SeededRng::for_part(seed, "")
+    }
+
     /// The generator of one component of a run. Components have independent streams.
-    pub(crate) fn for_part(seed: u64, part: &str) -> SeededRng {
+    pub fn for_part(seed: u64, part: &str) -> SeededRng {
         let mixed = part.bytes().fold(seed, |mixed, byte| (mixed ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
         let mut chance = SeededRng(mixed);
         chance.next();
@@ -24,21 +28,21 @@ impl SeededRng {
     }
 
     /// Random number below `bound`.
-    pub(crate) fn below(&mut self, bound: usize) -> usize {
+    pub fn below(&mut self, bound: usize) -> usize {
         (self.next() >> 11) as usize % bound.max(1)
     }
 
     /// True with probability 1/`times`.
-    pub(crate) fn one_in(&mut self, times: usize) -> bool {
+    pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
     /// Random duration from `least` to `most`.
-    pub(crate) fn between(&mut self, least: Duration, most: Duration) -> Duration {
+    pub fn between(&mut self, least: Duration, most: Duration) -> Duration {
         least + Duration::from_micros(self.below((most - least).as_micros() as usize + 1) as u64)
     }
 
-    pub(crate) fn choose<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
+    pub fn choose<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         of.get(self.below(of.len()))
     }
 }

@@ -7,22 +7,22 @@ use flate2::{Compression, Crc};
 
 /// An archive under construction.
 #[derive(Default)]
-pub(crate) struct Archive {
+pub struct Archive {
     bytes: Vec<u8>,
     table: Vec<u8>,
     parts: u16,
 }
 
-pub(crate) const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>"#;
+pub const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8" standalone="yes"?>"#;
 const TRANSITIONAL: &str = "http://schemas.openxmlformats.org/officeDocument/2006/relationships";
 
 impl Archive {
     /// An archive with the relationship to its main part.
-    pub(crate) fn of(main: &str) -> Archive {
+    pub fn of(main: &str) -> Archive {
         Archive::default().relations("_rels/.rels", &[("rId1", "officeDocument", main)])
     }
 
-    pub(crate) fn part(mut self, name: &str, content: impl AsRef<[u8]>) -> Archive {
+    pub fn part(mut self, name: &str, content: impl AsRef<[u8]>) -> Archive {
         let content = content.as_ref();
         let mut deflater = DeflateEncoder::new(Vec::new(), Compression::new(9));
         deflater.write_all(content).expect("memory takes everything");
@@ -31,19 +31,19 @@ impl Archive {
         self
     }
 
-    pub(crate) fn stored(mut self, name: &str, content: impl AsRef<[u8]>) -> Archive {
+    pub fn stored(mut self, name: &str, content: impl AsRef<[u8]>) -> Archive {
         let content = content.as_ref();
         self.put(name, 0, content, content.len() as u32, check_sum(content));
         self
     }
 
     /// A compressed part with arbitrary declared values.
-    pub(crate) fn packed(mut self, name: &str, packed: &[u8], stated: u32) -> Archive {
+    pub fn packed(mut self, name: &str, packed: &[u8], stated: u32) -> Archive {
         self.put(name, 8, packed, stated, 0);
         self
     }
 
-    pub(crate) fn relations(self, name: &str, relations: &[(&str, &str, &str)]) -> Archive {
+    pub fn relations(self, name: &str, relations: &[(&str, &str, &str)]) -> Archive {
         let mut markup =
             format!(r#"{HEAD}<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">"#);
         for (id, kind, target) in relations {
@@ -53,7 +53,7 @@ impl Archive {
         self.part(name, markup)
     }
 
-    pub(crate) fn bytes(mut self) -> Vec<u8> {
+    pub fn bytes(mut self) -> Vec<u8> {
         let start = self.bytes.len() as u32;
         let size = self.table.len() as u32;
         self.bytes.extend(&self.table);

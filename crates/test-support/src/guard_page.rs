@@ -12,11 +12,10 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The system allocator, except for allocations inside [`with_guard_pages`].
-struct GuardPageAllocator;
-
-#[global_allocator]
-static ALLOCATOR: GuardPageAllocator = GuardPageAllocator;
+/// The system allocator, except for allocations inside [`with_guard_pages`]. The tests of a crate make it their global
+/// allocator.
+#[derive(Debug)]
+pub struct GuardPageAllocator;
 
 /// Reserved addresses, not memory; each is used once. Allocations that no longer fit use the system allocator.
 const REGION_SIZE: usize = 16 << 30;
@@ -31,7 +30,7 @@ thread_local! {
 }
 
 /// Runs a function whose allocations on this thread end at an inaccessible page.
-pub(crate) fn with_guard_pages<T>(work: impl FnOnce() -> T) -> T {
+pub fn with_guard_pages<T>(work: impl FnOnce() -> T) -> T {
     struct RestoreOnDrop(bool);
     impl Drop for RestoreOnDrop {
         fn drop(&mut self) {
@@ -111,6 +110,7 @@ unsafe impl GlobalAlloc for GuardPageAllocator {
 }
 
 /// Whether the kernel can read a byte; a direct access would end the process.
+#[cfg(test)]
 fn is_readable(address: *const u8) -> bool {
     let (mut ends, read) = ([0; 2], |end: i32, address: *const u8| {
         // SAFETY: the kernel checks the address and returns an error.
@@ -125,6 +125,10 @@ fn is_readable(address: *const u8) -> bool {
     }
     is_readable
 }
+
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: GuardPageAllocator = GuardPageAllocator;
 
 #[test]
 fn one_byte_beyond_guarded_memory_cannot_be_touched() {

@@ -13,7 +13,7 @@ const MAX_INPUT_LEN: usize = 16 * 1024;
 const STRUCTURAL_BYTES: &[u8] = b"\0\n\r \"'{}[]<>:,;/\\$#&%=-+.0199aeE\x7f\x80\xff";
 
 /// Checks an invariant with every committed input of a target, then with `changed` mutations of them.
-pub(crate) fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwindSafe) {
+pub fn replay(corpus: &Path, changed: u64, hold: impl Fn(&[u8]) + RefUnwindSafe) {
     let inputs = corpus_inputs(corpus);
     assert!(!inputs.is_empty(), "nothing is committed in {}", corpus.display());
     for (path, input) in &inputs {

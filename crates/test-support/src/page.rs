@@ -3,49 +3,48 @@
 use std::collections::BTreeMap;
 
 use ab_glyph::{Font, FontRef, PxScale, ScaleFont};
-use corbie_infer::ocr::ImageRef;
 
 /// Black on white, one byte per pixel.
 #[derive(Clone)]
-pub(crate) struct TestPage {
-    pub(crate) width: usize,
-    pub(crate) height: usize,
-    pub(crate) gray: Vec<u8>,
+pub struct TestPage {
+    pub width: usize,
+    pub height: usize,
+    pub gray: Vec<u8>,
     /// Line spacing, relative to the letter size.
-    pub(crate) leading: f32,
+    pub leading: f32,
 }
 
-pub(crate) const SANS: Face = Face(dejavu::sans::regular);
-pub(crate) const BOLD: Face = Face(dejavu::sans::bold);
-pub(crate) const OBLIQUE: Face = Face(dejavu::sans::oblique);
-pub(crate) const CONDENSED: Face = Face(dejavu::sans_condensed::regular);
-pub(crate) const MONO: Face = Face(dejavu::sans_mono::regular);
-pub(crate) const SERIF: Face = Face(dejavu::serif::regular);
-pub(crate) const SERIF_BOLD: Face = Face(dejavu::serif::bold);
-pub(crate) const SERIF_ITALIC: Face = Face(dejavu::serif::italic);
-pub(crate) const SERIF_CONDENSED: Face = Face(dejavu::serif_condensed::regular);
+pub const SANS: Face = Face(dejavu::sans::regular);
+pub const BOLD: Face = Face(dejavu::sans::bold);
+pub const OBLIQUE: Face = Face(dejavu::sans::oblique);
+pub const CONDENSED: Face = Face(dejavu::sans_condensed::regular);
+pub const MONO: Face = Face(dejavu::sans_mono::regular);
+pub const SERIF: Face = Face(dejavu::serif::regular);
+pub const SERIF_BOLD: Face = Face(dejavu::serif::bold);
+pub const SERIF_ITALIC: Face = Face(dejavu::serif::italic);
+pub const SERIF_CONDENSED: Face = Face(dejavu::serif_condensed::regular);
 
 #[derive(Clone, Copy)]
-pub(crate) struct Face(fn() -> &'static [u8]);
+pub struct Face(fn() -> &'static [u8]);
 
 /// Converts points to pixels at 200 dpi. Sizes here are from the highest ascender to the lowest descender, which is
 /// more than the nominal size of these fonts.
-pub(crate) fn points(size: f32) -> f32 {
+pub fn points(size: f32) -> f32 {
     size * 200.0 / 72.0 * 1.164
 }
 
 impl TestPage {
-    pub(crate) fn blank(width: usize, height: usize) -> TestPage {
+    pub fn blank(width: usize, height: usize) -> TestPage {
         TestPage { width, height, gray: vec![255; width * height], leading: 1.25 }
     }
 
     /// An A4 sheet at 200 dpi.
-    pub(crate) fn a4() -> TestPage {
+    pub fn a4() -> TestPage {
         TestPage { leading: 1.05, ..TestPage::blank(1654, 2339) }
     }
 
     /// Draws one line on `baseline` and returns its end.
-    pub(crate) fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
+    pub fn line(&mut self, face: Face, size: f32, left: f32, baseline: f32, text: &str) -> f32 {
         let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
         let scaled = font.as_scaled(PxScale::from(size));
         let mut x = left;
@@ -74,7 +73,7 @@ impl TestPage {
     }
 
     /// Draws wrapped text up to `right` and returns the y coordinate after the last line.
-    pub(crate) fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
+    pub fn text(&mut self, face: Face, size: f32, left: f32, right: f32, top: f32, text: &str) -> f32 {
         let mut baseline = top + size;
         let mut line = String::new();
         for word in text.split_whitespace() {
@@ -92,14 +91,14 @@ impl TestPage {
     }
 
     /// Draws a black bar between two corners.
-    pub(crate) fn rule(&mut self, (left, top): (f32, f32), (right, bottom): (f32, f32)) {
+    pub fn rule(&mut self, (left, top): (f32, f32), (right, bottom): (f32, f32)) {
         for y in top as usize..bottom as usize {
             self.gray[y * self.width + left as usize..y * self.width + right as usize].fill(0);
         }
     }
 
     /// The page rotated clockwise around its center.
-    pub(crate) fn skewed(&self, degrees: f32) -> TestPage {
+    pub fn skewed(&self, degrees: f32) -> TestPage {
         let (sin, cos) = degrees.to_radians().sin_cos();
         let (middle_x, middle_y) = (self.width as f32 / 2.0, self.height as f32 / 2.0);
         let at = |x: i32, y: i32| {
@@ -123,7 +122,7 @@ impl TestPage {
     }
 
     /// The page rotated clockwise by 90°.
-    pub(crate) fn turned(&self) -> TestPage {
+    pub fn turned(&self) -> TestPage {
         let mut turned = TestPage::blank(self.height, self.width);
         for y in 0..self.height {
             for x in 0..self.width {
@@ -134,7 +133,7 @@ impl TestPage {
     }
 
     /// Simulates a poor scan: gray paper, pale ink, and noise of up to `most` per pixel.
-    pub(crate) fn noisy(&self, most: i32) -> TestPage {
+    pub fn noisy(&self, most: i32) -> TestPage {
         let mut state = 1u32;
         let mut noisy = self.clone();
         for pixel in &mut noisy.gray {
@@ -146,7 +145,7 @@ impl TestPage {
     }
 
     /// Salt-and-pepper noise: one pixel in a hundred is black or white.
-    pub(crate) fn dusty(&self) -> TestPage {
+    pub fn dusty(&self) -> TestPage {
         let mut state = 3u32;
         let mut dusty = self.clone();
         for pixel in &mut dusty.gray {
@@ -161,7 +160,7 @@ impl TestPage {
     }
 
     /// Replaces black and white by these values.
-    pub(crate) fn coloured(&self, ink: u8, paper: u8) -> TestPage {
+    pub fn coloured(&self, ink: u8, paper: u8) -> TestPage {
         let mut coloured = self.clone();
         for pixel in &mut coloured.gray {
             *pixel = (i32::from(ink) + (i32::from(paper) - i32::from(ink)) * i32::from(*pixel) / 255) as u8;
@@ -170,7 +169,7 @@ impl TestPage {
     }
 
     /// Encodes the page as JPEG and decodes it.
-    pub(crate) fn jpeg(&self, quality: u8) -> TestPage {
+    pub fn jpeg(&self, quality: u8) -> TestPage {
         let mut file = Vec::new();
         let encoder = image::codecs::jpeg::JpegEncoder::new_with_quality(&mut file, quality);
         let (width, height) = (self.width as u32, self.height as u32);
@@ -180,23 +179,19 @@ impl TestPage {
         TestPage { gray: read.to_luma8().into_raw(), ..self.clone() }
     }
 
-    pub(crate) fn rgb(&self) -> Vec<u8> {
+    pub fn rgb(&self) -> Vec<u8> {
         self.gray.iter().flat_map(|gray| [*gray; 3]).collect()
     }
 }
 
-pub(crate) fn picture<'a>(page: &TestPage, rgb: &'a [u8]) -> ImageRef<'a> {
-    ImageRef { width: page.width as u32, height: page.height as u32, rgb }
-}
-
-pub(crate) fn width_of(face: Face, size: f32, text: &str) -> f32 {
+pub fn width_of(face: Face, size: f32, text: &str) -> f32 {
     let font = FontRef::try_from_slice((face.0)()).expect("the font is whole");
     let scaled = font.as_scaled(PxScale::from(size));
     text.chars().map(|letter| scaled.h_advance(scaled.glyph_id(letter))).sum()
 }
 
 /// Word F1 score, regardless of order.
-pub(crate) fn word_f1(expected: &str, found: &str) -> f64 {
+pub fn word_f1(expected: &str, found: &str) -> f64 {
     let count = |text: &str| {
         let mut words: BTreeMap<String, i64> = BTreeMap::new();
         text.split_whitespace().for_each(|word| *words.entry(word.to_owned()).or_default() += 1);
@@ -208,7 +203,7 @@ pub(crate) fn word_f1(expected: &str, found: &str) -> f64 {
 }
 
 /// Character error rate: edit distance relative to the expected length. Any white space counts as one space.
-pub(crate) fn character_error(expected: &str, found: &str) -> f64 {
+pub fn character_error(expected: &str, found: &str) -> f64 {
     let letters = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ").chars().collect::<Vec<_>>();
     let (expected, found) = (letters(expected), letters(found));
     let mut row: Vec<usize> = (0..=found.len()).collect();

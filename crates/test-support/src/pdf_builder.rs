@@ -1,16 +1,22 @@
 //! Builder for minimal PDF files.
 
 /// A file under construction. Objects 1 and 2 are the catalog and the page tree.
-pub(crate) struct Builder {
+pub struct Builder {
     objects: Vec<Vec<u8>>,
     pages: Vec<usize>,
     catalog: String,
     trailer: String,
 }
 
+impl Default for Builder {
+    fn default() -> Builder {
+        Builder::new()
+    }
+}
+
 impl Builder {
     /// Fonts: `F1` is Helvetica, `F2` is bold, `F3` maps `a` to `z` to Hebrew letters.
-    pub(crate) fn new() -> Builder {
+    pub fn new() -> Builder {
         let mut builder = Builder::bare();
         let hebrew = "/CIDInit /ProcSet findresource begin begincmap 1 begincodespacerange <00> <FF> endcodespacerange \
                       1 beginbfrange <61> <7a> <05D0> endbfrange endcmap end";
@@ -22,7 +28,7 @@ impl Builder {
     }
 
     /// Without fonts.
-    pub(crate) fn bare() -> Builder {
+    pub fn bare() -> Builder {
         Builder {
             objects: vec![Vec::new(), Vec::new()],
             pages: Vec::new(),
@@ -32,17 +38,17 @@ impl Builder {
     }
 
     /// Number of objects, which is the number of the last one.
-    pub(crate) fn objects(&self) -> usize {
+    pub fn objects(&self) -> usize {
         self.objects.len()
     }
 
     /// Adds an object and returns its number.
-    pub(crate) fn object(&mut self, text: &str) -> usize {
+    pub fn object(&mut self, text: &str) -> usize {
         self.objects.push(text.as_bytes().to_vec());
         self.objects.len()
     }
 
-    pub(crate) fn stream(&mut self, entries: &str, content: &[u8]) -> usize {
+    pub fn stream(&mut self, entries: &str, content: &[u8]) -> usize {
         let mut object = format!("<< {entries} /Length {} >>\nstream\n", content.len()).into_bytes();
         object.extend_from_slice(content);
         object.extend_from_slice(b"\nendstream");
@@ -51,11 +57,11 @@ impl Builder {
     }
 
     /// Adds a page of 600 by 800 points with this content and returns its object number.
-    pub(crate) fn page(&mut self, content: &str) -> usize {
+    pub fn page(&mut self, content: &str) -> usize {
         self.page_with(content.as_bytes(), "")
     }
 
-    pub(crate) fn page_with(&mut self, content: &[u8], entries: &str) -> usize {
+    pub fn page_with(&mut self, content: &[u8], entries: &str) -> usize {
         let content = self.stream("", content);
         let fonts = "/Resources << /Font << /F1 3 0 R /F2 4 0 R /F3 6 0 R >> >>";
         let fonts = if entries.contains("/Resources") { "" } else { fonts };
@@ -67,15 +73,15 @@ impl Builder {
     }
 
     /// Adds entries to the catalog.
-    pub(crate) fn catalog(&mut self, entries: &str) {
+    pub fn catalog(&mut self, entries: &str) {
         self.catalog.push_str(entries);
     }
 
-    pub(crate) fn trailer(&mut self, entries: &str) {
+    pub fn trailer(&mut self, entries: &str) {
         self.trailer.push_str(entries);
     }
 
-    pub(crate) fn build(mut self) -> Vec<u8> {
+    pub fn build(mut self) -> Vec<u8> {
         let kids: Vec<String> = self.pages.iter().map(|page| format!("{page} 0 R")).collect();
         self.objects[0] = format!("<< /Type /Catalog /Pages 2 0 R {} >>", self.catalog).into_bytes();
         self.objects[1] = format!("<< /Type /Pages /Kids [{}] /Count {} >>", kids.join(" "), kids.len()).into_bytes();
@@ -103,11 +109,11 @@ impl Builder {
 }
 
 /// Draws text at a position, from the lower left corner.
-pub(crate) fn text(font: &str, size: u32, x: i32, y: i32, words: &str) -> String {
+pub fn text(font: &str, size: u32, x: i32, y: i32, words: &str) -> String {
     format!("BT /{font} {size} Tf 1 0 0 1 {x} {y} Tm ({words}) Tj ET\n")
 }
 
 /// Draws lines of text one below the other.
-pub(crate) fn lines(x: i32, y: i32, lines: &[&str]) -> String {
+pub fn lines(x: i32, y: i32, lines: &[&str]) -> String {
     lines.iter().enumerate().map(|(index, line)| text("F1", 10, x, y - 12 * index as i32, line)).collect()
 }

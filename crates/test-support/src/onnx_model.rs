@@ -1,21 +1,19 @@
 //! Generated test models: a lookup table in ONNX, a classifier on top of it, and a tokenizer with a few words.
 
-#![allow(dead_code, reason = "several test programs share it, and not all use all of it")]
-
 use std::fs;
 use std::path::Path;
 
 /// Vocabulary of the test tokenizer; the index of a word is its ID.
-pub(crate) const WORDS: [&str; 8] = ["[UNK]", "[CLS]", "[SEP]", "one", "two", "three", "query:", "passage:"];
-pub(crate) const WIDTH: usize = 4;
+pub const WORDS: [&str; 8] = ["[UNK]", "[CLS]", "[SEP]", "one", "two", "three", "query:", "passage:"];
+pub const WIDTH: usize = 4;
 
 /// A model that looks up each token in a table, so that the output can be computed by hand.
-pub(crate) struct TableModel {
-    pub(crate) rows: Vec<[f32; WIDTH]>,
-    pub(crate) inputs: Vec<&'static str>,
-    pub(crate) output: &'static str,
+pub struct TableModel {
+    pub rows: Vec<[f32; WIDTH]>,
+    pub inputs: Vec<&'static str>,
+    pub output: &'static str,
     /// The model pools internally (mean over the tokens).
-    pub(crate) pools: bool,
+    pub pools: bool,
 }
 
 impl Default for TableModel {
@@ -32,18 +30,18 @@ impl Default for TableModel {
 
 impl TableModel {
     /// Writes `model.onnx` and `tokenizer.json` into a directory.
-    pub(crate) fn write(&self, folder: &Path) {
+    pub fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
         fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
     }
 
     /// The model in ONNX, including the table.
-    pub(crate) fn onnx(&self) -> Vec<u8> {
+    pub fn onnx(&self) -> Vec<u8> {
         self.onnx_of(WIDTH, &bytes(9, &self.values()))
     }
 
     /// The model with an external table, at any offset.
-    pub(crate) fn onnx_outside(&self, file: &str, offset: u64, length: u64) -> Vec<u8> {
+    pub fn onnx_outside(&self, file: &str, offset: u64, length: u64) -> Vec<u8> {
         let said = |key: &str, value: &str| bytes(13, &[bytes(1, key.as_bytes()), bytes(2, value.as_bytes())].concat());
         let place = [
             said("location", file),
@@ -55,12 +53,12 @@ impl TableModel {
     }
 
     /// The model with a table of width zero.
-    pub(crate) fn onnx_without_width(&self) -> Vec<u8> {
+    pub fn onnx_without_width(&self) -> Vec<u8> {
         self.onnx_of(0, &bytes(9, b""))
     }
 
     /// The table as raw bytes.
-    pub(crate) fn values(&self) -> Vec<u8> {
+    pub fn values(&self) -> Vec<u8> {
         self.rows.iter().flatten().flat_map(|number| number.to_le_bytes()).collect()
     }
 
@@ -95,15 +93,15 @@ impl TableModel {
 }
 
 /// A classifier: mean over the token rows of a table, then a linear layer.
-pub(crate) struct ScorerModel {
+pub struct ScorerModel {
     /// Its `output` is the name of the logits.
-    pub(crate) table: TableModel,
+    pub table: TableModel,
     /// Weights and bias of each class.
-    pub(crate) weights: Vec<[f32; WIDTH]>,
-    pub(crate) bias: Vec<f32>,
+    pub weights: Vec<[f32; WIDTH]>,
+    pub bias: Vec<f32>,
     /// The means are an additional output, before the logits.
-    pub(crate) shows_means: bool,
-    pub(crate) config: serde_json::Value,
+    pub shows_means: bool,
+    pub config: serde_json::Value,
 }
 
 impl Default for ScorerModel {
@@ -124,13 +122,13 @@ impl Default for ScorerModel {
 
 impl ScorerModel {
     /// Writes `model.onnx`, `tokenizer.json` and `config.json` into a directory.
-    pub(crate) fn write(&self, folder: &Path) {
+    pub fn write(&self, folder: &Path) {
         fs::write(folder.join("model.onnx"), self.onnx()).expect("written");
         fs::write(folder.join("tokenizer.json"), tokenizer()).expect("written");
         fs::write(folder.join("config.json"), self.config.to_string()).expect("written");
     }
 
-    pub(crate) fn onnx(&self) -> Vec<u8> {
+    pub fn onnx(&self) -> Vec<u8> {
         let (table, classes) = (&self.table, self.weights.len());
         // In ONNX, each column of the matrix is a class.
         let columns = (0..WIDTH).flat_map(|column| self.weights.iter().map(move |weights| weights[column]));
@@ -153,7 +151,7 @@ impl ScorerModel {
 }
 
 /// `[CLS] words [SEP]`, with words split at spaces.
-pub(crate) fn tokenizer() -> String {
+pub fn tokenizer() -> String {
     let vocabulary: serde_json::Map<_, _> =
         WORDS.iter().enumerate().map(|(id, word)| ((*word).to_owned(), id.into())).collect();
     let special = |token: &str, id: usize| serde_json::json!({ "id": token, "ids": [id], "tokens": [token] });
@@ -213,15 +211,15 @@ fn tensor(name: &str, kind: u64, shape: &[&str]) -> Vec<u8> {
 
 // The two protobuf field types that ONNX needs.
 
-pub(crate) fn number(field: u64, value: u64) -> Vec<u8> {
+pub fn number(field: u64, value: u64) -> Vec<u8> {
     [varint(field << 3), varint(value)].concat()
 }
 
-pub(crate) fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
+pub fn bytes(field: u64, value: &[u8]) -> Vec<u8> {
     [varint(field << 3 | 2), varint(value.len() as u64), value.to_vec()].concat()
 }
 
-pub(crate) fn varint(mut value: u64) -> Vec<u8> {
+pub fn varint(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {
         bytes.push(value as u8 | 0x80);
