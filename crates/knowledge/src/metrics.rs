@@ -3,7 +3,7 @@
 use prometheus_client::registry::Registry;
 
 use super::Knowledge;
-use super::retriever::BaseStats;
+use super::base_stats::BaseStats;
 use corbie_util::lazy_gauge::{self, Sample};
 
 /// Maximum number of bases with a label, to bound the cardinality. Further bases count in the totals only.

@@ -7,7 +7,7 @@ use std::io;
 use futures_util::FutureExt;
 
 use super::Error;
-pub use super::base_stats::BaseStats;
+use super::base_stats::BaseStats;
 use super::document::BaseName;
 use super::local_index::LocalIndex;
 use super::postgres_retriever::PostgresRetriever;

@@ -86,7 +86,7 @@ mod tests {
             fallbacks: [("law".to_owned(), vec!["far/model".to_owned()])].into(),
             ..RoutingPolicy::default()
         };
-        let over = settings.with_policy(policy);
+        let over = settings.with_policy(&policy);
         assert_eq!((over.restricted_categories, over.fallbacks), (settings.restricted_categories, settings.fallbacks));
         assert_eq!(over.models, [model("math")].into());
     }
