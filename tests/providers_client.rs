@@ -51,8 +51,10 @@ async fn send_error(url: &str, most: Duration) -> Error {
 #[tokio::test]
 async fn an_answer_comes_whole_with_its_status_and_headers() {
     let port = server_answering("HTTP/1.1 429 Too Many\r\nRetry-After: 2\r\nContent-Length: 5\r\n\r\nhello").await;
-    let answer =
-        HttpClient::default().send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT).await.unwrap();
+    let answer = HttpClient::default()
+        .send(get(&format!("http://127.0.0.1:{port}/")), Instant::now() + TEST_TIMEOUT)
+        .await
+        .unwrap();
     assert_eq!(
         (answer.status.as_u16(), &answer.headers["retry-after"], &*answer.body),
         (429, &"2".parse().unwrap(), &b"hello"[..])

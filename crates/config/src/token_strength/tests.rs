@@ -150,7 +150,8 @@ fn s05_unsalted_hashes_of_common_passwords_do_not_pass() {
     for password in ["test", "admin", "123456", "password", "changeme", "letmein"] {
         let (sha256, sha512) = (Sha256::digest(password), Sha512::digest(password));
         let base64 = base64::engine::general_purpose::STANDARD.encode(sha256);
-        for token in [format!("{sha256:x}"), format!("{sha256:X}"), format!("sk-{sha256:x}"), format!("{sha512:x}"), base64]
+        for token in
+            [format!("{sha256:x}"), format!("{sha256:X}"), format!("sk-{sha256:x}"), format!("{sha512:x}"), base64]
         {
             assert_eq!(weakness(&token), Some(Weakness::Guessable), "{password}: {token}");
         }
