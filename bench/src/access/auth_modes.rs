@@ -49,7 +49,7 @@ pub(super) struct AuthFixture {
     signed: [(Algorithm, Vec<String>); 2],
 }
 
-const CORBIE: &str = ".tools/bench/target/release/corbie";
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 /// Generated server configuration.
 const FOLDER: &str = ".tools/bench/access";
 const OPERATOR_TOKEN: &str = "5d41c0de9a7b34f2186e0cb3f79a2d84e6b15f03";

@@ -24,7 +24,7 @@ use quality::{Contestant, QualityScore};
 use speed::SpeedMeasurement;
 use texts::DecidedBy;
 
-const PROGRAM: &str = ".tools/bench/target/release/corbie";
+const PROGRAM: &str = ".tools/bench/target/dist/corbie";
 /// Generated files for the contestants.
 const FOLDER: &str = ".tools/bench/classify";
 /// The interpreter of the server with regular expressions.

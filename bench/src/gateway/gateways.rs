@@ -41,6 +41,8 @@ pub(super) const GATEWAYS: [Gateway; 9] = [
 ];
 
 pub(super) const PROGRAMS: &str = ".tools/bench/target/release";
+/// Built with the profile of packages.
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 /// Generated configuration of the gateways.
 const FOLDER: &str = ".tools/bench/gateway";
 
@@ -173,7 +175,7 @@ fn anthropic_provider(upstream: u16) -> String {
 
 /// Default configuration: no settings of this machine or user.
 pub(super) fn corbie_command(settings: &Path) -> Result<Command> {
-    let mut command = installed_command(&format!("{PROGRAMS}/corbie"))?;
+    let mut command = installed_command(CORBIE)?;
     command.env_clear().arg("--config").arg(settings);
     Ok(command)
 }

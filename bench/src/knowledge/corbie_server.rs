@@ -52,7 +52,7 @@ pub(crate) struct SearchStats {
     pub(crate) start_s: f64,
 }
 
-const CORBIE: &str = ".tools/bench/target/release/corbie";
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 const LOG: &str = ".tools/bench/logs/knowledge.log";
 /// Timeout of an ingestion.
 const IMPORT_TIMEOUT: Duration = Duration::from_secs(900);

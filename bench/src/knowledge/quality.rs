@@ -36,7 +36,7 @@ pub(super) struct RetrievalScore {
     recall: f64,
 }
 
-const CORBIE: &str = ".tools/bench/target/release/corbie";
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 
 pub(super) fn measure(sets: &Path) -> Result<RetrievalQuality> {
     let mut folders: Vec<PathBuf> =

@@ -35,7 +35,7 @@ enum StoreKind {
     Postgres,
 }
 
-const CORBIE: &str = ".tools/bench/target/release/corbie";
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 const FOLDER: &str = ".tools/bench/many";
 
 const QUESTIONS: usize = 400;

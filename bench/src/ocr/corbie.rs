@@ -22,7 +22,7 @@ struct ExtractedPage {
     text: String,
 }
 
-const CORBIE: &str = ".tools/bench/target/release/corbie";
+const CORBIE: &str = ".tools/bench/target/dist/corbie";
 
 /// The texts of files, one for each.
 pub(super) fn read(files: &[&Path]) -> Result<OcrRun> {
