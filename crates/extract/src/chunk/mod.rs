@@ -18,12 +18,12 @@
 //! it.
 //!
 //! ```
-//! use corbie_extract::chunk::{self, Settings, Text};
+//! use corbie_extract::chunk::{self, DocumentText, Settings};
 //! use corbie_extract::{Block, Page};
 //!
 //! let page = Page { number: 1, blocks: vec![Block::paragraph("One two. Three four.")], ..Page::default() };
 //! let pages = [page];
-//! let text = Text::of(&pages);
+//! let text = DocumentText::of(&pages);
 //! let tokens = [0..3, 4..7, 7..8, 9..14, 15..19, 19..20];
 //! let chunks = chunk::pack(&text, &tokens, Settings { size: 3, overlap: 0 });
 //! assert_eq!(chunks[1].text, "Three four.");

@@ -117,9 +117,9 @@ pub enum Error {
 /// The loaded networks. Threads can share one engine.
 ///
 /// ```
-/// use corbie_infer::ocr::{Engine, Picture, Settings};
+/// use corbie_infer::ocr::{OcrEngine, Picture, Settings};
 ///
-/// let engine = Engine::builtin()?;
+/// let engine = OcrEngine::builtin()?;
 /// let white = vec![255; 64 * 32 * 3];
 /// let found = engine.recognize(Picture { width: 64, height: 32, rgb: &white }, &Settings::default())?;
 /// assert_eq!(found.text(), "");
