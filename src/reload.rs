@@ -96,7 +96,7 @@ impl ConfigReloader {
             Ok::<_, ConfigError>(next)
         });
         let read = read.await;
-        let next = match read {
+        let mut next = match read {
             Ok(Ok(next)) => next,
             Ok(Err(error)) => {
                 tracing::error!("the new settings are refused and the old ones stay:\n{error}");
@@ -106,6 +106,15 @@ impl ConfigReloader {
             }
             Err(_) => return tracing::error!("the new settings cannot be read and the old ones stay"),
         };
+        // A project file that restricted callers no longer takes effect, such as after `corbie config untrust`. At start
+        // corbie would not listen; open listeners keep the lower levels.
+        if let Some(refusal) = next.listen_refusal().filter(|_| is_listening).cloned() {
+            next.config.trust = next.config.trust.restricted_by(&loaded.config.trust);
+            if loaded.listen_refusal() != Some(&refusal) {
+                tracing::error!("trust levels are not raised, and corbie will not listen at the next start: {refusal}");
+                self.server.audit().record_event(AuditEvent::new("reload_refused").detail("trust levels"));
+            }
+        }
         for warning in next.warnings.iter().filter(|warning| !loaded.warnings.contains(warning)) {
             tracing::warn!("{warning}");
         }

@@ -91,6 +91,13 @@ pub enum Error {
         "the environment names no configuration folder of the user to keep approvals in; set HOME, or name the file with `--config`"
     )]
     NoUserFolder,
+    #[error(
+        "{approved} is approved and may restrict callers; it would no longer take effect, because {candidate} comes first. Remove \
+         one of the files, or approve this one with `--replace`",
+        approved = approved.display(),
+        candidate = candidate.display()
+    )]
+    Superseded { candidate: PathBuf, approved: PathBuf },
 }
 
 /// Runs one command, with its output on `out`.

@@ -11,8 +11,10 @@ use std::thread;
 
 use serde_json::{Value, json};
 
+use crate::http::HttpClient;
 use crate::process::{TestCommand, TestProcess, call, corbie, request, wait_for};
 
+const JSON: &[(&str, &str)] = &[("Content-Type", "application/json")];
 const SECRET: &str = "aws-marker-51c0ffee";
 
 /// A server of the attacker, which refuses every request and records it.
@@ -353,4 +355,40 @@ fn x46_s06_a_server_does_not_listen_while_the_approved_file_is_missing() {
     let withdrawn = setup("serve --port 0");
     beside(withdrawn.folder(), "config untrust");
     withdrawn.start().port();
+}
+
+/// The repository adds a harmless file that comes first. Approving it would end the approval of the file that restricts
+/// callers.
+#[test]
+fn x46_s06_an_approval_does_not_end_unnoticed() {
+    let setup = corbie("config trust").foreign("corbie.toml", "[trust]\nloopback = \"untrusted\"\n");
+    let folder = setup.folder().to_owned();
+    beside(&folder, "config trust");
+    fs::write(folder.join("corbie.yaml"), "ocr: {language: eng}\n").unwrap();
+    let refused = setup.run("");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    for part in ["corbie.toml is approved", "--replace"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    assert!(beside(&folder, "config trust --list").contains("corbie.toml"));
+    beside(&folder, "config trust --replace");
+    let listed = beside(&folder, "config trust --list");
+    assert!(listed.contains("corbie.yaml") && !listed.contains("corbie.toml"), "{listed}");
+}
+
+#[test]
+fn x46_s06_withdrawing_an_approval_does_not_raise_the_trust_of_an_open_listener() {
+    let setup = corbie("serve --port 0").file("corbie.yaml", "trust: {loopback: untrusted}\n");
+    let folder = setup.folder().to_owned();
+    let mut server = setup.start();
+    let port = server.port();
+    beside(&folder, "config untrust");
+    server.wait_for_log("trust levels are not raised");
+    let clear = json!({ "name": "knowledge-clear", "arguments": {} });
+    let refused = HttpClient::v4(port).call("POST", "/mcp/tools/call", JSON, &clear.to_string());
+    assert!(refused.body.contains("-32010"), "{refused:?}");
+    // With the approval, the file counts again.
+    fs::write(folder.join("corbie.yaml"), "trust: {loopback: verified}\n").unwrap();
+    beside(&folder, "config trust");
+    server.wait_for_log("loopback=\"verified\"");
 }

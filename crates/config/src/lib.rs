@@ -76,7 +76,7 @@ pub use diagnostic::{ConfigError, Diagnostic, KeyPath, Origin, Position, Segment
 pub use external_classifier::{ClassificationPolicy, SettingDiagnostic};
 pub use fingerprint::SectionFingerprints;
 pub use layers::{Approval, Layer, Scope, Sources, State, search};
-pub use project::{ApprovalCandidate, WrittenKey, approval_candidate, content_hash};
+pub use project::{ApprovalCandidate, WrittenKey, approval_candidate, content_hash, superseded_approvals};
 pub use read::FileKind;
 pub use read::MAX_FILE_BYTES;
 pub use schema::derive;
@@ -127,7 +127,7 @@ pub struct LoadedConfig {
     fingerprints: SectionFingerprints,
     /// The approved content of the project file that is in effect.
     in_force: Option<Arc<ApprovedContent>>,
-    not_to_listen: Option<Diagnostic>,
+    listen_refusal: Option<Diagnostic>,
 }
 
 impl Config {
@@ -138,7 +138,7 @@ impl Config {
 
     fn load_with(sources: Sources, in_force: Option<&Arc<ApprovedContent>>) -> Result<LoadedConfig, ConfigError> {
         let schema = schema();
-        let MergedSources { mut tree, diagnostics: mut findings, layers, in_force, not_to_listen } =
+        let MergedSources { mut tree, diagnostics: mut findings, layers, in_force, listen_refusal } =
             merge_sources(&sources, in_force, schema);
         validate(&mut tree, schema, &mut findings);
 
@@ -159,7 +159,7 @@ impl Config {
         // The types now hold the values and protect secrets; the tree is kept for its source spans.
         tree.wipe_values();
         let mut loaded =
-            LoadedConfig { config, warnings, layers, sources, tree, fingerprints: digests, in_force, not_to_listen };
+            LoadedConfig { config, warnings, layers, sources, tree, fingerprints: digests, in_force, listen_refusal };
         loaded.warnings.extend(loaded.weak_token(false));
         let mut mistakes = loaded.config.external_classifier().err().unwrap_or_default();
         mistakes.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::diagnostics).unwrap_or_default());
@@ -215,7 +215,12 @@ impl LoadedConfig {
     /// take effect: listening without these settings could serve callers that the file excludes.
     pub fn check_may_listen(&self) -> Result<(), ConfigError> {
         self.check_token(false)?;
-        self.not_to_listen.clone().map_or(Ok(()), |problem| Err(problem.into()))
+        self.listen_refusal().map_or(Ok(()), |problem| Err(problem.clone().into()))
+    }
+
+    /// Why a server must not listen with these settings: a project file that restricts callers does not take effect.
+    pub fn listen_refusal(&self) -> Option<&Diagnostic> {
+        self.listen_refusal.as_ref()
     }
 
     /// Fails if `server.token` guards a listener and can be guessed. This is only a warning for commands that do not
@@ -279,7 +284,7 @@ struct MergedSources {
     diagnostics: Diagnostics,
     layers: Vec<Layer>,
     in_force: Option<Arc<ApprovedContent>>,
-    not_to_listen: Option<Diagnostic>,
+    listen_refusal: Option<Diagnostic>,
 }
 
 /// Merges all sources, lowest precedence first, and collects diagnostics.
@@ -287,7 +292,7 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
     let mut merged = SpannedValue::empty(Origin::command_line());
     let mut findings = Diagnostics::default();
     let mut layers = search(sources);
-    let (mut now_in_force, mut not_to_listen) = (None, None);
+    let (mut now_in_force, mut listen_refusal) = (None, None);
     let mut add = |mut tree: SpannedValue, findings: &mut Diagnostics| {
         remove_schema_key(&mut tree);
         // Values with references to variables have already been removed from an unapproved file.
@@ -304,7 +309,7 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
                 let read = project::read(&layer.path, &sources.variables, in_force, schema, &mut findings);
                 layer.approval = read.approval;
                 now_in_force = read.in_force;
-                not_to_listen = read.not_to_listen;
+                listen_refusal = read.listen_refusal;
                 if let Some(tree) = read.settings {
                     add(tree, &mut findings);
                 }
@@ -323,8 +328,8 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
         }
     }
     let is_project = sources.named_file().is_none() && layers.iter().any(|layer| layer.scope == Scope::Project);
-    if is_project && not_to_listen.is_none() {
-        not_to_listen = project::ignored_approval(&sources.folder, &sources.variables, now_in_force.as_deref());
+    if is_project && listen_refusal.is_none() {
+        listen_refusal = project::ignored_approval(&sources.folder, &sources.variables, now_in_force.as_deref());
     }
     let variables = environment::read(&sources.variables, schema, &mut findings);
     add(variables, &mut findings);
@@ -336,7 +341,7 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
         };
         add(SpannedValue::nested(&path, leaf), &mut findings);
     }
-    MergedSources { tree: merged, diagnostics: findings, layers, in_force: now_in_force, not_to_listen }
+    MergedSources { tree: merged, diagnostics: findings, layers, in_force: now_in_force, listen_refusal }
 }
 
 /// Removes `$schema`, which is for editors and not a setting.

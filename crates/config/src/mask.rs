@@ -37,6 +37,40 @@ pub(super) fn masked(value: &SpannedValue, schema: Option<&Value>) -> String {
     }
 }
 
+/// An environment variable of a program as a file sets it: shown where it decides which code runs, otherwise masked.
+pub(super) fn masked_variable(name: &str, value: &SpannedValue) -> String {
+    match &value.data {
+        ValueData::String(text) if chooses_code(name) || looks_like_path(text) => masked_text(text, Sensitivity::Plain),
+        _ => masked(value, None),
+    }
+}
+
+/// Whether programs, libraries or modules are searched or configured by this variable.
+fn chooses_code(name: &str) -> bool {
+    const NAMES: [&str; 12] = [
+        "PATH",
+        "IFS",
+        "ENV",
+        "BASH_ENV",
+        "SHELL",
+        "HOME",
+        "NODE_OPTIONS",
+        "NODE_PATH",
+        "RUBYOPT",
+        "RUBYLIB",
+        "CLASSPATH",
+        "JAVA_TOOL_OPTIONS",
+    ];
+    const PREFIXES: [&str; 7] = ["LD_", "DYLD_", "PYTHON", "PERL5", "GIT_", "NPM_CONFIG_", "UV_"];
+    let name = name.to_ascii_uppercase();
+    NAMES.contains(&name.as_str()) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
+}
+
+fn looks_like_path(text: &str) -> bool {
+    ["/", "./", "../", "~", "\\", ".\\", "..\\"].iter().any(|start| text.starts_with(start))
+        || text.get(1..3) == Some(":\\")
+}
+
 fn masked_json(value: &SpannedValue, schema: Option<&Value>) -> Value {
     let is_secret = schema.is_none_or(|schema| schema.get("writeOnly").is_some());
     match &value.data {
@@ -159,6 +193,7 @@ fn is_secret_name(name: &str) -> bool {
 mod tests {
     use proptest::prelude::*;
 
+    use super::super::diagnostic::Origin;
     use super::*;
 
     fn plain(text: &str) -> String {
@@ -231,6 +266,20 @@ mod tests {
             assert_eq!(masked_text(written, Sensitivity::Secret), shown, "{written}");
             assert_eq!(plain(written), written);
         }
+    }
+
+    #[test]
+    fn x46_a_variable_that_chooses_code_is_shown() {
+        let shown = |name, value: &str| masked_variable(name, &SpannedValue::string(value, Origin::command_line()));
+        for name in ["PATH", "LD_PRELOAD", "DYLD_INSERT_LIBRARIES", "PYTHONPATH", "NODE_OPTIONS", "Path"] {
+            assert_eq!(shown(name, "bin:hunter2"), "bin:hunter2", "{name}");
+        }
+        for path in ["/tmp/bin", "./bin", "../bin", "~/bin", "C:\\bin"] {
+            assert_eq!(shown("TOOLS", path), path);
+        }
+        assert_eq!(shown("API_KEY", "hunter2"), "***");
+        assert_eq!(shown("API_KEY", "${KEY}"), "${KEY}");
+        assert_eq!(shown("PATH", "https://user:hunter2@evil.example"), "https://user:***@evil.example");
     }
 
     proptest! {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use zeroize::Zeroizing;
 
 use super::approvals::{self, ApprovalFile, Approvals, ContentHash};
-use super::diagnostic::{ConfigError, Diagnostic, Diagnostics, KeyPath, ValueSource};
+use super::diagnostic::{ConfigError, Diagnostic, Diagnostics, KeyPath, Segment, ValueSource};
 use super::layers::{Approval, NAMES, Scope, State, layers_in_dir};
 use super::spanned_value::SpannedValue;
 use super::{mask, read, schema, unapproved_settings};
@@ -33,7 +33,7 @@ pub(super) struct ProjectFile {
     pub(super) approval: Approval,
     pub(super) in_force: Option<Arc<ApprovedContent>>,
     /// Why a server must not listen without the settings that are ignored.
-    pub(super) not_to_listen: Option<Diagnostic>,
+    pub(super) listen_refusal: Option<Diagnostic>,
 }
 
 /// A file that can be approved.
@@ -93,7 +93,7 @@ pub(super) fn read(
     }
     // Its earlier content may have restricted callers.
     let is_changed = matches!((&place, &known), (Some(place), Ok(known)) if known.contains_key(place));
-    let mut not_to_listen =
+    let mut listen_refusal =
         is_changed.then(|| about(format!("has changed since it was approved, so corbie does not listen; {how}")));
     let settings = match content.and_then(|bytes| read::parse_content(&bytes, path, read::CONFIG_FILE)) {
         Ok(mut written) => {
@@ -104,12 +104,12 @@ pub(super) fn read(
                 findings.warnings.push(about(format!("is not approved, so these settings are ignored: {keys}; {how}")));
             }
             let access: Vec<KeyPath> = ignored.into_iter().filter(unapproved_settings::is_about_access).collect();
-            if !access.is_empty() && not_to_listen.is_none() {
+            if !access.is_empty() && listen_refusal.is_none() {
                 let keys = join_keys(&access);
                 let message = format!(
                     "is not approved and says who may call, or what callers may use ({keys}), so corbie does not listen; {how}"
                 );
-                not_to_listen = Some(about(message));
+                listen_refusal = Some(about(message));
             }
             Some(allowed)
         }
@@ -122,7 +122,7 @@ pub(super) fn read(
             None
         }
     };
-    ProjectFile { settings, approval: Approval::Unapproved, in_force: None, not_to_listen }
+    ProjectFile { settings, approval: Approval::Unapproved, in_force: None, listen_refusal }
 }
 
 /// Why a server must not listen in a folder: the user has approved a file there that does not take effect, because it is
@@ -149,6 +149,12 @@ pub(super) fn ignored_approval(
     );
     let shown = folder.join(path.file_name()?);
     Some(Diagnostic::with_source(ValueSource::File(shown.into()), message))
+}
+
+/// Approved files in the folder of the candidate that would no longer take effect if it were approved.
+pub fn superseded_approvals(candidate: &ApprovalCandidate, approvals: &Approvals) -> Vec<PathBuf> {
+    let is_superseded = |path: &&PathBuf| **path != candidate.path && path.parent() == candidate.path.parent();
+    approvals.keys().filter(is_superseded).cloned().collect()
 }
 
 /// The file that `corbie config trust` would approve in a folder.
@@ -211,7 +217,7 @@ impl ApprovedContent {
     fn into_force(self: Arc<Self>, approval: Approval, findings: &mut Diagnostics) -> ProjectFile {
         let parsed = read::parse_content(&self.bytes, &self.path, read::CONFIG_FILE);
         let settings = parsed.map_err(|problems| findings.errors.extend(problems)).ok();
-        ProjectFile { settings, approval, in_force: Some(self), not_to_listen: None }
+        ProjectFile { settings, approval, in_force: Some(self), listen_refusal: None }
     }
 }
 
@@ -228,7 +234,10 @@ impl WrittenKey {
     fn of(path: KeyPath, value: &SpannedValue) -> WrittenKey {
         let has_reference = unapproved_settings::has_reference(value);
         let needs_approval = has_reference || !unapproved_settings::is_allowed(&path);
-        let value = mask::masked(value, schema::schema_at(schema::schema(), &path.0));
+        let value = match path.0.as_slice() {
+            [.., Segment::Key(map), Segment::Key(name)] if map == "env" => mask::masked_variable(name, value),
+            _ => mask::masked(value, schema::schema_at(schema::schema(), &path.0)),
+        };
         WrittenKey { path, value, needs_approval }
     }
 }

@@ -54,6 +54,21 @@ impl Trust {
             Via::Remote => self.remote,
         })
     }
+
+    /// The lower of both levels for all callers: settings that no longer apply must not raise the trust of anyone.
+    #[must_use]
+    pub fn restricted_by(&self, other: &Trust) -> Trust {
+        let level = |via| self.level(via).min(other.level(via));
+        let (loopback, remote) = (level(Via::Loopback), level(Via::Remote));
+        let token = match (self.all.or(self.token), other.all.or(other.token)) {
+            (Some(level), Some(other)) => Some(level.min(other)),
+            // The other level depends on the address, so the lowest one counts.
+            (Some(level), None) | (None, Some(level)) => Some(level.min(loopback).min(remote)),
+            (None, None) => None,
+        };
+        let confirm_destructive = self.confirm_destructive && other.confirm_destructive;
+        Trust { stdio: level(Via::Stdio), loopback, remote, token, confirm_destructive, all: None }
+    }
 }
 
 impl TrustLevelSetting {
@@ -92,5 +107,26 @@ impl Default for Trust {
             confirm_destructive: false,
             all: None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TrustLevelSetting::{Trusted, Untrusted, Verified};
+    use super::*;
+
+    #[test]
+    fn x46_restricted_trust_has_the_lower_level_of_each_kind_of_caller() {
+        let strict = Trust { loopback: Untrusted, token: Some(Verified), ..Trust::default() };
+        let restricted = Trust::default().restricted_by(&strict);
+        assert_eq!((restricted.loopback, restricted.remote, restricted.token), (Untrusted, Verified, Some(Untrusted)));
+        let all = Trust { all: Some(Untrusted), confirm_destructive: true, ..Trust::default() };
+        let restricted = all.restricted_by(&Trust::default());
+        let levels = [Via::Stdio, Via::Loopback, Via::Remote].map(|via| restricted.level(via));
+        assert_eq!(
+            (levels, restricted.token, restricted.confirm_destructive),
+            ([Untrusted; 3], Some(Untrusted), false)
+        );
+        assert_eq!(Trust::default().restricted_by(&Trust::default()).stdio, Trusted);
     }
 }

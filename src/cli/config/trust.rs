@@ -26,6 +26,9 @@ pub struct Trust {
     /// List the approved files
     #[arg(long)]
     pub list: bool,
+    /// Approve the file even if another approved file in the folder stops taking effect
+    #[arg(long, conflicts_with = "list")]
+    pub replace: bool,
     /// Show the settings in the file without approving it
     #[arg(long, conflicts_with = "list")]
     pub dry_run: bool,
@@ -59,16 +62,25 @@ pub(super) fn trust(options: &Trust, sources: &Sources, out: &mut dyn Write) -> 
     }
     let folder = options.folder.as_ref().map_or_else(|| sources.folder.clone(), |folder| sources.folder.join(folder));
     let candidate = config::approval_candidate(&folder)?;
-    let was_approved = approvals.read()?.get(&candidate.path) == Some(&candidate.hash);
+    let known = approvals.read()?;
+    let was_approved = known.get(&candidate.path) == Some(&candidate.hash);
+    let superseded = config::superseded_approvals(&candidate, &known);
     if !options.json {
         show(&candidate, out)?;
+        for path in &superseded {
+            writeln!(out, "{} is approved and would no longer take effect.", shown(path))?;
+        }
+    }
+    // The other file may restrict callers: its approval does not end unnoticed.
+    if let Some(path) = superseded.first().filter(|_| !options.dry_run && !options.replace) {
+        return Err(Error::Superseded { candidate: candidate.path, approved: path.clone() });
     }
     if !options.dry_run {
         approvals.approve_alone(&candidate.path, candidate.hash.clone())?;
     }
     let is_approved = was_approved || !options.dry_run;
     if options.json {
-        writeln!(out, "{:#}", reply(&candidate, is_approved))?;
+        writeln!(out, "{:#}", reply(&candidate, is_approved, &superseded))?;
     } else if options.dry_run {
         let state = if is_approved { "approved" } else { "not approved" };
         writeln!(out, "This content is {state}; `--dry-run` changes nothing.")?;
@@ -119,13 +131,14 @@ fn show(candidate: &ApprovalCandidate, out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-fn reply(candidate: &ApprovalCandidate, is_approved: bool) -> Value {
+fn reply(candidate: &ApprovalCandidate, is_approved: bool, superseded: &[PathBuf]) -> Value {
     let key = |WrittenKey { path, value, needs_approval }: &WrittenKey| json!({ "key": path.to_string(), "value": value, "needs_approval": needs_approval });
     json!({
         "success": true,
         "path": candidate.path,
         "sha256": candidate.hash.as_str(),
         "approved": is_approved,
+        "superseded": superseded,
         "keys": candidate.keys.iter().map(key).collect::<Vec<_>>(),
     })
 }

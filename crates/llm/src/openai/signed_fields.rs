@@ -14,8 +14,15 @@ use crate::Chat;
 use crate::chat::Protocol;
 use crate::signer::{SIGNED_BY, Signer};
 
-/// Message fields that OpenAI never writes.
-const REASONING_FIELDS: [&str; 3] = [reasoning_details::FIELD, "reasoning_content", "reasoning"];
+/// Message fields that OpenAI never writes. The last two are LiteLLM's.
+const REASONING_FIELDS: [&str; 5] =
+    [reasoning_details::FIELD, "reasoning_content", "reasoning", THINKING_BLOCKS, PROVIDER_FIELDS];
+/// Thinking blocks of Anthropic, each with a signature.
+const THINKING_BLOCKS: &str = "thinking_blocks";
+/// An object of a message or a tool call, with signatures of Google among others.
+const PROVIDER_FIELDS: &str = "provider_specific_fields";
+/// Lists whose objects may be signed.
+const SIGNED_LISTS: [&str; 3] = ["tool_calls", reasoning_details::FIELD, THINKING_BLOCKS];
 /// A field of tool calls, and of reasoning details, that OpenAI never writes.
 const SIGNATURE_FIELD: &str = "extra_content";
 /// Fields of a reasoning detail that hold a signature or encrypted reasoning, as OpenRouter writes them.
@@ -34,8 +41,9 @@ pub(super) fn may_name_signer(body: &[u8]) -> bool {
 
 /// Whether a response, or an event of one, may contain a signed field. The same kind of scan.
 pub(super) fn may_be_signed(body: &[u8]) -> bool {
-    static SIGNED: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| {
-        [SIGNATURE_FIELD, reasoning_details::FIELD].map(|name| Finder::new(&format!("\"{name}\"")).into_owned())
+    static SIGNED: LazyLock<[Finder<'static>; 4]> = LazyLock::new(|| {
+        [SIGNATURE_FIELD, reasoning_details::FIELD, THINKING_BLOCKS, PROVIDER_FIELDS]
+            .map(|name| Finder::new(&format!("\"{name}\"")).into_owned())
     });
     SIGNED.iter().any(|name| name.find(body).is_some())
 }
@@ -52,7 +60,7 @@ pub(super) fn strip_foreign(chat: &Chat, own: Option<&Signer>) -> Option<Chat> {
     let may_be_foreign = |message: &Value| {
         let mut calls = message["tool_calls"].as_array().into_iter().flatten();
         REASONING_FIELDS.iter().any(|name| message.get(name).is_some())
-            || calls.any(|call| call.get(SIGNATURE_FIELD).is_some())
+            || calls.any(|call| call.get(SIGNATURE_FIELD).is_some() || call.get(PROVIDER_FIELDS).is_some())
     };
     if !came.iter().any(may_be_foreign) {
         return None;
@@ -94,10 +102,18 @@ pub(super) fn sign(body: &mut Map<String, Value>, signer: &Signer) {
 }
 
 fn sign_message(message: &mut Map<String, Value>, signer: &Signer) {
+    if let Some(Value::Object(proof)) = message.get_mut(PROVIDER_FIELDS) {
+        signer.tag(proof);
+    }
     for call in objects(message, "tool_calls") {
-        if let Some(Value::Object(proof)) = call.get_mut(SIGNATURE_FIELD) {
-            signer.tag(proof);
+        for name in [SIGNATURE_FIELD, PROVIDER_FIELDS] {
+            if let Some(Value::Object(proof)) = call.get_mut(name) {
+                signer.tag(proof);
+            }
         }
+    }
+    for block in objects(message, THINKING_BLOCKS).filter(|block| is_signed(block)) {
+        signer.tag(block);
     }
     for detail in objects(message, reasoning_details::FIELD) {
         if let Some(Value::Object(proof)) = detail.get_mut(SIGNATURE_FIELD) {
@@ -117,11 +133,16 @@ fn is_signed(detail: &Map<String, Value>) -> bool {
 /// Drops the signatures and the reasoning of a message that another model wrote.
 fn retain_own_signatures(message: &mut Map<String, Value>, own: &Signer) {
     let mut foreign = false;
-    for signed in ["tool_calls", reasoning_details::FIELD] {
+    if let Some(Value::Object(proof)) = message.get_mut(PROVIDER_FIELDS) {
+        foreign |= is_foreign(proof, own);
+    }
+    for signed in SIGNED_LISTS {
         for entry in objects(message, signed) {
             foreign |= is_foreign(entry, own);
-            if let Some(Value::Object(proof)) = entry.get_mut(SIGNATURE_FIELD) {
-                foreign |= is_foreign(proof, own);
+            for name in [SIGNATURE_FIELD, PROVIDER_FIELDS] {
+                if let Some(Value::Object(proof)) = entry.get_mut(name) {
+                    foreign |= is_foreign(proof, own);
+                }
             }
         }
     }
@@ -138,7 +159,8 @@ fn is_foreign(signed: &mut Map<String, Value>, own: &Signer) -> bool {
 /// Drops everything that OpenAI does not have.
 fn strip_message(message: &mut Map<String, Value>) {
     message.retain(|name, _| !REASONING_FIELDS.contains(&name.as_str()));
-    objects(message, "tool_calls").for_each(|call| call.retain(|name, _| name != SIGNATURE_FIELD));
+    objects(message, "tool_calls")
+        .for_each(|call| call.retain(|name, _| name != SIGNATURE_FIELD && name != PROVIDER_FIELDS));
 }
 
 fn objects<'a>(
@@ -147,4 +169,50 @@ fn objects<'a>(
 ) -> impl Iterator<Item = &'a mut Map<String, Value>> + use<'a> {
     let list = message.get_mut(name).and_then(Value::as_array_mut);
     list.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn litellm_message() -> Value {
+        json!({
+            "role": "assistant",
+            "content": "hi",
+            "thinking_blocks": [{ "type": "thinking", "thinking": "hm", "signature": "SIGNATURE" }],
+            "provider_specific_fields": { "thought_signatures": ["SIGNATURE"] },
+            "tool_calls": [{ "id": "1", "provider_specific_fields": { "thought_signature": "SIGNATURE" } }],
+        })
+    }
+
+    #[test]
+    fn signatures_in_the_form_of_litellm_do_not_reach_another_model() {
+        let (opus, sonnet) = (Signer::new("lite", "claude-opus"), Signer::new("lite", "claude-sonnet"));
+        let mut response = json!({ "choices": [{ "message": litellm_message() }] });
+        assert!(may_be_signed(response.to_string().as_bytes()));
+        sign(response.as_object_mut().unwrap(), &opus);
+        let message = response["choices"][0]["message"].clone();
+
+        let mut returned = message.clone();
+        retain_own_signatures(returned.as_object_mut().unwrap(), &opus);
+        assert_eq!(returned, litellm_message());
+
+        let mut moved = message;
+        retain_own_signatures(moved.as_object_mut().unwrap(), &sonnet);
+        assert_eq!(moved, json!({ "role": "assistant", "content": "hi", "tool_calls": [{ "id": "1" }] }));
+    }
+
+    #[test]
+    fn each_signed_field_alone_is_recognized() {
+        let (opus, sonnet) = (Signer::new("lite", "claude-opus"), Signer::new("lite", "claude-sonnet"));
+        for field in ["thinking_blocks", "provider_specific_fields", "tool_calls"] {
+            let mut response = json!({ "choices": [{ "delta": { field: litellm_message()[field] } }] });
+            assert!(may_be_signed(response.to_string().as_bytes()), "{field}");
+            sign(response.as_object_mut().unwrap(), &opus);
+            let mut delta = response["choices"][0]["delta"].take();
+            retain_own_signatures(delta.as_object_mut().unwrap(), &sonnet);
+            assert!(!delta.to_string().contains("SIGNATURE"), "{field}: {delta}");
+        }
+    }
 }
