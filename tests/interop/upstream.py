@@ -2,7 +2,6 @@
 
 import argparse
 import traceback
-from typing import Any
 
 import anthropic
 import openai

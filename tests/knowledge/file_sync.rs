@@ -140,7 +140,7 @@ fn a13_a_taxonomy_that_is_saved_on_one_instance_is_used_by_all() {
     wait_for("both to agree", || is_shared(&database));
     let saved = wait_for("the database to be open", || {
         let saved = save(&mut one, BIRDS, &old);
-        (saved["reason"] != "away").then_some(saved)
+        (saved["reason"] != "unavailable").then_some(saved)
     });
     assert_eq!(saved["saved"], true, "{saved}");
     assert!(has_category(&mut one, "birds").is_some());
@@ -148,7 +148,7 @@ fn a13_a_taxonomy_that_is_saved_on_one_instance_is_used_by_all() {
     assert_eq!(there.taxonomy_text(), BIRDS);
     // A save based on an old version would undo the changes of other clients.
     let refused = save(&mut other, BOATS, &old);
-    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("changed")), "{refused}");
+    assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("conflict")), "{refused}");
     let now = version(&mut other);
     assert_eq!(now, saved["version"]);
     assert_eq!(save(&mut other, BOATS, &now)["saved"], true);
@@ -178,7 +178,7 @@ fn a13_of_two_who_save_at_once_one_is_told_to_look_again() {
     });
     let won: Vec<usize> = (0..3).filter(|number| saved[*number]["saved"] == true).collect();
     assert_eq!(won.len(), 1, "{saved:?}");
-    assert!(saved.iter().all(|told| told["saved"] == true || told["reason"] == "changed"), "{saved:?}");
+    assert!(saved.iter().all(|told| told["saved"] == true || told["reason"] == "conflict"), "{saved:?}");
     let winner = format!("birds{}", won[0]);
     for one in &mut running {
         wait_for("all to use what was saved", || has_category(one, &winner));

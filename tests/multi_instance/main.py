@@ -11,38 +11,38 @@ from pathlib import Path
 
 import replica
 import workload
-from invariant_violation import Broken
-from postgres_server import Server
+from invariant_violation import InvariantViolation
+from postgres_server import PostgresServer
 from report import Report
 
-SCENARIOS = {"together": workload.run, "replica": replica.run}
+SCENARIOS = {"workload": workload.run, "replica": replica.run}
 
 
 def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/multi_instance/run", description=__doc__)
     parser.add_argument("--seed", type=int, default=1, help="the same seed makes the same choices (default: 1)")
-    parser.add_argument("--seconds", type=float, default=60, help="faults strike for half of it (default: 60)")
+    parser.add_argument("--seconds", type=float, default=60, help="duration; faults are active for half of it (default: 60)")
     parser.add_argument("--clients", type=int, default=50)
     parser.add_argument("--instances", type=int, default=3)
-    parser.add_argument("--keep", action="store_true", help="keep the folder of settings and logs")
-    parser.add_argument("scenario", nargs="*", help=f"{', '.join(SCENARIOS)}; all of them if left out")
+    parser.add_argument("--keep", action="store_true", help="keep the folder with settings and logs")
+    parser.add_argument("scenario", nargs="*", help=f"{', '.join(SCENARIOS)}; default: all")
     given = parser.parse_args()
-    if strangers := set(given.scenario) - set(SCENARIOS):
-        parser.error(f"no scenario: {', '.join(strangers)}; there are {', '.join(SCENARIOS)}")
+    if unknown := set(given.scenario) - set(SCENARIOS):
+        parser.error(f"unknown scenario: {', '.join(unknown)}; known: {', '.join(SCENARIOS)}")
     if given.instances < 2:
-        parser.error("one instance has nobody to share with; give 2 or more")
+        parser.error("at least 2 instances are required")
     return given
 
 
 def causes(error: BaseException) -> list[BaseException]:
-    """The failures in a group of them."""
+    """The failures in an exception group."""
     if isinstance(error, BaseExceptionGroup):
         return [cause for each in error.exceptions for cause in causes(each)]
     return [error]
 
 
-def told(error: BaseException) -> str:
-    if isinstance(error, Broken):
+def describe(error: BaseException) -> str:
+    if isinstance(error, InvariantViolation):
         return str(error)
     return "".join(traceback.format_exception(error))
 
@@ -51,17 +51,17 @@ async def main() -> int:
     given = options()
     # SIGTERM also ends the instances.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
-    folder = Path(tempfile.mkdtemp(prefix="corbie-many-"))
+    folder = Path(tempfile.mkdtemp(prefix="corbie-multi-instance-"))
     report = Report()
     failures: list[str] = []
-    server = await Server.primary()
+    server = await PostgresServer.primary()
     for name in given.scenario or SCENARIOS:
         (folder / name).mkdir()
         try:
             await SCENARIOS[name](given, server, folder / name, report)
         except Exception as error:
-            failures += [f"{name}: {told(each)}" for each in causes(error)]
-    failures += report.late()
+            failures += [f"{name}: {describe(each)}" for each in causes(error)]
+    failures += report.exceeded_limits()
     print(f"\nseed {given.seed}\n{report.table()}")
     if failures:
         for failure in dict.fromkeys(failures):

@@ -31,7 +31,7 @@ class PostgresServer:
     @staticmethod
     async def primary() -> "PostgresServer":
         folder = os.environ["CORBIE_TEST_POSTGRES_FOLDER"]
-        script = f'source "{SCRIPTS}/server_functions.bash" && bin_folder "{folder}" "$(<"{folder}/data/PG_VERSION")"'
+        script = f'source "{SCRIPTS}/shared.bash" && programs "{folder}" "$(<"{folder}/data/PG_VERSION")"'
         bin = await _output("bash", "-c", script)
         return PostgresServer(folder, os.environ["CORBIE_TEST_POSTGRES"], f"{bin}/psql")
 
