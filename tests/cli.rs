@@ -105,6 +105,8 @@ mod terminal;
 #[cfg(unix)]
 #[path = "cli/terminal_escapes.rs"]
 mod terminal_escapes;
+#[path = "cli/tool_selection/mod.rs"]
+mod tool_selection;
 #[path = "cli/upstream.rs"]
 mod upstream;
 #[path = "cli/websocket.rs"]
