@@ -11,9 +11,10 @@ use crate::search::{Passage, SearchRequest};
 use crate::{Error, Knowledge, date, filter};
 use corbie_util::number::shortest_f64;
 
-const DESCRIPTION: &str = "Search the knowledge base using natural language query. Finds passages by what they mean and \
-by their words, best first, each with its document, page and a relevance_score from 0 to 1 that means the same for every \
-query; knowledge-get reads on from its page and start. A topic that no document is about gives no results.";
+const DESCRIPTION: &str = "Search the knowledge base using natural language query. Use it to find passages about a \
+topic in the user's documents. Hybrid semantic and keyword search; returns the most relevant passages first, each with \
+its document, page and a relevance_score from 0 to 1 that is comparable between queries. Returns no results if no \
+document covers the topic. To read the text around a passage, call knowledge-get with its document_id and page.";
 
 #[derive(Debug, Deserialize)]
 struct SearchInput {
@@ -105,11 +106,12 @@ pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
 pub(super) fn filters_schema() -> Value {
     json!({
         "type": "object",
-        "description": "Metadata filters (format, date_range, tags, or any other member of the documents' metadata)",
+        "description": "Metadata filters (format, date_range, tags, or any other metadata field)",
         "properties": {
             "format": { "description": "A format such as \"pdf\", or a list of formats" },
-            "date_range": { "description": "{\"start\": \"2025-01-01\", \"end\": \"2025-12-31\"}: when documents were added, both days included" },
-            "tags": { "description": "A tag, or a list of tags of which one is enough" },
+            "date_range": { "description": "Range of dates on which documents were added, inclusive: {\"start\": \
+                \"2025-01-01\", \"end\": \"2025-12-31\"}" },
+            "tags": { "description": "A tag, or a list of tags; documents with any of them match" },
         },
     })
 }
@@ -118,7 +120,7 @@ impl SearchInput {
     fn request(&self, context: &Context) -> Result<SearchRequest, Error> {
         let query = self.query.trim();
         if query.is_empty() {
-            return Err(Error::invalid("query", "`query` is empty; say what you are looking for"));
+            return Err(Error::invalid("query", "`query` is empty; enter a search query"));
         }
         Ok(SearchRequest {
             base: authorized_base(context, self.knowledge_base.as_deref())?,

@@ -13,9 +13,10 @@ use crate::task::{TaskOutcome, TaskRecord};
 use crate::{Error, Knowledge, date};
 use corbie_util::sanitize::file_name;
 
-const DESCRIPTION: &str = "List your tasks that add documents, the newest first (trusted callers: the tasks of all callers), each as knowledge-task-status tells it: \
-queued, running with its progress, completed, failed with the reason, or cancelled. can_cancel says whether tools/cancel \
-would stop it for this caller. What became of each file of an import, knowledge-task-status tells.";
+const DESCRIPTION: &str = "List document processing tasks, newest first: the caller's own, or those of all callers if \
+the caller is trusted. Each has a status (queued, running with progress, completed, failed with the error, or \
+cancelled) and can_cancel (whether this caller may cancel it with tools/cancel). For the result of each file of an \
+import, use knowledge-task-status.";
 
 /// Maximum number of listed tasks.
 const MAX_TASKS: u32 = 200;
@@ -31,7 +32,7 @@ struct TasksInput {
 
 pub(super) fn tool(knowledge: Knowledge) -> Result<Tool, RegistrationError> {
     let mut one_base = base_schema();
-    one_base["description"] = "Only tasks of this knowledge base; left out, those of all".into();
+    one_base["description"] = "Only tasks of this knowledge base; if omitted, of all knowledge bases".into();
     if let Some(schema) = one_base.as_object_mut() {
         schema.remove("default");
     }
