@@ -229,7 +229,8 @@ impl RequestMeta {
             None => None,
             Some(level) => Some(level.as_str().and_then(LogLevel::parse).ok_or_else(|| {
                 Error::invalid_params(format!(
-                    "`_meta.{META_LOG_LEVEL}` is {level}; use debug, info, notice, warning, error, critical, alert or emergency"
+                    "invalid `_meta.{META_LOG_LEVEL}` {level}; use debug, info, notice, warning, error, critical, \
+                     alert or emergency"
                 ))
             })?),
         };

@@ -67,7 +67,7 @@ pub fn compile(json: Value) -> Result<Schema, String> {
         return Err("it is not a JSON object".into());
     }
     if count_subschemas(&json) > MAX_SUBSCHEMAS {
-        return Err(format!("it has more than {MAX_SUBSCHEMAS} parts"));
+        return Err(format!("it has too many subschemas (maximum {MAX_SUBSCHEMAS})"));
     }
     // `offline` prevents the compiler from resolving references over the network or from files.
     let validator = jsonschema::options().offline().build(&json).map_err(|error| error.to_string())?;
@@ -262,7 +262,8 @@ fn collect_mirrored(
         }
         if !reachable || path.is_empty() || !primitive {
             return Err(format!(
-                "`x-mcp-header` {header} must stand on a string, integer or boolean property reached through `properties` alone"
+                "`x-mcp-header` {header} is only allowed on a string, integer or boolean property reached through \
+                 `properties`"
             ));
         }
         found.push(MirroredParameter { path: path.clone(), header: header.to_owned() });

@@ -330,11 +330,12 @@ impl Server {
     /// A permit for a `subscriptions/listen` stream.
     pub(crate) fn acquire_listener(&self) -> Result<OwnedSemaphorePermit, Error> {
         let most = self.0.limits.max_listeners;
-        self.0
-            .listeners
-            .clone()
-            .try_acquire_owned()
-            .map_err(|_| Error::RateLimited(format!("{most} streams are listening already; close one and try again")))
+        self.0.listeners.clone().try_acquire_owned().map_err(|_| {
+            Error::RateLimited(format!(
+                "too many open event streams (maximum {most}); close one and \
+                retry"
+            ))
+        })
     }
 
     /// Runs work in the background; [`Server::finished`] waits for it.
@@ -390,7 +391,7 @@ impl fmt::Debug for Server {
 /// 128 random bits, unguessable.
 pub(crate) fn random_bytes() -> [u8; 16] {
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).expect("the operating system has random numbers");
+    getrandom::fill(&mut bytes).expect("the operating system provides random numbers");
     bytes
 }
 

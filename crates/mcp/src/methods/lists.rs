@@ -111,5 +111,5 @@ impl Position {
 }
 
 pub(super) fn invalid_cursor() -> Error {
-    Error::invalid_params("`cursor` is not one this server gave; leave it out to start at the first page")
+    Error::invalid_params("invalid `cursor`; omit it to start at the first page")
 }

@@ -78,12 +78,12 @@ impl Metrics {
         prometheus.register("connections", "Open HTTP and WebSocket connections", metrics.connections.clone());
         prometheus.register(
             "connections_rejected",
-            "Connections rejected: too many open, or opened by another user",
+            "Connections rejected because of the connection limit or a different user",
             metrics.rejected_connections.clone(),
         );
         prometheus.register(
             "connections_evicted",
-            "Connections evicted at the connection limit: silent, stalled in a request head, or idle",
+            "Connections evicted at the connection limit: slow, stalled or idle",
             metrics.evicted_connections.clone(),
         );
         prometheus.register("tls_handshakes_failed", "Failed TLS handshakes", metrics.failed_handshakes.clone());
@@ -135,8 +135,8 @@ impl Metrics {
         self.requests.encode(&mut text);
         let audit = server.audit();
         for (name, help, value) in [
-            ("corbie_audit_recorded", "Calls and events recorded in the audit log", audit.recorded()),
-            ("corbie_audit_lost", "Calls and events that the audit sink lost", audit.lost()),
+            ("corbie_audit_recorded", "Entries recorded in the audit log", audit.recorded()),
+            ("corbie_audit_lost", "Audit log entries that were lost", audit.lost()),
         ] {
             exposition::write_header(&mut text, name, "counter", help);
             let _ = writeln!(text, "{name}_total {value}");

@@ -208,13 +208,17 @@ impl Connection {
         let meta = RequestMeta::parse(&request.params);
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
         let Some(caller) = self.connected_caller.caller() else {
-            let error = Error::Authentication("the token of this connection is not valid any more".into());
+            let error = Error::Authentication(
+                "the token of this connection is no longer valid; reconnect with a new \
+                one"
+                .into(),
+            );
             return Err(RejectedRequest { rejection: DecodeError { id: Some(request.id), error }, era });
         };
         let Ok(place) = self.in_flight.clone().try_acquire_owned() else {
             let most = self.server.limits().max_in_flight;
             let error = Error::RateLimited(format!(
-                "{most} requests are in flight on this connection; wait for answers before sending more"
+                "too many requests in flight on this connection (maximum {most}); wait for responses"
             ));
             return Err(RejectedRequest { rejection: DecodeError { id: Some(request.id), error }, era });
         };

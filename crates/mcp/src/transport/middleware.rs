@@ -228,8 +228,8 @@ impl Endpoint {
         };
         if over_share || (place.is_provisional() && !place.settle(is_authenticated).await) {
             self.server.inner().metrics.rejected_connections.inc();
-            let message = "all connections of the server, or of this address, are in use; only health checks and \
-                           callers with a token are served";
+            let message = "connection limit reached for this server or client address; only health checks and \
+                authenticated callers are served";
             return Err(Error::busy(message, FULL));
         }
         Ok(())
@@ -300,7 +300,10 @@ async fn check_origin(endpoint: Arc<Endpoint>, routes: Routes, request: Request)
         .check(request.headers())
         .and_then(|()| endpoint.origin_policy.check_target(request.uri()));
     let allowed = match request.extensions().get() {
-        Some(TwoLengths) => Err(NotAllowed::Malformed("send either `Content-Length` or `Transfer-Encoding: chunked`")),
+        Some(TwoLengths) => Err(NotAllowed::Malformed(
+            "request has both `Content-Length` and `Transfer-Encoding`; send \
+            one of them",
+        )),
         None => allowed,
     };
     if let Err(why) = allowed {
@@ -470,7 +473,7 @@ fn preflight(requested: &HeaderMap) -> Response {
 
 fn unauthorized(endpoint: &Endpoint, request: &Request, presented: &Credential) -> Response {
     let (why, error) = match presented {
-        Credential::Missing => ("this server needs a token; send `Authorization: Bearer <token>`", None),
+        Credential::Missing => ("authentication required; send `Authorization: Bearer <token>`", None),
         Credential::Invalid(why) => (*why, Some("error=\"invalid_token\"")),
         _ => (INVALID_TOKEN, Some("error=\"invalid_token\"")),
     };

@@ -68,7 +68,7 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
         let frame = tokio::select! {
             frame = frames.next() => frame,
             () = sleep_until(last + limits.idle_timeout) => {
-                return close_frame(close_code::POLICY, "nothing was heard for too long");
+                return close_frame(close_code::POLICY, "idle timeout");
             }
             () = server.inner().draining.cancelled(), if !draining => continue,
             () = connection.finished(), if draining => continue,
@@ -83,7 +83,7 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
                 }
             }
             Some(Ok(Message::Binary(_))) => {
-                return close_frame(close_code::UNSUPPORTED, "only text frames are taken");
+                return close_frame(close_code::UNSUPPORTED, "only text frames are supported");
             }
             // Pings are answered by the protocol layer.
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
@@ -94,13 +94,13 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
             }
             None => return None,
             Some(Err(error)) => {
-                tracing::debug!(%error, "WebSocket broke");
+                tracing::debug!(%error, "WebSocket failed");
                 return protocol_error_frame(&error.to_string());
             }
         }
         // Pongs come here too, so that one who only listens is told within a keep-alive.
         if connection.is_revoked() {
-            return close_frame(close_code::POLICY, "the token is not valid any more");
+            return close_frame(close_code::POLICY, "token is no longer valid");
         }
     }
 }
@@ -108,11 +108,11 @@ async fn read_loop(server: &Server, connection: &Connection, mut frames: SplitSt
 /// What a peer is told that broke a rule. The layer below tells the rules apart in its text alone.
 fn protocol_error_frame(error: &str) -> Option<CloseFrame> {
     if error.contains("UTF-8") {
-        close_frame(close_code::INVALID, "the frame is not valid UTF-8")
+        close_frame(close_code::INVALID, "frame is not valid UTF-8")
     } else if error.contains("Space limit exceeded") {
-        close_frame(close_code::SIZE, "the frame is too large; see `server.limits.max_message_bytes`")
+        close_frame(close_code::SIZE, "frame is too large; see `server.limits.max_message_bytes`")
     } else {
-        close_frame(close_code::PROTOCOL, "the frame is not valid")
+        close_frame(close_code::PROTOCOL, "invalid frame")
     }
 }
 
