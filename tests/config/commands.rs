@@ -191,7 +191,7 @@ fn a17_validate_prints_ok_after_the_warnings() {
     assert_eq!(code, ExitCode::SUCCESS);
     assert_eq!(
         text,
-        "warning: project/corbie.yaml:1:14: classifier.category_modle: is not a setting; \
+        "warning: project/corbie.yaml:1:14: classifier.category_modle: unknown setting; \
          did you mean `category_model`?\nOK\n"
     );
 }
@@ -205,7 +205,7 @@ fn a17_validate_prints_every_mistake_and_fails() {
     assert_eq!(
         text,
         "project/other.yaml:1:14: log.level: must be `debug`, `info`, `warn` or `error`\n\
-         project/other.yaml:2:10: server.nmae: is not a setting; did you mean `name`?\n"
+         project/other.yaml:2:10: server.nmae: unknown setting; did you mean `name`?\n"
     );
 }
 

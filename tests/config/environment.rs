@@ -62,9 +62,9 @@ fn f05_a_misspelt_variable_is_a_mistake() {
         machine.diagnostics(),
         [
             "environment variable CORBIE_SERVER__LIMITS__MAX_BATCH: server.limits.max_batch: \
-             must be a whole number from 1 to 10000, not text",
-            "environment variable CORBIE_SERVER__NMAE: server.nmae: is not a setting; did you mean `name`?",
-            "environment variable CORBIE_SERVR__NAME: servr: is not a setting; did you mean `server`?",
+             must be an integer from 1 to 10000, not text",
+            "environment variable CORBIE_SERVER__NMAE: server.nmae: unknown setting; did you mean `name`?",
+            "environment variable CORBIE_SERVR__NAME: servr: unknown setting; did you mean `server`?",
         ]
     );
 }
@@ -72,7 +72,7 @@ fn f05_a_misspelt_variable_is_a_mistake() {
 #[test]
 fn f05_what_kubernetes_sets_for_a_service_of_our_name_does_not_stop_us() {
     let machine = ConfigMachine::new().variable("CORBIE_PORT", "tcp://10.0.0.1:8090").variable("CORBIE_", "x");
-    assert_eq!(machine.warnings(), ["environment variable CORBIE_PORT: is not a setting and is ignored"]);
+    assert_eq!(machine.warnings(), ["environment variable CORBIE_PORT: is not a known setting and is ignored"]);
 }
 
 #[test]

@@ -112,7 +112,7 @@ fn f10_of_two_files_in_one_folder_the_yaml_is_read_and_the_other_is_warned_about
     assert_eq!(machine.load().server.name, "yaml");
     assert_eq!(
         machine.warnings(),
-        ["project/corbie.toml: is not read, because another file in this folder comes first"]
+        ["project/corbie.toml: is ignored, because another file in this folder takes precedence"]
     );
 }
 

@@ -87,7 +87,7 @@ fn f36_mistakes_are_told_where_they_are() {
         ("providers: {local: {type: opnai}}", "did you mean `openai`?"),
         ("providers: {local: {api_kye: x}}", "did you mean `api_key`?"),
         ("providers: {requird: true}", "requird"),
-        ("providers: {openai: {timeout: 0s}}", "longer than zero"),
+        ("providers: {openai: {timeout: 0s}}", "greater than zero"),
         ("providers: {openai: {api_key: '${NOT_SET_ANYWHERE}'}}", "`NOT_SET_ANYWHERE`, which is not set"),
         ("router: {system_prompt: after}", "before"),
     ] {

@@ -151,7 +151,7 @@ impl Config {
         let mut config = Config::deserialize(tree.to_json()).map_err(|_| Diagnostic {
             origin: None,
             path: KeyPath::default(),
-            message: "the settings fit the schema but cannot be read; please report this".into(),
+            message: "the settings are valid but cannot be deserialized; please report this".into(),
             suggestion: None,
         })?;
         config.resolve_paths(&tree, &sources);
@@ -314,7 +314,7 @@ fn merge_sources(sources: &Sources, in_force: Option<&Arc<ApprovedContent>>, sch
                 Err(problems) => findings.errors.extend(problems),
             },
             State::Shadowed => {
-                let message = "is not read, because another file in this folder comes first";
+                let message = "is ignored, because another file in this folder takes precedence";
                 findings
                     .warnings
                     .push(Diagnostic::with_source(ValueSource::File(layer.path.as_path().into()), message));

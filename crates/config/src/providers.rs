@@ -183,7 +183,7 @@ impl Providers {
         for (name, provider) in &self.named {
             let path = KeyPath::default().key("providers").key(name);
             if provider.kind(name) == ProviderKind::Compatible && provider.base_url.is_none() {
-                let message = "needs `base_url`, such as `http://localhost:11434/v1`; or say with `type` what it is";
+                let message = "requires `base_url`, such as `http://localhost:11434/v1`, or a known `type`";
                 mistakes.push(SettingDiagnostic { path: path.clone(), message: message.into() });
             }
             if let Err(header) = header_map(&provider.headers) {

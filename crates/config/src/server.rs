@@ -109,10 +109,11 @@ pub enum Authentication {
 /// Why a listener must not be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum AuthenticationError {
-    #[error("is `none`, which is refused on an address that other machines can reach; use `bearer`")]
+    #[error("must not be `none` on a non-loopback address; use `bearer`")]
     ExposedWithoutAuth,
     #[error(
-        "needs a token; make one with `corbie tokens create`, or set `server.token`, the variable `MCP_API_KEY` or `server.oauth`"
+        "requires a token; create one with `corbie tokens create`, or set `server.token`, the environment variable \
+         `MCP_API_KEY` or `server.oauth`"
     )]
     NoToken,
 }
@@ -144,14 +145,14 @@ impl ServerConfig {
         let guards = is_required || self.authentication(all_loopback, true) == Ok(Authentication::Bearer);
         let weakness = self.token.as_ref().filter(|_| guards).and_then(|token| weakness(token.expose()))?;
         let message = format!(
-            "can be guessed: {}; make one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and give it to \
-             the callers. To move a server over without interruption, first give each caller a token of its own with \
-             `corbie tokens create NAME`",
+            "is too weak: {}; generate one with `openssl rand -hex 32`, set it here or as `MCP_API_KEY`, and \
+             distribute it to the callers. To migrate without downtime, first create a separate token for each caller \
+             with `corbie tokens create NAME`",
             match weakness {
-                Weakness::TooShort => "it is too short for 128 random bits",
-                Weakness::Uuid => "a UUID has 122 random bits at most, and 128 are required",
+                Weakness::TooShort => "it is too short for 128 bits of entropy",
+                Weakness::Uuid => "a UUID has at most 122 bits of entropy, but 128 are required",
                 Weakness::Guessable =>
-                    "without its words, dates, sequences and repetitions it has less than 128 random bits",
+                    "without words, dates, sequences and repetitions it has less than 128 bits of entropy",
             }
         );
         Some(SettingDiagnostic { path: KeyPath::dotted("server.token"), message })
