@@ -99,7 +99,7 @@ pub(super) fn error_object(word: &str, message: &str) -> Value {
 
 /// Replaces protocol methods in an error message by the equivalent command.
 pub(super) fn with_cli_commands(error: &dyn std::error::Error) -> String {
-    error.to_string().replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
+    error.to_string().replace("`models/list` or `GET /v1/models`", "`corbie providers --models`")
 }
 
 /// Stable error code.
