@@ -97,11 +97,11 @@ async fn a_mistake_in_the_file_is_told_while_the_former_one_is_in_use() {
     assert!(found["problem"].as_str().unwrap().contains("t.yaml:1:"), "{found}");
     assert_eq!(found["categories"], 3);
     let others = tool_json(&desk.call_as(TrustLevel::Untrusted, "get_taxonomy", json!({})).await.unwrap());
-    assert_eq!(others["problem"], "the file has mistakes");
+    assert_eq!(others["problem"], "the taxonomy file has errors");
     std::fs::remove_file(&desk.path).unwrap();
     let found = desk.tool_json("get_taxonomy", json!({})).await;
     assert_eq!((&found["text"], &found["writable"]), (&Value::Null, &json!(false)));
-    assert!(found["problem"].as_str().unwrap().contains("cannot be read"), "{found}");
+    assert!(found["problem"].as_str().unwrap().contains("cannot read"), "{found}");
 }
 
 #[tokio::test]
@@ -195,7 +195,7 @@ async fn what_was_changed_meanwhile_is_not_overwritten() {
     assert_eq!(result["isError"], true);
     let refused = tool_json(&result);
     assert_eq!((&refused["saved"], &refused["reason"]), (&json!(false), &json!("conflict")));
-    assert!(refused["error"].as_str().unwrap().contains("changed since you read it"), "{refused}");
+    assert!(refused["error"].as_str().unwrap().contains("changed since it was read"), "{refused}");
     assert_eq!((desk.file_text(), desk.file_count()), (theirs, 1));
     assert_eq!(
         desk.tool_json("save_taxonomy", json!({ "text": taxonomy_with_birds() })).await["saved"],

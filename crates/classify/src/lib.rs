@@ -166,7 +166,7 @@ impl Classification {
         let mut verdicts = verdicts.into_iter().map(|(verdict, _)| verdict);
         let sorted = texts.into_iter().map(|fit| {
             let text = fit?;
-            Ok((text, verdicts.next().expect("there is one for each fit text")))
+            Ok((text, verdicts.next().expect("one result for each valid text")))
         });
         let sorted = sorted.collect();
         (published, sorted)

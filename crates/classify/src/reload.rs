@@ -151,7 +151,7 @@ pub(super) async fn reload_and_notify(
     let before = classification.snapshot();
     let read = classification.reload().await;
     match &read {
-        Ok(now) if Arc::ptr_eq(&before, now) => tracing::info!("the taxonomy has not changed"),
+        Ok(now) if Arc::ptr_eq(&before, now) => tracing::info!("taxonomy unchanged"),
         Ok(now) => {
             let taxonomy = &now.taxonomy;
             for remark in taxonomy.warnings() {
@@ -160,15 +160,15 @@ pub(super) async fn reload_and_notify(
             let was_there = |name: &str| before.taxonomy.categories.iter().any(|old| old.name == name && !old.retired);
             let gone = taxonomy.categories.iter().filter(|category| category.retired && was_there(&category.name));
             for gone in gone {
-                tracing::warn!(category = gone.name, "is gone from the file; its place is kept until the next start");
+                tracing::warn!(category = gone.name, "was removed; its index stays reserved until the next restart");
             }
-            tracing::info!(categories = taxonomy.categories.len(), "the taxonomy was read again");
-            server.audit().record_event(AuditEvent::new("reload").detail("the taxonomy was read again"));
+            tracing::info!(categories = taxonomy.categories.len(), "taxonomy reloaded");
+            server.audit().record_event(AuditEvent::new("reload").detail("taxonomy reloaded"));
             announce(server);
         }
         Err(error) => {
-            server.audit().record_event(AuditEvent::new("reload_refused").detail("the new taxonomy has mistakes"));
-            tracing::error!("the new taxonomy is refused and the old one stays:\n{error}");
+            server.audit().record_event(AuditEvent::new("reload_refused").detail("new taxonomy has errors"));
+            tracing::error!("rejected the new taxonomy and kept the previous one:\n{error}");
         }
     }
     read

@@ -45,8 +45,8 @@ const MAX_CONCURRENT_CHECKS: usize = 2;
 const MAX_CONCURRENT_TRIALS: usize = 1;
 
 /// Warning shown when an external server classifies the prompts.
-const EXTERNAL_CLASSIFIER_WARNING: &str = "prompts that are routed get their categories from the server in `classification.mcp_server`; \
-this taxonomy counts for the tools, and while that server is down";
+const EXTERNAL_CLASSIFIER_WARNING: &str = "routed prompts are categorized by the server in \
+`classification.mcp_server`; this taxonomy is used only by the tools and while that server is down";
 
 /// A valid taxonomy, or the diagnostics of its text.
 pub(super) type CheckResult = Result<Taxonomy, Vec<TaxonomyDiagnostic>>;
@@ -87,7 +87,7 @@ impl TaxonomyEditor {
     pub(super) async fn check(&self, text: String) -> Result<CheckResult, QueueFull> {
         if text.len() > taxonomy_file_store::MAX_EDITABLE_BYTES {
             let message = format!(
-                "the text is larger than {} MiB; edit the file itself",
+                "the text is larger than {} MiB; edit the file directly",
                 taxonomy_file_store::MAX_EDITABLE_BYTES >> 20
             );
             return Ok(Err(vec![TaxonomyDiagnostic::warning(message)]));
@@ -173,7 +173,7 @@ async fn publish_and_replace(
     let replaced = match replaced {
         Ok(replaced) => replaced,
         Err(error) => {
-            tracing::warn!(%error, "the taxonomy was saved for all instances, and is not in the file here yet");
+            tracing::warn!(%error, "taxonomy saved to the database, but not yet written to the local file");
             return Ok(Replacement { version: saved, backup: None });
         }
     };
@@ -195,7 +195,7 @@ impl EditorContext {
             |name: &&String| !self.external_classifier && !taxonomy.names().any(|known| known == name.as_str());
         let missing = self.pinned_local.iter().filter(is_missing).map(|name| {
             TaxonomyDiagnostic::warning(format!(
-                "the category `{name}` is missing, which `router.restricted_categories` in the configuration names"
+                "category `{name}` is missing, but `router.restricted_categories` in the configuration lists it"
             ))
         });
         let missing: Vec<TaxonomyDiagnostic> = missing.collect();
