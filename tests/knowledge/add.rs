@@ -200,7 +200,7 @@ fn s11_a_symlink_that_is_named_is_refused_and_followed_for_local_callers_who_ask
             let arguments = json!({ "file_path": repo.join(name), "async": is_async });
             let refused = corbie.expect_error(ADD, arguments, "file_not_readable");
             let message = refused["message"].as_str().unwrap();
-            for part in ["it is a symbolic link", "name what it leads to", "follow_links"] {
+            for part in ["it is a symbolic link", "use the path of its target", "follow_links"] {
                 assert!(message.contains(part), "{message}");
             }
         }

@@ -115,7 +115,7 @@ async fn create_upload_dir(storage: &Path) -> Result<(), Error> {
     made.map_err(|error| match error {
         dir_permissions::Error::Io { error, .. } => Error::Storage {
             code: "upload_storage_failed",
-            message: format!("no folder for uploads can be made: {error}"),
+            message: format!("cannot create the uploads folder: {error}"),
         },
         exposed => store::Error::folder(exposed).into(),
     })
@@ -127,7 +127,7 @@ async fn embedding_shape(inference: &Inference) -> (String, usize) {
     match inference.id_and_dimension().await {
         Ok((model, dimension)) => (model.to_string(), dimension),
         Err(error) => {
-            tracing::error!(%error, "the embedding model cannot be used; documents are found by their words alone");
+            tracing::error!(%error, "embedding model unavailable; using keyword search only");
             (format!("without {}", inference.configured_model()), 0)
         }
     }

@@ -63,7 +63,7 @@ pub struct BaseName(String);
 
 /// An invalid name of a knowledge base.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("a knowledge base is named with 1 to 64 letters, digits, `.`, `_` or `-`")]
+#[error("a knowledge base name must have 1 to 64 letters, digits, `.`, `_` or `-`")]
 pub struct InvalidBaseName;
 
 /// Completeness of the extraction.

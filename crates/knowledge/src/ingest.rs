@@ -239,7 +239,7 @@ impl Ingester {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(Error::Internal("a document was changed by others again and again".into()))
+        Err(Error::Internal("too many concurrent changes of a document".into()))
     }
 
     /// Updates path and metadata of a document with identical content. Returns `None` if the document was removed in
@@ -349,7 +349,7 @@ impl IngestTarget<'_> {
     /// again.
     async fn update_index(&self) {
         if let Err(error) = self.retriever.catch_up().await {
-            tracing::warn!(%error, "the index could not follow the store; the next search tries again");
+            tracing::warn!(%error, "cannot update the index from the store; retrying at the next search");
         }
     }
 

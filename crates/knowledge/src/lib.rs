@@ -254,7 +254,7 @@ impl Knowledge {
         }
         let mut backoff = OPEN_BACKOFF;
         while let Err(error) = self.open().await {
-            tracing::error!(%error, "the knowledge base cannot be opened");
+            tracing::error!(%error, "cannot open the knowledge base");
             // A database may become available again. A file that cannot be opened needs an operator.
             if self.0.settings.store.is_none() {
                 return;
@@ -269,7 +269,7 @@ impl Knowledge {
     fn storage(&self) -> Result<PathBuf, Error> {
         self.0.settings.storage_dir().ok_or_else(|| Error::Storage {
             code: "storage_not_found",
-            message: "nobody knows where the user's data belong; set `knowledge.storage_path`".into(),
+            message: "no user data folder found; set `knowledge.storage_path`".into(),
         })
     }
 
@@ -359,17 +359,17 @@ impl Knowledge {
             // A failure of one step does not skip the other.
             for looked in [often.await, seldom.await] {
                 if let Err(error) = looked {
-                    tracing::debug!(%error, "the store could not be looked at");
+                    tracing::debug!(%error, "store maintenance failed");
                 }
             }
             if look.is_multiple_of(CATCH_UP_EVERY)
                 && let Err(error) = finder.save().await
             {
-                tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+                tracing::warn!(%error, "cannot save the index files; the next start will take longer");
             }
         }
         if let Err(error) = finder.save().await {
-            tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+            tracing::warn!(%error, "cannot save the index files; the next start will take longer");
         }
     }
 
@@ -381,7 +381,7 @@ impl Knowledge {
             if let Some(open) = self.open_state() {
                 open.scheduler.wait_finished().await;
                 if let Err(error) = open.retriever.save().await {
-                    tracing::warn!(%error, "the files of the index cannot be written; the next start will take longer");
+                    tracing::warn!(%error, "cannot save the index files; the next start will take longer");
                 }
             }
             self.0.background_tasks.wait().await;
@@ -390,18 +390,18 @@ impl Knowledge {
         let Some(open) = self.open_state() else { return };
         // Bounded, because other instances detect the missing heartbeat anyway if the database is unavailable.
         let handed_back = tokio::time::timeout(RELEASE_TIMEOUT, open.store.release_tasks()).await;
-        match handed_back.unwrap_or_else(|_| Err(store::Error::Unavailable("it does not answer".to_owned()))) {
+        match handed_back.unwrap_or_else(|_| Err(store::Error::Unavailable("request timed out".to_owned()))) {
             Ok(0) => {}
-            Ok(tasks) => tracing::info!(tasks, in_time, "documents that are not added yet wait for the next start"),
+            Ok(tasks) => tracing::info!(tasks, in_time, "unfinished tasks resume at the next start"),
             Err(error) => {
-                tracing::warn!(%error, "unfinished tasks could not be handed back");
+                tracing::warn!(%error, "cannot release unfinished tasks");
                 return;
             }
         }
         // The runtime may end the process before the store is dropped.
         let checkpointed = tokio::time::timeout(CHECKPOINT_TIMEOUT, open.store.checkpoint()).await;
         if !matches!(checkpointed, Ok(Ok(()))) {
-            tracing::warn!("the write-ahead log was not written back; the next start does it");
+            tracing::warn!("cannot checkpoint the write-ahead log; the next start does it");
         }
     }
 

@@ -66,7 +66,7 @@ impl Knowledge {
         let vector = match self.inference().embed(vec![question.query.clone()], Purpose::Query).await {
             Ok(embedded) => embedded.into_iter().next().map(|embedding| embedding.vector),
             Err(error) => {
-                tracing::warn!(%error, "a question was searched for by its words alone");
+                tracing::warn!(%error, "embedding failed; using keyword search only");
                 None
             }
         };

@@ -63,7 +63,7 @@ async fn prepare_database(session: Session, found: i32) -> Result<Session, Error
     let has_extension = session.opt_row("SELECT 1 FROM pg_extension WHERE extname = 'vector'", &[]).await?.is_some();
     if !has_extension && let Err(error) = session.execute_batch("CREATE EXTENSION vector").await {
         return Err(Error::Internal(format!(
-            "{error}; pgvector is needed: install it on the database's server, and let somebody who may run \
+            "{error}; pgvector is required: install it on the database server and, as a privileged user, run \
              `CREATE EXTENSION vector` in this database"
         )));
     }
@@ -126,16 +126,17 @@ async fn check_server(session: &Session) -> Result<(), Error> {
     let encoding: String = rows::get(&session.row("SELECT current_setting('server_encoding')", &[]).await?, 0)?;
     if encoding != "UTF8" {
         return Err(Error::Internal(format!(
-            "the database keeps text as {encoding}, which has no place for all letters; make one with `ENCODING 'UTF8'`"
+            "database encoding is {encoding}, but UTF8 is required; create a database with `ENCODING 'UTF8'`"
         )));
     }
     let row = session.row("SELECT current_setting('server_version_num')::int, current_setting('server_version')", &[]);
     let row = row.await?;
     match row.get::<_, i32>(0) >= MIN_SERVER_VERSION {
         true => Ok(()),
-        false => {
-            Err(Error::Internal(format!("PostgreSQL {} is too old; 15 or newer is needed", row.get::<_, &str>(1))))
-        }
+        false => Err(Error::Internal(format!(
+            "PostgreSQL {} is not supported; version 15 or newer is required",
+            row.get::<_, &str>(1)
+        ))),
     }
 }
 
@@ -148,7 +149,8 @@ async fn check_extension(session: &Session) -> Result<(), Error> {
     };
     if schema != "public" && schema != "corbie" {
         return Err(Error::Internal(format!(
-            "pgvector is in the schema `{schema}`, where it is not looked for; run `ALTER EXTENSION vector SET SCHEMA public`"
+            "pgvector is installed in schema `{schema}` instead of `public`; run `ALTER EXTENSION vector SET SCHEMA \
+             public`"
         )));
     }
     let mut numbers = text.split('.').map(|number| number.parse::<u32>().unwrap_or(0));

@@ -35,7 +35,7 @@ impl Store {
             && let Err(error) = self.delete_tasks_beyond(options.max_finished_tasks).await
         {
             // The task has been added in any case.
-            tracing::debug!(%error, "finished tasks are not forgotten yet");
+            tracing::debug!(%error, "cannot delete finished tasks; retrying later");
         }
         Ok(())
     }
