@@ -33,13 +33,14 @@ use crate::supervisor;
 use crate::util::sanitize::without_folders;
 
 /// Instructions for models, sent to clients in `initialize`.
-const INSTRUCTIONS: &str = "corbie sorts texts into categories and recommends a model for each: `list_categories`, \
-`classify_text`, `batch_categorize`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read and change the categories, \
-`evaluate_categories` measures them. It also asks the models: `chat_completion` sends a prompt to the one that suits it, \
-`explain_route` tells which that would be, `list_models` and `list_providers` what there is. It keeps documents and finds \
-passages in them: `knowledge-add` and `knowledge-import` take files, `knowledge-search` finds what answers a question, `knowledge-get` \
-reads on, `knowledge-ask` answers with citations. Call `list_registered_tools` to see what there is, \
-`get_tool_schema` before you use a tool you do not know, and `inspect_server` to see how the server is doing.";
+const INSTRUCTIONS: &str = "corbie is a document knowledge base, a text classifier and an LLM router. Documents: \
+`knowledge-search` finds passages, `knowledge-get` reads a document, `knowledge-ask` answers a question with \
+citations, `knowledge-add` and `knowledge-import` add files. Classification: `classify_text`, `batch_categorize` and \
+`list_categories`; `get_taxonomy`, `check_taxonomy` and `save_taxonomy` read, validate and replace the categories, \
+`evaluate_categories` measures their accuracy. Language models: `chat_completion` sends a prompt to the best model for \
+it, `explain_route` shows which model would be used, `list_models` and `list_providers` list models and providers. \
+Call `list_registered_tools` to list all tools, `get_tool_schema` before using an unfamiliar tool, and \
+`inspect_server` for the server's status.";
 
 /// Maximum number of retained tasks of tools without their own store.
 const MAX_TASKS: usize = 1000;
@@ -69,11 +70,11 @@ pub enum Error {
     #[error(transparent)]
     Taxonomy(#[from] ConfigError),
     /// A misspelt category would send prompts out that must stay local.
-    #[error("`router.restricted_categories` names the category `{0}`, which the taxonomy does not have")]
+    #[error("`router.restricted_categories` contains the category `{0}`, which is not in the taxonomy")]
     UnknownCategory(String),
-    #[error("`audit.file` is `{}`, which cannot be written: {error}; make its folder, or name another file", .path.display())]
+    #[error("cannot write `audit.file` `{}`: {error}; create its folder, or use another path", .path.display())]
     Audit { path: PathBuf, error: io::Error },
-    #[error("`providers.required` is set, and {0}; one that is found on this machine does not count")]
+    #[error("`providers.required` is set, but {0}; detected local servers do not count")]
     NoProvider(route::Error),
     /// An unreadable token file is fatal: guessing would admit or reject the wrong callers.
     #[error(transparent)]
@@ -131,8 +132,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
             let broken = knowledge.and_then(|part| part.impairment).map(|why| ("knowledge".to_owned(), why));
             let stuck = embedding.impairment().map(|why| ("embedding".to_owned(), why));
             let unaudited = audit.as_ref().and_then(|audit| audit.error());
-            let unaudited =
-                unaudited.map(|why| ("audit".to_owned(), format!("the audit log cannot be written: {why}")));
+            let unaudited = unaudited.map(|why| ("audit".to_owned(), format!("cannot write the audit log: {why}")));
             let begun_anew = supervisor::impairment().map(|why| ("background".to_owned(), why));
             let unshared = shared_files.as_ref().and_then(FileSync::impairment);
             let unshared = unshared.map(|why| ("shared_files".to_owned(), why));
@@ -243,7 +243,7 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     for name in of_policies.clone().filter(|name| config.router.restricted_categories.contains(*name)) {
         tracing::warn!(
             category = name,
-            "a policy names models for a category in `router.restricted_categories`, which keeps its own"
+            "ignoring the models that a policy sets for a category in `router.restricted_categories`"
         );
     }
     if config.external_classifier().is_ok_and(|external| external.is_some()) {
@@ -256,7 +256,7 @@ fn check_categories(config: &Config, classification: &Classification) -> Result<
     }
     let named = config.router.models.keys().chain(config.router.fallbacks.keys()).chain(of_policies);
     for name in named.filter(unknown) {
-        tracing::warn!(category = name, "`router` names a category that the taxonomy does not have");
+        tracing::warn!(category = name, "`router` refers to a category that is not in the taxonomy");
     }
     Ok(())
 }

@@ -14,7 +14,7 @@ fn s06_whatever_others_can_reach_is_refused_without_a_token() {
         let ended = listening_on(address).run("");
         assert_eq!(ended.code, Some(1), "{address}: {}", ended.stderr);
         let line = ended.stderr.lines().last().unwrap_or_default();
-        assert!(line.contains("server.listen") && line.contains("needs a token"), "{address}: {line}");
+        assert!(line.contains("server.listen") && line.contains("requires a token"), "{address}: {line}");
     }
 }
 

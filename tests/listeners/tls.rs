@@ -111,11 +111,11 @@ fn s08_a_wrong_pair_is_a_mistake_at_the_start_that_names_key_and_file() {
             identity.chain.as_str(),
             other.key.as_str(),
             "server.tls.key: `{}/server.key`",
-            "the key of another certificate",
+            "the private key of another certificate",
         ),
-        ("", &identity.key, "server.tls.certificate: `{}/server.pem`", "holds no certificate"),
-        (&identity.chain[..100], &identity.key, "server.tls.certificate: `{}/server.pem`", "cannot be read"),
-        (&identity.chain, "nothing", "server.tls.key: `{}/server.key`", "holds no private key"),
+        ("", &identity.key, "server.tls.certificate: `{}/server.pem`", "contains no certificate"),
+        (&identity.chain[..100], &identity.key, "server.tls.certificate: `{}/server.pem`", "invalid certificate"),
+        (&identity.chain, "nothing", "server.tls.key: `{}/server.key`", "contains no private key"),
     ] {
         let program = tls_command();
         TestCertificate { chain: chain.into(), key: key.into() }.write(program.folder());
