@@ -175,7 +175,7 @@ test("a file that was changed meanwhile is not overwritten, and both ways out wo
   await written(page).fill(desk + GARDEN);
   await writeFile(join(server.home, "taxonomy.yaml"), theirs);
   await save(page);
-  await page.getByText("The file was changed since you read it").waitFor();
+  await page.getByText("The file has changed since it was read").waitFor();
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), theirs);
   await page.getByRole("button", { name: "Compare mine with it" }).click();
   const box = page.getByRole("dialog");
@@ -505,7 +505,7 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
   const server = await helpDesk(t, { config: `${CONFIG}trust: { all: untrusted }\n` });
   const page = await open(t, server, { at: "#/classify/edit" });
   await page.getByText("The text of the taxonomy is not shown here").waitFor();
-  await page.locator(".empty").getByText("the operator can raise yours").waitFor();
+  await page.locator(".empty").getByText("the operator can raise the trust level").waitFor();
   assert.equal(await written(page).count(), 0);
   await visit(page, "#/classify/try");
   await text(page).fill("where is my parcel");

@@ -189,7 +189,7 @@ test("the heading says whether something is being added, and no row is cut", asy
     const work = (states) => page.evaluate(async (wanted) => {
       const { begin, forgetEnded } = await import("/console/js/pages/knowledge/tasks.js");
       forgetEnded();
-      globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is broken: no pages can be found in it; open it in the program it was made with, and save it again. ".repeat(2) : "Added" }));
+      globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is corrupt: it has no pages; open it in the application that created it and save it again. ".repeat(2) : "Added" }));
     }, states);
     const headed = (text) => until(async () => (await heading.innerText()) === text, `the heading is ${text}`);
     await work(["completed", "running"]);
@@ -213,7 +213,7 @@ test("the heading says whether something is being added, and no row is cut", asy
     const inside = await list.locator(".job").evaluateAll((rows) => rows.filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText));
     assert.deepEqual(inside, []);
     await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Whole message" }).click();
-    await page.getByRole("dialog").getByText("save it again. The file is broken").waitFor();
+    await page.getByRole("dialog").getByText("save it again. The file is corrupt").waitFor();
     await accessible(page);
     await page.keyboard.press("Escape");
     await fits(page);
@@ -232,7 +232,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   await page.route("**/mcp", (route) => {
     const { params } = route.request().postDataJSON();
     if (params?.name === "knowledge-tasks") return holding && !held ? void (held = route) : answer(route, { tasks: active });
-    if (params?.name === "knowledge-task-status") return answer(route, { success: false, task_id: params.arguments.task_id, status: "failed", error: "corrupted_file", message: "the file is broken" });
+    if (params?.name === "knowledge-task-status") return answer(route, { success: false, task_id: params.arguments.task_id, status: "failed", error: "corrupted_file", message: "the file is corrupt" });
     if (params?.name !== "knowledge-add") return route.continue();
     if (!params.arguments.file_path.endsWith("lost.pdf")) return answer(route, { task_id: "task-1" });
     active = [task("task-2", "lost.pdf")];
@@ -252,7 +252,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   await files(page).setInputFiles(broken("lost.pdf"));
   await page.locator('.job[data-state="running"]', { hasText: "lost.pdf" }).waitFor();
   active = [];
-  await page.locator('.job[data-state="failed"]', { hasText: "lost.pdf" }).getByText("The file is broken").waitFor();
+  await page.locator('.job[data-state="failed"]', { hasText: "lost.pdf" }).getByText("The file is corrupt").waitFor();
   assert.equal(await page.locator(".job").count(), 2);
 });
 
@@ -431,7 +431,7 @@ test("a document that could not be read says why and what to do", async (t) => {
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByRole("button", { name: /^Failed: why/ }).click();
   const box = page.getByRole("dialog");
-  await box.getByText("The file is broken").waitFor();
+  await box.getByText("The file is corrupt").waitFor();
   await accessible(page);
   await box.getByRole("button", { name: "Remove from the list" }).click();
   await page.getByText("No documents yet").waitFor();

@@ -106,7 +106,7 @@ test("providers show how they are doing, and no provider shows how to add one", 
   const server = await corbie(t, { config: "providers: { mock: { type: mock }, away: { type: openai, api_key: key-of-nobody, base_url: 'http://127.0.0.1:9/v1' } }\n" });
   const page = await open(t, server, { at: "#/routing/providers", viewport: PHONE });
   await page.getByRole("heading", { name: "away" }).waitFor();
-  await page.getByText("nothing listens there").first().waitFor();
+  await page.getByText("connection refused").first().waitFor();
   await page.getByText("mock-reasoner").waitFor();
   await fits(page);
   await accessible(page);

@@ -186,7 +186,7 @@ fn an_explanation_says_that_nobody_can_be_asked_and_why() {
     let upstream = FakeUpstream::start();
     let ended = upstream.corbie("ask --explain --model mystery hello").run("");
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stdout.contains("asked       nobody: no provider serves `mystery`"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("asked       nobody: no provider offers model `mystery`"), "{}", ended.stdout);
     let ended = corbie("ask --explain hello").run("");
     assert!(ended.stdout.contains("asked       nobody: no provider is configured; set `OPENAI_API_KEY`"), "{ended:?}");
 }
@@ -197,10 +197,10 @@ fn an_explanation_says_that_nobody_can_be_asked_and_why() {
 fn p13_p16_a_failure_is_one_line_that_says_what_to_do() {
     let upstream = FakeUpstream::start();
     for (model, told) in [
-        ("acme/status-401", "corbie: acme, model `status-401`: the provider refused the key, or wants one; check"),
-        ("acme/status-500", "corbie: acme, model `status-500`: the provider cannot answer at the moment (status 500)"),
+        ("acme/status-401", "corbie: acme, model `status-401`: authentication failed; check"),
+        ("acme/status-500", "corbie: acme, model `status-500`: provider is unavailable (status 500)"),
         ("acme/not-json", "corbie: acme, model `not-json`: "),
-        ("echo-largo", "corbie: no provider serves `echo-largo`; did you mean `echo-large` or `echo-small`?"),
+        ("echo-largo", "corbie: no provider offers model `echo-largo`; did you mean `echo-large` or `echo-small`?"),
     ] {
         let ended = upstream.corbie("ask --model").argument(model).argument("hello").run("");
         assert_eq!(ended.code, Some(1), "{model}");
@@ -216,7 +216,7 @@ fn p18_a_provider_that_is_not_there_is_told_within_the_time_allowed() {
     let ended = upstream.corbie("ask hello").variable("CORBIE_ROUTER__TIMEOUT", "500ms").run("");
     assert_eq!(ended.code, Some(1));
     assert!(
-        ended.startup_error().contains("acme, model `one`: the provider could not be reached: nothing listens there"),
+        ended.startup_error().contains("acme, model `one`: cannot connect to the provider: connection refused"),
         "{ended:?}"
     );
 }

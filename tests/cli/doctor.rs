@@ -169,7 +169,7 @@ fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
     }});
     let setup = doctor("--json").file("corbie.json", &settings.to_string());
     let report = report(&setup.run(""), 1);
-    assert_problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
+    assert_problem(&report, "providers", "`anthropic` has no API key", "providers.anthropic");
     assert_problem(&report, "providers", "`near` does not answer", "start it");
     assert!(!find_check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
 }

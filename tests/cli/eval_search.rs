@@ -74,5 +74,5 @@ fn mistakes_in_a_set_are_told_before_anything_is_measured() {
     assert_ne!(ended.code, Some(0));
     assert!(ended.stderr.contains("corpus.jsonl:1: is not"), "{}", ended.stderr);
     let ended = run("eval-search nowhere", &[]);
-    assert!(ended.stderr.contains("`nowhere/corpus.jsonl` cannot be read"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("cannot read `nowhere/corpus.jsonl`"), "{}", ended.stderr);
 }

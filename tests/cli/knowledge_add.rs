@@ -303,7 +303,7 @@ fn s11_a_symlink_that_is_named_is_skipped_with_the_option_that_follows_it() {
         for only in ["add ./repo/docs", "add ./repo/docs/"] {
             let ended = place.run(only);
             assert_eq!((ended.code, ended.stdout.as_str()), (Some(1), "1 file: 1 failed\n"), "{ended:?}");
-            for part in ["it is a symbolic link", "name what it leads to", "--follow-links"] {
+            for part in ["it is a symbolic link", "use the path of its target", "--follow-links"] {
                 assert!(ended.stderr_line().contains(part), "{ended:?}");
             }
         }

@@ -95,7 +95,7 @@ fn a_drill_tells_of_a_backup_that_is_damaged() {
     assert_eq!((&told["success"], &told["error"]), (&json!(false), &json!("drill_failed")), "{told}");
     // A file that is not a backup gets the same error as for restore.
     let foreign = place.run("knowledge drill --from ./bees.md");
-    assert!(foreign.startup_error().contains("no knowledge base"), "{foreign:?}");
+    assert!(foreign.startup_error().contains("not a corbie knowledge base"), "{foreign:?}");
     assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("knowledge drill --json")["success"], true, "the knowledge base itself is sound");
 }

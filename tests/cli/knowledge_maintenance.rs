@@ -65,7 +65,7 @@ fn a_backup_brings_everything_back() {
     assert_eq!(place.json("show --json")["total_count"], 2);
     assert!(place.run("search who keeps the queen warm").stdout.contains("bees.md"));
     let foreign = place.run(&format!("knowledge restore {}", file(&place, "documents/bees.md")));
-    assert!(foreign.startup_error().contains("no knowledge base"), "{foreign:?}");
+    assert!(foreign.startup_error().contains("not a corbie knowledge base"), "{foreign:?}");
     assert_eq!(place.json("show --json")["total_count"], 2, "a restore that fails changes nothing");
 }
 
@@ -78,7 +78,7 @@ fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
     for command in ["repair".to_owned(), format!("restore {backup}")] {
         let ended = place.run(&format!("knowledge {command}"));
-        assert!(ended.startup_error().contains("is open in another process; stop it first"), "{command}: {ended:?}");
+        assert!(ended.startup_error().contains("is in use by another process; stop it first"), "{command}: {ended:?}");
     }
     drop(server);
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));

@@ -30,7 +30,7 @@ fn k83_the_list_has_a_line_for_each_document() {
         let last = place.run("show --limit 1 --offset 1");
         assert_eq!(last.stderr, "", "nothing comes after the last");
         let past = place.run("show --offset 7");
-        let told = "There are only 2 documents, and offset 7 passes over all of them\n";
+        let told = "offset 7 is past the end: there are only 2 documents\n";
         assert_eq!((past.code, past.stdout.as_str(), past.stderr.as_str()), (Some(0), told, ""));
     });
 }

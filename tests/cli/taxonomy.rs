@@ -118,7 +118,10 @@ fn check_counts_what_is_there_and_remarks_what_is_thin() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     assert_eq!(lines[0], format!("{file}: 3 categories, 6 examples, 4 patterns and words"));
     assert!(lines[1..].iter().any(|line| line.contains("`c` has no examples")), "{ended:?}");
-    assert!(lines[1..].iter().any(|line| line.contains("`b` has 1 example(s); give it 20 or more")), "{ended:?}");
+    assert!(
+        lines[1..].iter().any(|line| line.contains("`b` has 1 example(s); add more (20 or more are recommended)")),
+        "{ended:?}"
+    );
     assert_eq!(ended.stderr, "");
 }
 
@@ -147,7 +150,9 @@ fn check_tells_every_mistake_with_line_and_column() {
     folder.write("my.yaml", "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n");
     let ended = assert_failed(folder.run("check my.yaml"), &format!("{file}:3:16: categories[0].patterns[0]"));
     assert!(
-        ended.stderr.contains(&format!("{file}:4:11: categories[1].name: `a` is the name of category 0")),
+        ended
+            .stderr
+            .contains(&format!("{file}:4:11: categories[1].name: duplicate name `a`: category 0 has the same name")),
         "{ended:?}"
     );
 }
@@ -172,14 +177,14 @@ fn check_refuses_what_is_no_taxonomy() {
     for (name, content, mistake) in [
         ("empty.yaml", &b""[..], "needs at least one category"),
         ("none.yaml", b"categories: []\n", "needs at least one category"),
-        ("list.yaml", b"- a\n", "must be keys with values"),
+        ("list.yaml", b"- a\n", "must be a mapping"),
         ("latin.yaml", b"categories:\n  - name: caf\xe9\n", "latin.yaml:2:14: is not UTF-8 text"),
-        ("broken.yaml", b"categories: [\n", "is not YAML"),
+        ("broken.yaml", b"categories: [\n", "is not valid YAML"),
         ("my.txt", b"categories: []\n", "use `.yaml`, `.yml`, `.toml` or `.json`"),
         (
             "twice.yaml",
             b"categories: [{name: a, examples: [x]}, {name: b, examples: [x]}]",
-            "is an example of `a` already",
+            "duplicates an example of `a`",
         ),
     ] {
         folder.write(name, content);
@@ -327,7 +332,7 @@ fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
         folder.write(name, content);
         assert_failed(folder.run(&format!("new {name} --out my.yaml")), mistake);
     }
-    assert_failed(folder.run("new no.jsonl"), "no.jsonl` cannot be read");
+    assert_failed(folder.run("new no.jsonl"), "cannot read `");
     assert!(!Path::new(&folder.path("my.yaml")).exists());
 }
 
@@ -371,7 +376,7 @@ fn train_says_that_one_category_teaches_nothing() {
 #[test]
 fn train_writes_nothing_for_a_taxonomy_with_mistakes() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a}, {name: a}]");
-    assert_failed(folder.run("train my.yaml"), "is the name of category 0 already");
+    assert_failed(folder.run("train my.yaml"), "category 0 has the same name");
     assert_failed(folder.run("train no.yaml"), "no.yaml: does not exist");
     assert_eq!(folder.files(), ["my.yaml"]);
 }
