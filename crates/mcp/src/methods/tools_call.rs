@@ -36,7 +36,12 @@ struct Params<'a> {
 
 impl<'a> Params<'a> {
     fn parse(params: &'a message::Params) -> Result<Params<'a>, Error> {
-        Params::parse_fast(params).map_or_else(|| params.parse(), Ok)
+        Params::parse_fast(params).map_or_else(|| Params::parse_slow(params), Ok)
+    }
+
+    /// A call without a name, or with members of wrong types, is a `ValidationError` (M-104).
+    fn parse_slow(params: &'a message::Params) -> Result<Params<'a>, Error> {
+        params.parse().map_err(|error| Error::Validation(error.to_string()))
     }
 
     /// Fast path for ordinary calls, without parsing the arguments.
@@ -276,7 +281,7 @@ mod tests {
                 }
                 Err(error) => error.to_string(),
             };
-            assert_eq!(shown(Params::parse(&params)), shown(params.parse()));
+            assert_eq!(shown(Params::parse(&params)), shown(Params::parse_slow(&params)));
         }
     }
 
