@@ -157,7 +157,7 @@ fn assemble(config: &Config, sources: Option<&Sources>) -> Result<App, Error> {
         .instructions(INSTRUCTIONS)
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
-        .suppress_change_flags()
+        .suppress_legacy_changes()
         .confirm_destructive(config.trust.confirm_destructive)
         .health(health)
         .builtins();

@@ -18,7 +18,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use prepared_document::{PreparedDocument, split_into_chunks};
-pub use result::{IngestOutcome, IngestResult};
+pub use result::{IngestOutcome, IngestResult, document_of, documents_of};
 
 use super::document::{BaseName, Claim, DocumentId, DocumentRecord, Origin, PutOutcome, Status};
 use super::path_policy::{CheckedFile, PathPolicy};

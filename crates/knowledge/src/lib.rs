@@ -67,6 +67,7 @@ use corbie_config::ocr::Ocr;
 use corbie_util::backoff::Backoff;
 use corbie_util::lock::lock;
 use corbie_util::supervisor::{TaskName, supervise_until};
+use document::DocumentId;
 pub use error::{Error, more_formats};
 use ingest::Ingester;
 use jobs::JobScheduler;
@@ -449,10 +450,12 @@ impl Knowledge {
         &self.0.background_tasks
     }
 
-    /// Notifies subscribed clients that the documents have changed.
-    pub fn notify_documents_changed(&self) {
-        if let Some(server) = self.server() {
-            server.publish(Event::ResourcesChanged);
+    /// Notifies subscribed clients that the documents have changed, and which of them, if that is known.
+    pub fn notify_documents_changed(&self, changed: impl IntoIterator<Item = DocumentId>) {
+        let Some(server) = self.server() else { return };
+        server.publish(Event::ResourcesChanged);
+        for id in changed {
+            server.publish(Event::ResourceUpdated(resources::document_uri(id).into()));
         }
     }
 }

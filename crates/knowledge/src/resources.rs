@@ -26,6 +26,11 @@ const PROMPT_NAME: &str = "answer_from_documents";
 const READ_TOOL: &str = "knowledge-get";
 const SEARCH_TOOL: &str = "knowledge-search";
 
+/// URI of a document.
+pub fn document_uri(id: DocumentId) -> String {
+    format!("knowledge://documents/{id}")
+}
+
 /// Registers resources and prompt with a server.
 pub fn register(builder: ServerBuilder, knowledge: &Knowledge) -> ServerBuilder {
     let (counting, listing) = (knowledge.clone(), knowledge.clone());
@@ -102,7 +107,7 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: PageRequest) -> Re
         let there =
             |status: ProcessingStatus| matches!(status, ProcessingStatus::Completed | ProcessingStatus::Partial);
         resources.extend(listed.documents.into_iter().filter(|document| there(document.status)).map(|document| {
-            ResourceListing::new(format!("knowledge://documents/{}", document.id), document.filename)
+            ResourceListing::new(document_uri(document.id), document.filename)
                 .mime_type("text/plain")
                 .member("size", document.size_bytes)
         }));

@@ -19,7 +19,7 @@ use serde_json::Value;
 use tokio::time::Instant;
 
 use super::document::{BaseName, DocumentId, Origin};
-use super::ingest::IngestRequest;
+use super::ingest::{IngestRequest, document_of};
 use super::jobs::JobRequest;
 use super::store::{IngestState, RowUpdate, WatchedFile};
 use super::task::{TaskId, TaskState};
@@ -155,8 +155,9 @@ impl Knowledge {
             let standing = match open.store.task(task).await?.map(|task| task.state) {
                 Some(TaskState::Queued | TaskState::Running(_)) => continue,
                 Some(TaskState::Completed(result)) => {
-                    self.notify_documents_changed();
-                    IngestState::Done(document_of(&result))
+                    let document = document_of(&result);
+                    self.notify_documents_changed(document);
+                    IngestState::Done(document)
                 }
                 Some(TaskState::Failed { code, message }) if PERMANENT_ERRORS.contains(&code.as_str()) => {
                     tracing::warn!(
@@ -353,10 +354,6 @@ async fn apply_updates(open: &OpenState, followed: &mut WatchState, turns: Vec<R
         }
     }
     Ok(())
-}
-
-fn document_of(result: &Value) -> Option<DocumentId> {
-    result["document_id"].as_str()?.parse().ok()
 }
 
 #[cfg(test)]

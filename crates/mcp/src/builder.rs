@@ -51,7 +51,7 @@ pub struct ServerBuilder {
     completers: HashMap<(String, String), Completer>,
     methods: HashMap<String, CustomMethod>,
     capabilities: Map<String, Value>,
-    suppress_change_flags: bool,
+    suppress_legacy_changes: bool,
     confirm_destructive: bool,
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
@@ -165,10 +165,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients although both
-    /// are served: some published contracts require these values.
-    pub fn suppress_change_flags(mut self) -> Self {
-        self.suppress_change_flags = true;
+    /// Advertises `subscribe:false` and `listChanged:false` for resources and prompts to legacy clients, and serves them
+    /// neither: published contracts of programs require these values. Modern clients get both.
+    pub fn suppress_legacy_changes(mut self) -> Self {
+        self.suppress_legacy_changes = true;
         self
     }
 
@@ -255,7 +255,7 @@ impl ServerBuilder {
             prompts: ArcSwap::from_pointee(prompts),
             completers: self.completers,
             capabilities: self.capabilities,
-            suppress_change_flags: self.suppress_change_flags,
+            suppress_legacy_changes: self.suppress_legacy_changes,
             confirm_destructive: AtomicBool::new(self.confirm_destructive),
             events: broadcast::channel(EVENT_CHANNEL_CAPACITY).0,
             pending_responses: Mutex::default(),

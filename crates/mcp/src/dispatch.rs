@@ -172,6 +172,10 @@ impl Server {
             ("initialize", Era::Legacy) => ready(initialize::initialize(&call)),
             ("ping", Era::Legacy) => ready(Ok(MethodReply::default())),
             ("logging/setLevel", Era::Legacy) => ready(logging::set_level(&call)),
+            ("resources/subscribe" | "resources/unsubscribe", Era::Legacy) if self.inner().suppress_legacy_changes => {
+                // Not advertised to legacy clients, so not served.
+                return Err(Error::MethodNotFound { method: method.to_owned(), suggestion: None });
+            }
             ("resources/subscribe", Era::Legacy) => ready(subscriptions::subscribe(&call)),
             ("resources/unsubscribe", Era::Legacy) => ready(subscriptions::unsubscribe(&call)),
             ("server/discover", Era::Modern) => ready(discover::discover(&call)),

@@ -30,6 +30,7 @@ use crate::registry::{RegistrationOutcome, Registry};
 use crate::request_state::StateKey;
 use crate::resource::{Resource, ResourceTemplate};
 use crate::resource_lister::ResourceLister;
+use crate::session::Session;
 use crate::state_keys::StateKeys;
 use crate::tasks::{RunningTask, TaskLocks, TaskStore};
 use crate::tool::Tool;
@@ -61,7 +62,7 @@ pub(crate) struct Inner {
     pub(crate) completers: HashMap<(String, String), Completer>,
     pub(crate) methods: HashMap<String, CustomMethod>,
     pub(crate) capabilities: Map<String, Value>,
-    pub(crate) suppress_change_flags: bool,
+    pub(crate) suppress_legacy_changes: bool,
     pub(crate) confirm_destructive: AtomicBool,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) pending_responses: Mutex<HashMap<Id, PendingResponse>>,
@@ -257,6 +258,13 @@ impl Server {
     pub fn publish(&self, event: Event) {
         // An error means that there are no subscribers.
         let _ = self.0.events.send(event);
+    }
+
+    /// The notification for a legacy stream, if the event concerns it and its kind is advertised.
+    pub(crate) fn legacy_notification(&self, event: &Event, session: &Session, caller: &str) -> Option<Vec<u8>> {
+        let is_suppressed = self.0.suppress_legacy_changes
+            && matches!(event, Event::ResourcesChanged | Event::ResourceUpdated(_) | Event::PromptsChanged);
+        if is_suppressed { None } else { event.for_legacy(&session.subscriptions(), caller) }
     }
 
     pub(crate) fn events(&self) -> broadcast::Receiver<Event> {

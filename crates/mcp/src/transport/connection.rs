@@ -73,7 +73,7 @@ impl Connection {
         session.replace_notification_stream(out.clone());
         let gone = CancellationToken::new();
         // Subscribe here, so that no later event is missed.
-        server.spawn(forward_events(server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
+        server.spawn(forward_events(server.clone(), server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
@@ -325,6 +325,7 @@ pub(crate) fn encode_rejection(rejection: &DecodeError) -> Vec<u8> {
 
 /// Forwards events to a peer that called `initialize`; other peers did not subscribe.
 async fn forward_events(
+    server: Server,
     mut events: Receiver<Event>,
     session: Arc<Session>,
     party: ConnectedCaller,
@@ -339,7 +340,7 @@ async fn forward_events(
         match event {
             Ok(_) if party.is_revoked() => return,
             Ok(event) if session.version().is_some() => {
-                let notification = event.for_legacy(&session.subscriptions(), &party.identity);
+                let notification = server.legacy_notification(&event, &session, &party.identity);
                 if let Some(notification) = notification {
                     out.try_send(notification);
                 }

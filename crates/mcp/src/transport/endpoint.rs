@@ -139,7 +139,7 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
                 // Only callers with a valid token receive events.
                 Ok(_) if party.is_revoked() => return None,
                 Ok(event) => {
-                    let notification = event.for_legacy(&session.subscriptions(), &party.identity);
+                    let notification = server.legacy_notification(&event, &session, &party.identity);
                     if let Some(notification) = notification {
                         return Some((notification, (events, own, server, session, party, replaced, place)));
                     }
