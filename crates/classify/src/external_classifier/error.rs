@@ -43,7 +43,12 @@ to; check its `url`, or allow it with `network.allowed_addresses`"
 impl Error {
     /// Whether a retry may succeed.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Error::Unreachable(_) | Error::Timeout)
+        matches!(self, Error::Unreachable(_) | Error::Timeout) || self.is_server_failure()
+    }
+
+    /// Whether the server answered that it failed, which may be the fault of one text. 501 and 505 are permanent.
+    pub(super) fn is_server_failure(&self) -> bool {
+        matches!(self, Error::Status { status } if (500..=599).contains(status) && !matches!(status, 501 | 505))
     }
 
     /// Whether the error counts against the server, rather than against the text or ourselves.
