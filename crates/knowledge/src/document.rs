@@ -255,7 +255,7 @@ pub struct Totals {
     pub chunks: u64,
     pub vectors: u64,
     pub size_bytes: u64,
-    /// Time of the last write or removal.
+    /// Time of the last write or removal; for a base never used, when the store was created.
     pub last_updated: Option<Millis>,
 }
 

@@ -98,6 +98,14 @@ pub(super) async fn history(session: &Session) -> Result<String, Error> {
     Ok(session.row("SELECT value FROM meta WHERE name = 'history'", &[]).await?.get(0))
 }
 
+/// Stores the time of creation, once. Tables of an earlier version are as old as the oldest base.
+pub(super) async fn note_creation(session: &Session) -> Result<(), Error> {
+    let sql = "INSERT INTO meta (name, value) SELECT 'created', coalesce(min(created), $1)::text FROM bases \
+               ON CONFLICT (name) DO NOTHING";
+    session.execute(sql, &[&rows::now()]).await?;
+    Ok(())
+}
+
 /// Reads the signing key that all instances share, so that each instance accepts the signatures of every other. The
 /// first instance to start creates it.
 pub(super) async fn state_key(session: &Session) -> Result<StateKey, Error> {
