@@ -191,3 +191,13 @@ fn without_a_provider_the_failure_says_what_to_do() {
         assert!(error["message"].as_str().unwrap().contains("OPENAI_API_KEY"), "{error}");
     }
 }
+
+#[test]
+fn an_unknown_path_is_logged_with_the_paths_that_are_served() {
+    let mut face = ApiServer::start(&json!({}));
+    let reply = face.client.post("/v1/v1/chat/completions?key=sk-1", &json!({}));
+    expect_error(&reply, 404);
+    let line = face.server.wait_for_log("/v1/v1/chat/completions");
+    assert!(line.contains("INFO") && line.contains("`/v1/chat/completions`"), "{line}");
+    assert!(line.contains("base URL") && !line.contains("sk-1"), "{line}");
+}

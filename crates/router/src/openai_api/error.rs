@@ -4,7 +4,7 @@ use axum::response::{IntoResponse, Response};
 use corbie_mcp::ErrorCode;
 use corbie_mcp::transport::BodyError;
 use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderName, HeaderValue, Method, StatusCode, Uri};
 use serde_json::{Value, json};
 
 use crate as route;
@@ -25,6 +25,9 @@ pub(super) struct ApiError {
     /// corbie has already retried.
     retried: bool,
 }
+
+/// Characters of an unknown path that are logged.
+const MAX_LOGGED_PATH: usize = 128;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
@@ -171,7 +174,15 @@ pub(super) async fn only_get() -> Response {
     response
 }
 
-pub(super) async fn not_found() -> ApiError {
+/// Usually a base URL with a wrong end, or a client that needs another API. The user often sees neither path nor response.
+pub(super) async fn not_found(method: Method, uri: Uri) -> ApiError {
+    let path: String = uri.path().chars().take(MAX_LOGGED_PATH).collect();
+    tracing::info!(
+        %method,
+        path,
+        "no such path; served are `/v1/chat/completions`, `/v1/embeddings` and `/v1/models`, so the base URL of clients \
+         ends with `/v1`"
+    );
     let message = "there is no such path; see `/v1/chat/completions`, `/v1/models` and `/v1/embeddings`";
     ApiError::new(StatusCode::NOT_FOUND, "invalid_request_error", message)
 }
