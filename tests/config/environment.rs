@@ -37,6 +37,23 @@ fn f05_a_section_can_be_given_as_json_and_a_key_in_it_wins() {
 }
 
 #[test]
+fn f05_a_section_can_be_given_as_a_map_of_yaml() {
+    for text in ["{semantic: true, threshold: 0.9, ttl: 5m}", " { semantic : true , threshold: 0.9, ttl: '5m' } "] {
+        let cache = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", text).load().router.cache;
+        assert_eq!((cache.semantic, cache.threshold, cache.ttl.get().as_secs()), (true, 0.9, 300), "{text}");
+    }
+    let machine = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", "{semantc: true}");
+    assert_eq!(
+        machine.diagnostics(),
+        ["environment variable CORBIE_ROUTER__CACHE: router.cache.semantc: is not a setting; did you mean `semantic`?"]
+    );
+    for wrong in ["{semantic: true", "semantic", "{semantic: true} x"] {
+        let [mistake] = ConfigMachine::new().variable("CORBIE_ROUTER__CACHE", wrong).diagnostics().try_into().unwrap();
+        assert!(mistake.starts_with("environment variable CORBIE_ROUTER__CACHE: router.cache: must be"), "{mistake}");
+    }
+}
+
+#[test]
 fn f05_the_type_comes_from_the_key_and_not_from_the_look_of_the_text() {
     let config =
         ConfigMachine::new().variable("CORBIE_SERVER__NAME", "123").variable("CORBIE_SERVER__TOKEN", "456").load();

@@ -68,9 +68,9 @@ impl Provider {
     pub fn new(name: &str, settings: &config::Provider, direct: &HttpClient) -> Result<Provider, ProviderConfigError> {
         let kind = settings.kind(name);
         let configured = settings.base_url.as_ref().map(|url| url.expose().clone());
-        let base = match (configured, kind.base_url()) {
+        let base = match (configured, settings.default_base_url(name)) {
             (Some(base), _) => base,
-            (None, Some(address)) => address.parse().expect("the addresses of companies are addresses"),
+            (None, Some(address)) => address.parse().expect("the default addresses are addresses"),
             (None, None) => return Err(ProviderConfigError::NoAddress),
         };
         let headers = headers(settings, &base)?;

@@ -212,7 +212,7 @@ impl ProviderRegistry {
         let mut now = configured.clone();
         let mut changed = false;
         for (port, found) in answers {
-            let name = default_name(port);
+            let name = config::local_server_name(port);
             let known = before.iter().find(|provider| provider.name == name && provider.detected).cloned();
             match (known, found) {
                 (Some(known), PortProbe::Models(models)) => {
@@ -269,7 +269,7 @@ fn build_configured(
     if let Some(default) = &defaults.provider {
         // The sort is stable, so the remaining providers keep their order.
         providers.sort_by_key(|provider| provider.name != *default);
-        let found_later = settings.detect_ports.iter().any(|port| default_name(*port) == *default);
+        let found_later = settings.detect_ports.iter().any(|port| config::local_server_name(*port) == *default);
         if providers.first().is_none_or(|first| first.name != *default) && !found_later {
             tracing::warn!("the default provider `{default}` is not configured; see `providers`");
         }
@@ -312,17 +312,7 @@ async fn probe_port(port: u16, client: &HttpClient) -> PortProbe {
 }
 
 fn base_url(port: u16) -> Url {
-    format!("http://127.0.0.1:{port}/v1").parse().expect("a number makes a port")
-}
-
-fn default_name(port: u16) -> String {
-    match port {
-        11434 => "ollama".into(),
-        1234 => "lmstudio".into(),
-        8000 => "vllm".into(),
-        8080 => "llamacpp".into(),
-        port => format!("local-{port}"),
-    }
+    config::local_base_url(port).parse().expect("a number makes a port")
 }
 
 /// Whether the address is this port on the local machine.
