@@ -56,6 +56,8 @@ mod import;
 mod limits;
 #[path = "knowledge/model_sync.rs"]
 mod model_sync;
+#[path = "knowledge/output_schemas.rs"]
+mod output_schemas;
 #[path = "knowledge/processing.rs"]
 mod processing;
 #[path = "knowledge/progress.rs"]
