@@ -53,6 +53,9 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
     let (stopped, followed) = (server.clone(), (classification.clone(), server.clone()));
     let stopping = supervise(TaskName("stop_signals"), move || stop_on_signal(stopped.clone()));
     let following = supervise(TaskName("taxonomy"), move || reload::watch(followed.0.clone(), followed.1.clone()));
+    if let Some(knowledge) = &knowledge {
+        knowledge.check_storage().await;
+    }
     let (mut listeners, mut tls) = (Vec::new(), None);
     if with != Transports::Stdio {
         tls = certificates::open(loaded)?;

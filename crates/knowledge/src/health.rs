@@ -44,8 +44,11 @@ impl Knowledge {
             return Some(error.to_string());
         }
         let Some(open) = self.open_state() else {
-            // A SQLite store is opened on first use; a database is connected at startup.
-            return self.settings().store.as_ref().map(|_| "the database has not answered yet".to_owned());
+            // A missing SQLite store is created on first use; any other store is opened at startup.
+            return match self.settings().store {
+                Some(_) => Some("the database has not answered yet".to_owned()),
+                None => self.is_opening().then(|| "the knowledge base is being opened".to_owned()),
+            };
         };
         let health = open.store.cached_health();
         match (health.accessible, health.connected) {

@@ -91,6 +91,8 @@ struct Inner {
     is_open: watch::Sender<bool>,
     /// Why the last attempt to open it failed.
     open_error: Mutex<Option<Error>>,
+    /// Whether an existing store has not been opened yet, and is opened at startup.
+    is_opening: AtomicBool,
     /// Receives change notifications.
     server: OnceLock<Server>,
     /// Whether other machines can reach the server, so files are added only from allowed folders (S-11).
@@ -156,6 +158,7 @@ impl Knowledge {
             open: OnceCell::new(),
             is_open: watch::Sender::new(false),
             open_error: Mutex::default(),
+            is_opening: AtomicBool::new(false),
             server: OnceLock::new(),
             is_remotely_reachable: AtomicBool::new(false),
             skips_adoption: AtomicBool::new(false),
@@ -238,6 +241,11 @@ impl Knowledge {
         }
     }
 
+    /// Whether an existing store is being opened at startup.
+    fn is_opening(&self) -> bool {
+        self.0.is_opening.load(Ordering::Relaxed)
+    }
+
     /// Why the last attempt to open it failed.
     pub fn open_error(&self) -> Option<Error> {
         // Of two concurrent attempts, the failed one may be the last to store its result.
@@ -247,18 +255,45 @@ impl Knowledge {
         }
     }
 
-    /// Opens an existing store at startup so that interrupted tasks resume. A missing store is created on first use.
-    pub async fn resume(self) {
-        let there = backend::exists(&self.0.settings);
-        if !there && self.0.settings.watch.is_empty() {
+    /// Checks at startup that the storage can be opened, so that `/health` does not wait for the first call (T-41). An
+    /// existing store counts as impaired until [`Knowledge::resume`] has opened it; a missing one is not created.
+    pub async fn check_storage(&self) {
+        if backend::exists(&self.0.settings) {
+            self.0.is_opening.store(true, Ordering::Relaxed);
             return;
         }
+        let checked = match self.storage() {
+            Ok(storage) => backend::check_creatable(&self.0.settings, &storage).await,
+            Err(error) => Err(error),
+        };
+        let error = checked.err();
+        let is_new = error.as_ref().map(ToString::to_string) != self.open_error().map(|before| before.to_string());
+        if let Some(error) = error.as_ref().filter(|_| is_new) {
+            tracing::error!(%error, "the knowledge base cannot be created");
+        }
+        *lock(&self.0.open_error) = error;
+    }
+
+    /// Opens an existing store at startup so that interrupted tasks resume. A missing store is created on first use;
+    /// until then its folder is checked again while it cannot be used.
+    pub async fn resume(self) {
         let mut backoff = OPEN_BACKOFF;
-        while let Err(error) = self.open().await {
-            tracing::error!(%error, "the knowledge base cannot be opened");
-            // A database may become available again. A file that cannot be opened needs an operator.
-            if self.0.settings.store.is_none() {
-                return;
+        loop {
+            let there = backend::exists(&self.0.settings);
+            if there || !self.0.settings.watch.is_empty() {
+                let opened = self.open().await;
+                self.0.is_opening.store(false, Ordering::Relaxed);
+                let Err(error) = opened else { return };
+                tracing::error!(%error, "the knowledge base cannot be opened");
+                // A database may become available again. A file that cannot be opened needs an operator.
+                if there && self.0.settings.store.is_none() {
+                    return;
+                }
+            } else {
+                self.check_storage().await;
+                if self.open_error().is_none() {
+                    return;
+                }
             }
             tokio::select! {
                 () = tokio::time::sleep(backoff.next_delay()) => {}
