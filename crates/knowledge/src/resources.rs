@@ -11,7 +11,7 @@ use corbie_mcp::{
 use super::document::{BaseName, DocumentId};
 use super::grounding::Fence;
 use super::search::SearchRequest;
-use super::store::{DocumentListQuery, PageRange, ProcessingStatus};
+use super::store::{DocumentListQuery, PageRange};
 use super::{Error, Knowledge};
 use corbie_util::sanitize::without_folders;
 
@@ -104,9 +104,8 @@ async fn list(knowledge: &Knowledge, caller: &Caller, wanted: PageRequest) -> Re
         let listing = DocumentListQuery { limit: room, offset, ..DocumentListQuery::default() };
         let listed = open.store.documents(&base, listing).await?;
         let shown = listed.documents.len() as u64;
-        let there =
-            |status: ProcessingStatus| matches!(status, ProcessingStatus::Completed | ProcessingStatus::Partial);
-        resources.extend(listed.documents.into_iter().filter(|document| there(document.status)).map(|document| {
+        // A document that is still being added has a task, and no content to read.
+        resources.extend(listed.documents.into_iter().filter(|document| document.task.is_none()).map(|document| {
             ResourceListing::new(document_uri(document.id), document.filename)
                 .mime_type("text/plain")
                 .member("size", document.size_bytes)

@@ -15,10 +15,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde_json::Value;
 use tokio::time::Instant;
 
-use super::document::{BaseName, DocumentId, Origin};
+use super::document::{BaseName, Origin};
 use super::ingest::{IngestRequest, document_of};
 use super::jobs::JobRequest;
 use super::store::{IngestState, RowUpdate, WatchedFile};
