@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 pub use self::trust::{Trust, Untrust};
+use super::startup_check;
 use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Diagnostic, Layer, Sources, State};
 use crate::util::sanitize::sanitize_line;
 
@@ -23,7 +24,7 @@ Examples:
 pub enum ConfigCommand {
     /// Print the settings in effect; secrets are masked
     Show(Show),
-    /// Check a configuration and print all errors
+    /// Check a configuration and print everything that `corbie serve` would refuse
     Validate(Validate),
     /// List the searched configuration files and their status
     List(List),
@@ -123,14 +124,16 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
 pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io::Result<ExitCode> {
     let file = options.path.clone().or(sources.file.clone());
     let sources = Sources { file, ..sources };
-    let checked = Config::load(sources.clone()).and_then(|loaded| {
-        // Validates unapproved files completely, so that their author sees all errors before the approval.
-        for layer in unapproved_layers(&loaded.layers) {
-            Config::load(Sources { file: Some(layer.path.clone()), ..sources.clone() })?.check_token(false)?;
-        }
-        loaded.check_token(false)?;
-        Ok(loaded)
-    });
+    let (loaded, mut mistakes) = startup_check::check(sources.clone());
+    // Validates unapproved files completely, so that their author sees all errors before the approval.
+    for layer in loaded.iter().flat_map(|loaded| unapproved_layers(&loaded.layers)) {
+        let (_, found) = startup_check::check(Sources { file: Some(layer.path.clone()), ..sources.clone() });
+        mistakes.extend(found.into_iter().filter(|mistake| !mistakes.contains(mistake)).collect::<Vec<_>>());
+    }
+    let checked = match loaded {
+        Some(loaded) if mistakes.is_empty() => Ok(loaded),
+        _ => Err(ConfigError::sorted(mistakes)),
+    };
     if options.json {
         let texts = |problems: &[Diagnostic]| problems.iter().map(ToString::to_string).collect::<Vec<_>>();
         let told = match &checked {

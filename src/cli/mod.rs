@@ -28,6 +28,7 @@ mod progress;
 mod providers;
 mod sanitized_stdout;
 mod serve;
+mod startup_check;
 mod stdin_lines;
 mod table;
 mod taxonomy;
@@ -264,7 +265,9 @@ fn run(cli: Cli) -> CommandResult {
 /// Servers drain when interrupted, and some commands have to clean up or terminate a line.
 fn handles_interrupt(command: Option<&CliCommand>) -> bool {
     match command {
-        None | Some(CliCommand::Stdio | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => true,
+        None | Some(CliCommand::Stdio | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => {
+            true
+        }
         Some(CliCommand::Documents(command)) => command.handles_interrupt(),
         Some(_) => false,
     }

@@ -1,6 +1,5 @@
 //! Taxonomy editor: validates, tries and saves taxonomies without touching the live one.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -23,8 +22,9 @@ pub(super) struct TaxonomyEditor(Arc<Inner>);
 pub struct EditorContext {
     /// Whether an external MCP server classifies routed prompts.
     pub external_classifier: bool,
-    /// Categories that must not be removed: their prompts stay on local providers (`router.restricted_categories`).
-    pub pinned_local: BTreeSet<String>,
+    /// Settings that name a category, which must not be removed, and the category. For example, prompts of a category in
+    /// `router.restricted_categories` stay on local providers.
+    pub required_categories: Vec<(&'static str, String)>,
     /// Publishes saved taxonomies to other instances, if there are any.
     pub publisher: Option<Arc<dyn TaxonomyPublisher>>,
 }
@@ -189,13 +189,14 @@ async fn run_blocking<T: Send + 'static>(
 }
 
 impl EditorContext {
-    /// Without its category, a prompt that must stay local would be classified differently and sent out.
+    /// Without its category, a prompt that must stay local would be classified differently and sent out, and the next
+    /// start would fail.
     fn check(&self, taxonomy: &Taxonomy) -> Result<(), Vec<TaxonomyDiagnostic>> {
         let is_missing =
-            |name: &&String| !self.external_classifier && !taxonomy.names().any(|known| known == name.as_str());
-        let missing = self.pinned_local.iter().filter(is_missing).map(|name| {
+            |name: &String| !self.external_classifier && !taxonomy.names().any(|known| known == name.as_str());
+        let missing = self.required_categories.iter().filter(|(_, name)| is_missing(name)).map(|(key, name)| {
             TaxonomyDiagnostic::warning(format!(
-                "the category `{name}` is missing, which `router.restricted_categories` in the configuration names"
+                "the category `{name}` is missing, which `{key}` in the configuration names"
             ))
         });
         let missing: Vec<TaxonomyDiagnostic> = missing.collect();
