@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use corbie_mcp::transport::http::Options;
 use corbie_mcp::transport::{RateLimit, TrustedProxies};
-use corbie_mcp::{AuditSink, Health, Limits, RegistrationError, Server};
+use corbie_mcp::{AllowList, AuditSink, Health, Limits, RegistrationError, Server};
 use serde_json::{Map, Value, json};
 
 use crate::access::{Access, TokenFileError};
@@ -157,6 +157,7 @@ fn assemble(config: &Config, loaded: Option<&LoadedConfig>) -> Result<App, Error
         .limits(limits(config))
         .discovery_ttl(config.registry.cache_ttl.get())
         .suppress_legacy_changes()
+        .listed_tools(config.server.tools.names().map_or(AllowList::All, AllowList::names))
         .confirm_destructive(config.trust.confirm_destructive)
         .health(health)
         .builtins();

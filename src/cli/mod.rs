@@ -98,8 +98,13 @@ enum CliCommand {
     #[command(after_help = "\
 Examples:
   corbie stdio
+  corbie stdio --tools knowledge
   corbie stdio --trust untrusted --log-level warn")]
-    Stdio,
+    Stdio {
+        /// Tools to list: a profile (all, knowledge, classify, gateway) or names, separated by commas
+        #[arg(long, value_name = "TOOLS")]
+        tools: Option<String>,
+    },
     /// Serve HTTP, REST-style and WebSocket clients
     #[command(after_help = "\
 Examples:
@@ -211,7 +216,11 @@ fn run(cli: Cli) -> CommandResult {
             self::command().color(color.into()).print_help()?;
             Ok(ExitCode::SUCCESS)
         }
-        None | Some(CliCommand::Stdio) => run_server(sources, &[], serve::Transports::Stdio),
+        None => run_server(sources, &[], serve::Transports::Stdio),
+        Some(CliCommand::Stdio { tools }) => {
+            sources.overrides.extend(tools.map(|tools| ("server.tools".to_owned(), json!(tools))));
+            run_server(sources, &[], serve::Transports::Stdio)
+        }
         Some(CliCommand::Serve { listen: own, stdio }) => {
             let ports = [listen.port, own.port].concat();
             run_server(sources, &ports, if stdio { serve::Transports::Both } else { serve::Transports::Http })
@@ -265,7 +274,7 @@ fn run(cli: Cli) -> CommandResult {
 /// Servers drain when interrupted, and some commands have to clean up or terminate a line.
 fn handles_interrupt(command: Option<&CliCommand>) -> bool {
     match command {
-        None | Some(CliCommand::Stdio | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => {
+        None | Some(CliCommand::Stdio { .. } | CliCommand::Serve { .. } | CliCommand::Ask(_) | CliCommand::Demo(_)) => {
             true
         }
         Some(CliCommand::Documents(command)) => command.handles_interrupt(),

@@ -1,13 +1,14 @@
 //! `corbie connect`: client entries, the files they are written to, and what stays unchanged. `connect_told.rs` tests
 //! the output.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::process::{ProcessOutput, TestCommand, corbie, request};
+use crate::process::{ProcessOutput, TestCommand, call, corbie, request};
 
 /// Home folder of a user with all clients.
 pub(crate) struct Home(TempDir);
@@ -154,9 +155,37 @@ fn v13_what_is_written_starts_a_server_that_answers() {
         let hello = json!({ "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": client, "version": "1" } });
         let answer = server.send_and_receive(&request(1, "initialize", hello));
         assert_eq!(answer["result"]["serverInfo"]["name"], "connected", "{client}: {answer}");
-        let called = server.send_and_receive(&crate::process::call(2, "list_categories", json!({})));
+        let called = server.send_and_receive(&call(2, "list_categories", json!({})));
         assert_eq!(called["result"]["isError"], false, "{client}: {called}");
     }
+}
+
+#[test]
+fn m22_a_profile_of_tools_is_written_and_shortens_the_list() {
+    let home = Home::new();
+    let told = home.run("connect cursor --tools knowledge");
+    assert!(told.contains("\"--tools\"") && told.contains("connect cursor --tools knowledge --write"), "{told}");
+    home.run("connect cursor --tools knowledge --write");
+    let entry = read_as_json(&home.path(".cursor/mcp.json"))["mcpServers"]["corbie"].take();
+    assert_eq!(entry["args"], json!(["stdio", "--tools", "knowledge"]), "{entry}");
+    let wrong = home.run_expecting("connect cursor --tools knowlege", 2);
+    assert!(wrong.stderr.contains("did you mean `knowledge`?"), "{wrong:?}");
+
+    let mut server = home.corbie("stdio --tools knowledge").start();
+    let listed = server.send_and_receive(&request(1, "tools/list", json!({})));
+    let tools = listed["result"]["tools"].as_array().unwrap();
+    assert_eq!(tools.len(), 11, "{listed}");
+    assert!(tools.iter().all(|tool| tool["name"].as_str().unwrap().starts_with("knowledge-")));
+    let begun = server.send_and_receive(&request(2, "initialize", json!({})));
+    assert_eq!(begun["result"]["tools_count"], 11, "m48");
+    // A01, M73: a tool that is not listed can be found and called.
+    let all = server.send_and_receive(&call(3, "list_registered_tools", json!({})));
+    let all = all["result"]["structuredContent"]["tools"].as_array().unwrap();
+    let registered: BTreeSet<&str> = all.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    let known: BTreeSet<&str> = corbie::config::tool_selection::TOOLS.iter().map(|(name, _)| *name).collect();
+    assert_eq!(registered, known, "`server.tools` knows every tool");
+    let classified = server.send_and_receive(&call(4, "classify_text", json!({ "text": "What is 2 + 2?" })));
+    assert_eq!(classified["result"]["isError"], false, "{classified}");
 }
 
 #[test]

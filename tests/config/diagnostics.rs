@@ -291,3 +291,24 @@ fn f12_an_embedding_model_that_is_not_in_use_is_told_with_the_one_that_is() {
         ConfigMachine::new().project(&good).try_load().unwrap();
     }
 }
+
+#[test]
+fn f12_tools_that_do_not_exist_are_mistakes_with_a_suggestion() {
+    let diagnostics = |yaml: &str| ConfigMachine::new().project(yaml).diagnostics();
+    let unknown = |line_and_column: &str, near: &str| {
+        format!(
+            "project/corbie.yaml:{line_and_column}: server.tools: has a name that is neither a profile nor a tool; did you \
+             mean `{near}`?"
+        )
+    };
+    assert_eq!(diagnostics("server: {tools: knowlege}"), [unknown("1:10", "knowledge")]);
+    assert_eq!(diagnostics("server: {tools: [gateway, classify_txt]}"), [unknown("1:10", "classify_text")]);
+    for (yaml, tools) in
+        [("{tools: all}", None), ("{tools: gateway}", Some(4)), ("{tools: [gateway, classify]}", Some(11))]
+    {
+        let config = ConfigMachine::new().project(&format!("server: {yaml}")).load();
+        assert_eq!(config.server.tools.names().map(|names| names.len()), tools, "{yaml}");
+    }
+    let config = ConfigMachine::new().variable("CORBIE_SERVER__TOOLS", "gateway, classify").load();
+    assert_eq!(config.server.tools.names().map(|names| names.len()), Some(11));
+}

@@ -60,6 +60,7 @@ pub mod system_prompt;
 pub mod telemetry;
 pub mod tls;
 mod token_strength;
+pub mod tool_selection;
 pub mod trust;
 mod unapproved_settings;
 mod validate;
@@ -187,6 +188,7 @@ impl Config {
         let mut found = loaded.config.external_classifier().err().unwrap_or_default();
         found.extend(loaded.config.server.oauth.as_ref().map(oauth::OAuth::diagnostics).unwrap_or_default());
         found.extend(loaded.config.providers.diagnostics());
+        found.extend(loaded.config.server.tools.diagnostics());
         found.extend(loaded.config.telemetry.diagnostics());
         found.extend(loaded.config.denied_addresses());
         found.extend(loaded.config.knowledge.diagnostics(&loaded.config.inference));

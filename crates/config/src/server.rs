@@ -17,6 +17,7 @@ use super::secret::Secret;
 use super::socket_mode::SocketMode;
 use super::tls::Tls;
 use super::token_strength::{Weakness, weakness};
+use super::tool_selection::ToolSelection;
 
 /// Listeners, authentication, timeouts and limits.
 #[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
@@ -55,6 +56,10 @@ pub struct ServerConfig {
     pub allowed_origins: Vec<WebOrigin>,
     /// Host names that clients may use for this server in addition to loopback.
     pub allowed_hosts: Vec<HostName>,
+    /// Tools in the list that clients get, as names of profiles and tools: `all`, `knowledge`, `classify` and `gateway`. A
+    /// client puts the whole list into the context of its model. The other tools can be called, but are not listed.
+    #[serde(skip_serializing_if = "ToolSelection::is_all")]
+    pub tools: ToolSelection,
     pub limits: Limits,
     /// Timeout of a tool call in seconds.
     #[serde(serialize_with = "as_seconds")]
@@ -183,6 +188,7 @@ impl Default for ServerConfig {
             trusted_proxies: Vec::new(),
             allowed_origins: Vec::new(),
             allowed_hosts: Vec::new(),
+            tools: ToolSelection::default(),
             limits: Limits::default(),
             tool_timeout_seconds: Timeout::seconds(30),
             tool_timeouts: BTreeMap::new(),

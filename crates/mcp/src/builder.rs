@@ -11,6 +11,7 @@ use crate::error::{Error, RegistrationError};
 use crate::limits::Limits;
 use crate::message::Params;
 use crate::metrics::Metrics;
+use crate::permissions::AllowList;
 use crate::prompt::Prompt;
 use crate::registry::Registry;
 use crate::request_state::StateKey;
@@ -53,6 +54,7 @@ pub struct ServerBuilder {
     capabilities: Map<String, Value>,
     suppress_legacy_changes: bool,
     confirm_destructive: bool,
+    listed_tools: AllowList,
     tasks: Option<Arc<dyn TaskStore>>,
     state_key: Option<StateKey>,
     health: Option<HealthCheck>,
@@ -179,6 +181,13 @@ impl ServerBuilder {
         self
     }
 
+    /// The tools in `tools/list`. The others can be called, and `list_registered_tools` shows them: a short list saves
+    /// clients context, and is no restriction of callers.
+    pub fn listed_tools(mut self, tools: AllowList) -> Self {
+        self.listed_tools = tools;
+        self
+    }
+
     pub fn task_store(mut self, tasks: Arc<dyn TaskStore>) -> Self {
         self.tasks = Some(tasks);
         self
@@ -257,6 +266,7 @@ impl ServerBuilder {
             capabilities: self.capabilities,
             suppress_legacy_changes: self.suppress_legacy_changes,
             confirm_destructive: AtomicBool::new(self.confirm_destructive),
+            listed_tools: self.listed_tools,
             events: broadcast::channel(EVENT_CHANNEL_CAPACITY).0,
             pending_responses: Mutex::default(),
             tasks: self.tasks.unwrap_or_else(|| Arc::new(MemoryTaskStore::new(self.limits.max_tasks))),

@@ -25,6 +25,7 @@ use crate::event::Event;
 use crate::limits::Limits;
 use crate::message::{Id, Params, Response};
 use crate::metrics::Metrics;
+use crate::permissions::AllowList;
 use crate::prompt::Prompt;
 use crate::registry::{RegistrationOutcome, Registry};
 use crate::request_state::StateKey;
@@ -64,6 +65,7 @@ pub(crate) struct Inner {
     pub(crate) capabilities: Map<String, Value>,
     pub(crate) suppress_legacy_changes: bool,
     pub(crate) confirm_destructive: AtomicBool,
+    pub(crate) listed_tools: AllowList,
     pub(crate) events: broadcast::Sender<Event>,
     pub(crate) pending_responses: Mutex<HashMap<Id, PendingResponse>>,
     pub(crate) tasks: Arc<dyn TaskStore>,
@@ -194,6 +196,11 @@ impl Server {
     /// The current tools without incrementing the reference count: for a short lookup, not for storage.
     pub(crate) fn tools(&self) -> arc_swap::Guard<Arc<Registry>> {
         self.0.registry.load()
+    }
+
+    /// Whether `tools/list` contains a tool.
+    pub(crate) fn lists(&self, tool: &str) -> bool {
+        self.0.listed_tools.allows(tool)
     }
 
     /// Adds a tool at runtime and notifies clients.

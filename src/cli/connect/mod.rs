@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 use super::exit::UsageError;
 use super::{CommandResult, sanitize_line};
 use crate::config::Sources;
+use crate::config::tool_selection::ToolSelection;
 use crate::connect::file::NewFilePermissions;
 use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, OtherContent, PendingEdit, diff};
 use crate::util::shell_quote::shell_quote;
@@ -50,6 +51,11 @@ pub(super) struct Connect {
     /// Connect to a running server, instead of having the client start one
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, value_parser = url)]
     url: Option<String>,
+    /// Tools that the client lists: a profile (all, knowledge, classify, gateway) or names, separated by commas
+    ///
+    /// A client puts the descriptions of all listed tools into the context of its model. The others can still be called.
+    #[arg(long, value_name = "TOOLS", conflicts_with_all = ["url", "remove"], value_parser = tools)]
+    tools: Option<String>,
     /// Configuration file of the client, instead of its default location
     #[arg(long, value_name = "PATH", requires = "client")]
     file: Option<PathBuf>,
@@ -291,6 +297,9 @@ fn connection(
     if let Some(trust) = trust {
         arguments.extend(["--trust".to_owned(), trust.as_str().to_owned()]);
     }
+    if let Some(tools) = &command.tools {
+        arguments.extend(["--tools".to_owned(), tools.clone()]);
+    }
     Ok(Connection::Program { command: text(&std::env::current_exe()?)?, arguments })
 }
 
@@ -309,6 +318,7 @@ fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>
         words.push("--url".to_owned());
         words.extend((url != DEFAULT_URL).then(|| shell_quote(url)));
     }
+    words.extend(command.tools.iter().flat_map(|tools| ["--tools".to_owned(), tools.clone()]));
     let path = |flag: &str, path: &Path| [flag.to_owned(), shell_quote(&path.display().to_string())];
     words.extend(command.file.iter().flat_map(|file| path("--file", file)));
     words.extend(command.project.then(|| "--project".to_owned()));
@@ -316,6 +326,14 @@ fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>
     words.extend(trust.iter().flat_map(|trust| ["--trust".to_owned(), trust.as_str().to_owned()]));
     words.push("--write".to_owned());
     words.join(" ")
+}
+
+/// Refuses unknown names, which would only show when the client starts corbie.
+fn tools(text: &str) -> Result<String, String> {
+    match ToolSelection::of_text(text).mistakes().into_iter().next() {
+        None => Ok(text.to_owned()),
+        Some(mistake) => Err(mistake),
+    }
 }
 
 fn name(name: &str) -> Result<String, String> {

@@ -29,7 +29,7 @@ pub(crate) fn initialize(call: &MethodCall) -> Result<MethodReply, Error> {
         "serverInfo": { "name": server.name(), "version": server.version() },
         "name": server.name(),
         "version": server.version(),
-        "tools_count": server.registry().len(),
+        "tools_count": server.registry().iter().filter(|tool| server.lists(tool.name())).count(),
         "resources_count": server.resources_count(),
         "prompts_count": server.prompts().len(),
     });

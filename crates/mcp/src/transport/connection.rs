@@ -73,7 +73,14 @@ impl Connection {
         session.replace_notification_stream(out.clone());
         let gone = CancellationToken::new();
         // Subscribe here, so that no later event is missed.
-        server.spawn(forward_events(server.clone(), server.events(), session.clone(), party.clone(), out.clone(), gone.clone()));
+        server.spawn(forward_events(
+            server.clone(),
+            server.events(),
+            session.clone(),
+            party.clone(),
+            out.clone(),
+            gone.clone(),
+        ));
         let running = TaskTracker::new();
         running.close();
         let in_flight = Arc::new(Semaphore::new(server.limits().max_in_flight));
