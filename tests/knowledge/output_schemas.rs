@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use corbie::classify::taxonomy::Taxonomy;
 use serde_json::{Value, json};
 
 use crate::fixture::{CROWS, CallTransport, KnowledgeServer, server_command, tool_json};
@@ -45,7 +46,8 @@ fn cases(corbie: &mut KnowledgeServer) -> Vec<Case> {
         ("check_taxonomy", json!({ "text": text, "trial_texts": ["one", ""] }), true),
         ("check_taxonomy", json!({ "text": "categories: [" }), true),
         ("check_taxonomy", json!({}), false),
-        ("save_taxonomy", json!({ "text": text }), true),
+        ("save_taxonomy", json!({ "text": Taxonomy::builtin_text() }), true),
+        ("save_taxonomy", json!({ "text": "categories: [" }), false),
         ("save_taxonomy", json!({ "text": 7 }), false),
         // Most categories have no text, so their precision and recall are null.
         ("evaluate_categories", json!({ "examples": one_example }), true),
@@ -127,7 +129,12 @@ fn check(schema: Option<&jsonschema::Validator>, (tool, arguments, succeeds): &C
 
 #[test]
 fn m05_every_result_validates_against_the_declared_output_schema() {
-    let setup = server_command(&[]).variable("CORBIE_PROVIDERS__MOCK__TYPE", "mock");
+    let folder = tempfile::tempdir().unwrap();
+    let taxonomy = folder.path().join("taxonomy.yaml");
+    std::fs::write(&taxonomy, Taxonomy::builtin_text()).unwrap();
+    let setup = server_command(&[])
+        .variable("CORBIE_PROVIDERS__MOCK__TYPE", "mock")
+        .variable("CORBIE_CLASSIFICATION__TAXONOMY", taxonomy.display());
     let mut corbie = KnowledgeServer::from_command(setup);
     corbie.transport = CallTransport::Http;
     let schemas = schemas(&mut corbie);
