@@ -111,10 +111,8 @@ export function showDocuments(place) {
 
   function cells(item) {
     const [state, kind] = STATES[item.processing_status] ?? [item.processing_status, ""];
-    const name = item.processing_status === "failed"
-      ? h("button.link", { onclick: () => explain(item) }, item.filename)
-      : ["pending", "processing"].includes(item.processing_status) ? h("span", item.filename)
-        : h("a", { href: `#/knowledge/document/${encodeURIComponent(item.id)}` }, item.filename);
+    const name = ["pending", "processing"].includes(item.processing_status) ? h("span", item.filename)
+      : h("a", { href: `#/knowledge/document/${encodeURIComponent(item.id)}` }, item.filename);
     set(name, item.filename);
     return [
       name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
@@ -137,22 +135,15 @@ export function showDocuments(place) {
   }
 
   async function explain(item) {
+    // The file was added again without success; the earlier version is still there.
     const isFailed = item.processing_status === "failed";
-    const goes = isFailed && mayRemove;
-    const again = await dialog({
-      title: isFailed ? "This document could not be read" : "A part of this document could not be read",
+    await dialog({
+      title: isFailed ? "The new version of this document could not be read" : "A part of this document could not be read",
       body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning ?? "")),
-        h("p.quiet", isFailed ? "Mend the file and add it again; it then takes the place of this entry." : "What could be read is found by searches.")],
-      confirm: goes ? "Remove from the list" : "OK",
+        h("p.quiet", isFailed ? "Repair the file and add it again. Until then searches find the earlier version." : "What could be read is found by searches.")],
+      confirm: "OK",
       cancel: "Close",
     });
-    if (!again || !goes) return;
-    try {
-      await call("knowledge-remove", { document_id: item.id, confirm: true });
-    } catch (error) {
-      toastError(error);
-    }
-    table.refresh();
   }
 
   const endTasks = showTasks(tasks, () => table?.refresh());
