@@ -37,7 +37,7 @@ fn read(name: &str) -> String {
 fn assert_valid_settings(variables: &[(String, String)]) {
     let with = |arguments: &str| -> ProcessOutput {
         let setup = variables.iter().fold(corbie(arguments), |setup, (name, value)| setup.variable(name, value));
-        setup.run("")
+        setup.variable("MCP_API_KEY", "10f5f77eef9a6b43dc5bf972c7cfd101133e5b73").run("")
     };
     let ended = with("config validate");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{variables:?}: {ended:?}");

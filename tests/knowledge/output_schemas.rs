@@ -55,7 +55,7 @@ fn cases(corbie: &mut KnowledgeServer) -> Vec<Case> {
         ("evaluate_categories", json!({ "examples": [{ "text": "a", "category": "nowhere" }] }), false),
         ("chat_completion", json!({ "prompt": "Say hello." }), true),
         ("chat_completion", json!({ "prompt": "Why?", "model": "mock-reasoner" }), true),
-        ("chat_completion", json!({ "prompt": "Why?", "model": "mock-error-timeout" }), false),
+        ("chat_completion", json!({ "prompt": "Why?", "model": "mock-error-model-not-found" }), false),
         ("explain_route", json!({ "prompt": "What is 2 + 2?" }), true),
         ("explain_route", json!({ "prompt": "What is 2 + 2?", "model": "nobody/serves-it" }), true),
         ("explain_route", json!({ "prompt": "" }), false),
