@@ -52,8 +52,6 @@ pub(super) struct Connect {
     #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, value_parser = url)]
     url: Option<String>,
     /// Tools that the client lists: a profile (all, knowledge, classify, gateway) or names, separated by commas
-    ///
-    /// A client puts the descriptions of all listed tools into the context of its model. The others can still be called.
     #[arg(long, value_name = "TOOLS", conflicts_with_all = ["url", "remove"], value_parser = tools)]
     tools: Option<String>,
     /// Configuration file of the client, instead of its default location
