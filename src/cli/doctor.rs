@@ -12,11 +12,11 @@ use crate::config::Sources;
 use crate::doctor::{self, Check, SetupContext, SetupReport, State};
 
 const EXAMPLES: &str = "Examples:
-  corbie doctor             # look at everything on this machine; nothing leaves it
-  corbie doctor --online    # ask providers elsewhere as well
-  corbie doctor --json      # the same for scripts
+  corbie doctor             # local checks only; nothing is sent to other machines
+  corbie doctor --online    # also check remote providers
+  corbie doctor --json
 
-Exits with 0 when there is no problem, and with 1 otherwise.";
+Exits with 0 if there are no problems, and with 1 otherwise.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -201,15 +201,15 @@ async fn run_with_timeout(item: &CheckDefinition, subject: Arc<SetupContext>) ->
     // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |message: String| {
-        let advice = "try again; if it stays so, report it with what `corbie doctor --json` prints".to_owned();
+        let advice = "try again; if the problem persists, report it with the output of `corbie doctor --json`".to_owned();
         Some(Check { name: item.name, state: State::Problem, message, advice: Some(advice) })
     };
     match tokio::time::timeout(item.limit, &mut task).await {
         Ok(Ok(check)) => check,
-        Ok(Err(_)) => failed("the check itself failed in a way nobody expected".into()),
+        Ok(Err(_)) => failed("the check failed with an internal error".into()),
         Err(_) => {
             task.abort();
-            failed(format!("the check did not end within {} seconds", item.limit.as_secs()))
+            failed(format!("the check timed out after {} seconds", item.limit.as_secs()))
         }
     }
 }
@@ -275,20 +275,20 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_check_that_hangs_is_ended_and_told_of() {
+    async fn hanging_check_times_out() {
         let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(std::future::pending())).await;
-        assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check did not end within 10 seconds"));
+        assert_eq!((check.state, check.message.as_str()), (State::Problem, "the check timed out after 10 seconds"));
     }
 
     #[tokio::test]
-    async fn a_check_that_panics_is_told_of() {
-        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(async { panic!("as the test wants it") })).await;
+    async fn panicking_check_is_a_problem() {
+        let check = bounded_by(QUICK_CHECK_TIMEOUT, |_| Box::pin(async { panic!("panic of the test") })).await;
         assert_eq!(check.state, State::Problem);
-        assert!(check.message.contains("nobody expected"), "{check:?}");
+        assert!(check.message.contains("internal error"), "{check:?}");
     }
 
     #[test]
-    fn findings_are_as_bad_as_the_worst_of_them() {
+    fn merged_findings_have_the_highest_severity() {
         let mut findings = Findings::default();
         findings.ok("fine");
         findings.problem("one", "do this");

@@ -45,10 +45,10 @@ fn inspect(config: &Config) -> Findings {
     let one_is_enough = configured.is_empty()
         && holders.iter().any(|(_, holder)| matches!(holder, PortOwner::Free | PortOwner::Corbie));
     for (port, holder) in holders {
-        let advice = || format!("stop it, or set `server.listen` to another port than {}", port.port());
+        let advice = || format!("stop it, or set `server.listen` to a port other than {}", port.port());
         match holder {
             PortOwner::Free => findings.ok(format!("{port} is free")),
-            PortOwner::Corbie => findings.ok(format!("corbie answers at {port}")),
+            PortOwner::Corbie => findings.ok(format!("corbie responds at {port}")),
             PortOwner::Unavailable(why) => findings
                 .problem(format!("{port} cannot be used: {why}"), "set `server.listen` to an address of this machine"),
             PortOwner::Other(process) => {
@@ -56,15 +56,15 @@ fn inspect(config: &Config) -> Findings {
                     process.map_or_else(|| "another program".into(), |(id, name)| format!("`{name}` (process {id})"));
                 match one_is_enough {
                     true => {
-                        findings.note(format!("{port} is taken by {who}; `corbie serve` does without it"), advice())
+                        findings.note(format!("{port} is in use by {who}; `corbie serve` skips it"), advice())
                     }
-                    false => findings.problem(format!("{port} is taken by {who}"), advice()),
+                    false => findings.problem(format!("{port} is in use by {who}"), advice()),
                 }
             }
         }
     }
     for socket in configured.iter().filter(|address| matches!(address, Listen::Socket(_))) {
-        findings.ok(format!("{socket} is a socket in the file system"));
+        findings.ok(format!("{socket} is a Unix socket"));
     }
     findings
 }

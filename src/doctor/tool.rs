@@ -12,9 +12,9 @@ use crate::classify::Classification;
 use crate::config::{Config, Sources};
 use crate::inference::Inference;
 
-const DESCRIPTION: &str = "Checks how this server is set up: settings, models, documents, OCR, providers, permissions, \
-disk, certificate. Tells what was found and what to do about problems. Changes nothing and asks nobody outside the \
-machine. For trusted callers, as it shows paths.";
+const DESCRIPTION: &str = "Checks the setup of this server: settings, models, document sandbox, OCR, providers, permissions, \
+disk and certificate. Returns findings and suggested solutions. Read-only; contacts no other machine. Requires a trusted \
+caller, because the result contains paths.";
 
 /// Sum of the timeouts of all checks.
 const TOOL_TIMEOUT: Duration = Duration::from_secs(6 * 60);

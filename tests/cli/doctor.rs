@@ -70,11 +70,11 @@ fn a_healthy_setup_has_no_problems_and_is_left_as_it_is() {
 #[test]
 fn what_would_keep_the_server_from_starting_is_told() {
     let open = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("0.0.0.0:{}", free_port()));
-    assert_problem(&report(&open.run(""), 1), "access", "nothing would be served on 0.0.0.0", "corbie tokens create");
+    assert_problem(&report(&open.run(""), 1), "access", "the server cannot listen on 0.0.0.0", "corbie tokens create");
     let setup = doctor("--json").file("tokens.json", "junk");
     let path = setup.folder().join("tokens.json").display().to_string();
     let report = report(&setup.variable("CORBIE_SERVER__TOKENS_FILE", &path).run(""), 1);
-    assert_problem(&report, "access", &path, "make tokens anew");
+    assert_problem(&report, "access", &path, "create new tokens");
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn a_port_that_another_program_has_is_told_with_its_process() {
     let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{port}"));
     let report = report(&setup.run(""), 1);
     drop(answering.join().unwrap());
-    assert_problem(&report, "ports", &format!("127.0.0.1:{port} is taken by "), "server.listen");
+    assert_problem(&report, "ports", &format!("127.0.0.1:{port} is in use by "), "server.listen");
     #[cfg(target_os = "linux")]
     assert_problem(&report, "ports", &format!("(process {})", std::process::id()), "stop it");
 }
@@ -133,7 +133,7 @@ fn a_port_that_corbie_has_is_fine() {
         let setup = corbie("doctor --json").variable("CORBIE_SERVER__LISTEN", format!("127.0.0.1:{}", serving.port()));
         let report = report(&setup.run(""), 0);
         assert!(
-            find_check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie answers at"),
+            find_check(&report, "ports")["message"].as_str().unwrap().starts_with("corbie responds at"),
             "{report:#}"
         );
     }
@@ -170,7 +170,7 @@ fn a_provider_without_a_key_is_told_and_none_elsewhere_is_asked() {
     let setup = doctor("--json").file("corbie.json", &settings.to_string());
     let report = report(&setup.run(""), 1);
     assert_problem(&report, "providers", "`anthropic` has no key", "providers.anthropic");
-    assert_problem(&report, "providers", "`near` does not answer", "start it");
+    assert_problem(&report, "providers", "`near` does not respond", "start it");
     assert!(!find_check(&report, "providers")["message"].as_str().unwrap().contains("far"), "nobody asked: {report:#}");
 }
 
@@ -189,7 +189,7 @@ fn a_certificate_that_has_expired_is_told() {
     #[cfg(unix)]
     let advice = format!("chmod 600 {}/server.key", setup.folder().display());
     let report = report(&setup.run(""), 1);
-    assert_problem(&report, "certificate", "expired on 2020-02-03", "get a new one");
+    assert_problem(&report, "certificate", "expired on 2020-02-03", "replace it with a new certificate");
     #[cfg(unix)]
     assert_problem(&report, "permissions", "server.key", &advice);
 }
@@ -228,16 +228,16 @@ fn a_client_that_calls_a_server_of_this_machine_is_told_whether_it_answers() {
         let url = format!("http://localhost:{}/mcp", serving.port());
         let told = report(&with_client_url(&url).run(""), 0);
         let found = find_check(&told, "clients")["message"].as_str().unwrap();
-        assert_eq!(found, format!("connected: Cursor at {url}"), "{told:#}");
+        assert_eq!(found, format!("set up: Cursor at {url}"), "{told:#}");
         for path in ["", "/foo", "/mcp/", "/a/b/c"] {
             let url = format!("http://localhost:{}{path}", serving.port());
             let told = report(&with_client_url(&url).run(""), 1);
-            assert_problem(&told, "clients", "and corbie has no MCP at that path", "end its URL with `/mcp`");
+            assert_problem(&told, "clients", "where corbie does not serve MCP", "use a URL that ends with `/mcp`");
         }
     }
     let url = format!("http://127.0.0.1:{}/mcp", free_port());
     let told = report(&with_client_url(&format!("{url}?key=secret")).run(""), 1);
-    assert_problem(&told, "clients", &format!("Cursor calls {url}, where nobody answers"), "start `corbie serve`");
+    assert_problem(&told, "clients", &format!("Cursor uses {url}, where no server responds"), "start `corbie serve`");
     assert_problem(&told, "clients", "Cursor", "corbie connect cursor --write");
     assert!(!told.to_string().contains("secret"), "{told:#}");
 }
@@ -255,8 +255,8 @@ fn a_client_that_calls_another_program_is_told() {
     });
     let told = report(&with_client_url(&url).run(""), 1);
     drop(answering.join().unwrap());
-    assert_problem(&told, "clients", &format!("Cursor calls {url}, where "), "start `corbie serve`");
-    assert_problem(&told, "clients", "and no corbie", "corbie connect cursor --write");
+    assert_problem(&told, "clients", &format!("Cursor uses {url}, where "), "start `corbie serve`");
+    assert_problem(&told, "clients", "instead of corbie", "corbie connect cursor --write");
 }
 
 /// The wildcard address, which is not loopback.
@@ -266,7 +266,7 @@ fn a_client_that_calls_elsewhere_is_told_and_nobody_there_is_asked() {
     elsewhere.set_nonblocking(true).unwrap();
     let url = format!("http://0.0.0.0:{}/mcp", elsewhere.local_addr().unwrap().port());
     let told = report(&with_client_url(&url).run(""), 0);
-    assert_eq!(find_check(&told, "clients")["message"], format!("connected: Cursor at {url} (not asked)"));
+    assert_eq!(find_check(&told, "clients")["message"], format!("set up: Cursor at {url} (not probed)"));
     assert_eq!(elsewhere.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock, "nobody came");
 }
 
