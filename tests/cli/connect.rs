@@ -131,7 +131,7 @@ fn v13_clients_that_can_are_told_a_url() {
     }
     let wrong = home.corbie("connect --url cursor").run("");
     assert_eq!(wrong.code, Some(2), "{wrong:?}");
-    assert!(wrong.stderr.contains("use a URL such as"), "{wrong:?}");
+    assert!(wrong.stderr.contains("use one such as"), "{wrong:?}");
 }
 
 /// Starts the program of the written entry with its arguments and checks that it answers as a server.

@@ -46,7 +46,7 @@ pub(super) fn run(command: &Connect, places: &ClientDirs, out: &mut dyn Write) -
     for (client, problem) in problems {
         writeln!(out, "{}: {}", client.id(), sanitize_line(&problem))?;
     }
-    writeln!(out, "`corbie connect CLIENT` shows what a client has to read, and `--write` writes it.")?;
+    writeln!(out, "`corbie connect CLIENT` prints the snippet for a client's configuration; `--write` writes it.")?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -71,7 +71,7 @@ fn row(looked: &ClientStatus) -> Vec<String> {
         ConnectionState::Unknown => "no",
         ConnectionState::MissingProgram(_) => "program missing",
         ConnectionState::EmptyEntry => "incomplete",
-        ConnectionState::Disabled => "switched off",
+        ConnectionState::Disabled => "disabled",
         ConnectionState::Unreadable(_) => "unreadable",
     };
     let installed = if looked.installed { "yes" } else { "no" };
@@ -104,10 +104,10 @@ fn problem(looked: &ClientStatus, name: &str) -> Option<String> {
     match &looked.state {
         ConnectionState::Connected | ConnectionState::Unknown => None,
         ConnectionState::MissingProgram(program) => {
-            Some(format!("it starts `{program}`, which is not there; {again} puts this program in its place"))
+            Some(format!("its program `{program}` does not exist; {again} replaces it"))
         }
-        ConnectionState::EmptyEntry => Some(format!("its entry has neither `command` nor `url`; {again} puts them in")),
-        ConnectionState::Disabled => Some(format!("its entry is switched off in {}", looked.file.display())),
+        ConnectionState::EmptyEntry => Some(format!("its entry has neither `command` nor `url`; {again} replaces it")),
+        ConnectionState::Disabled => Some(format!("its entry is disabled in {}", looked.file.display())),
         ConnectionState::Unreadable(error) => Some(error.to_string()),
     }
 }

@@ -18,10 +18,10 @@ use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, Oth
 use crate::util::shell_quote::shell_quote;
 
 const EXAMPLES: &str = "Examples:
-  corbie connect                                # which clients are there, and which know corbie
-  corbie connect claude-desktop                 # what to paste, and where
-  corbie connect claude-desktop --write         # write it there, after a backup
-  corbie connect codex --remove                 # take it out again";
+  corbie connect                                # list clients and their status
+  corbie connect claude-desktop                 # print the entry and where to add it
+  corbie connect claude-desktop --write         # write the entry, after a backup
+  corbie connect codex --remove                 # remove the entry";
 
 /// Default endpoint of `corbie serve`.
 const DEFAULT_URL: &str = "http://localhost:8090/mcp";
@@ -65,18 +65,18 @@ pub(super) struct Connect {
 enum Error {
     #[error("`{}` is not there, and the client could not start corbie with it", .0.display())]
     NoConfig(PathBuf),
-    #[error("`{}` cannot be written into a client's file, as it is not UTF-8; move it", .0.display())]
+    #[error("the path `{}` is not UTF-8 and cannot be written to a client's file; move the file", .0.display())]
     NotUtf8(PathBuf),
 }
 
 fn no_url(client: McpClient) -> UsageError {
     let title = client.title();
-    UsageError::Line(format!("{title} takes no URL in its file; leave `--url` out, and it starts corbie itself"))
+    UsageError::Line(format!("{title} does not support URLs in its configuration file; omit `--url`"))
 }
 
 fn no_project(client: McpClient) -> UsageError {
     let title = client.title();
-    UsageError::Line(format!("{title} has no file for a project; leave `--project` out, or name a file with `--file`"))
+    UsageError::Line(format!("{title} has no project configuration file; omit `--project`, or specify a file with `--file`"))
 }
 
 /// `sources` and `trust` are the options given before or after the command; the client starts corbie with the same
@@ -113,7 +113,7 @@ pub(super) fn run(
         return Ok(ExitCode::SUCCESS);
     }
     if change.is_noop() {
-        writeln!(out, "{} is connected already: `{}` in {}", client.title(), place.name, place.file.display())?;
+        writeln!(out, "{} is already set up: `{}` in {}", client.title(), place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     show(&place, &change, &connection, &write_command(command, sources, trust), out)
@@ -132,17 +132,17 @@ fn show(
     let beside = change.other_content(place)?;
     let (where_to, text) = match beside {
         _ if change.existed => {
-            let told = format!("Change the entry in {path}: `{name}` under `{key}`; what else stands in it may stay");
+            let told = format!("Change the entry `{name}` under `{key}` in {path}; its other members can stay");
             (told, connection.member(client, name))
         }
         OtherContent::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
         OtherContent::Settings => (
-            format!("{path} has other settings: add `{key}` to them, and leave them as they are"),
+            format!("Add `{key}` to {path}, next to the other settings"),
             connection.section(client, name),
         ),
         OtherContent::Servers(count) => {
             let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
-            let told = format!("{path} has {others}: add `{name}` beside, under `{key}`");
+            let told = format!("Add `{name}` under `{key}` in {path}, next to {others}");
             let text = match change.is_inline(place) {
                 true => connection.inline_member(client, name),
                 false => connection.member(client, name),
@@ -150,9 +150,9 @@ fn show(
             (told, text)
         }
     };
-    let written = if beside == OtherContent::Nothing { "written there" } else { "merged, with all else left as it is" };
+    let effect = if beside == OtherContent::Nothing { "creates the file" } else { "changes nothing else in the file" };
     writeln!(out, "{where_to}\n\n{}", text.trim_end())?;
-    writeln!(out, "\nor have it {written}:\n\n  {again}\n\n{}", client.next_step())?;
+    writeln!(out, "\nOr run this command, which {effect}:\n\n  {again}\n\n{}", client.next_step())?;
     Ok(ExitCode::SUCCESS)
 }
 
@@ -181,14 +181,14 @@ fn show_manual_steps(
     }
     let (path, name) = (place.file.display(), &place.name);
     let member = connection.member(client, name);
-    writeln!(out, "Once {path} is put right, `{name}` belongs into it, under `{key}`:\n\n{}\n", member.trim_end())?;
+    writeln!(out, "After correcting {path}, add `{name}` under `{key}`:\n\n{}\n", member.trim_end())?;
     Err(error.into())
 }
 
 fn remove(command: &Connect, place: &EntryLocation, out: &mut dyn Write) -> CommandResult {
     let change = connect::plan_remove(place)?;
     if !change.existed && !command.json {
-        writeln!(out, "There is no `{}` in {}; nothing was changed", place.name, place.file.display())?;
+        writeln!(out, "No entry `{}` in {}. Nothing changed.", place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
     write(command, place, &change, None, out)
@@ -206,7 +206,7 @@ fn write(
     if !command.json {
         if change.is_noop() {
             let title = place.client.title();
-            writeln!(out, "{title} is connected already: `{}` in {path}; nothing was changed", place.name)?;
+            writeln!(out, "{title} is already set up: `{}` in {path}. Nothing changed.", place.name)?;
             return Ok(ExitCode::SUCCESS);
         }
         write!(out, "{}", unified_diff(place, change))?;
@@ -215,7 +215,7 @@ fn write(
         if command.json {
             writeln!(out, "{:#}", to_json(place, change, entry, None))?;
         } else {
-            writeln!(out, "\nNothing was changed")?;
+            writeln!(out, "\nDry run: nothing changed.")?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -227,12 +227,12 @@ fn write(
     }
     writeln!(out, "\nWrote {path}")?;
     if let Some(backup) = backup {
-        writeln!(out, "The file as it was is in {}", backup.display())?;
+        writeln!(out, "Backup: {}", backup.display())?;
     }
     writeln!(
         out,
         "{}",
-        if entry.is_some() { place.client.next_step() } else { "Restart the client to be rid of it." }
+        if entry.is_some() { place.client.next_step() } else { "Restart the client to apply the change." }
     )?;
     Ok(ExitCode::SUCCESS)
 }
@@ -322,7 +322,7 @@ fn name(name: &str) -> Result<String, String> {
     let is_fine = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     match (1..=MAX_NAME_LEN).contains(&name.len()) && name.chars().all(is_fine) {
         true => Ok(name.to_owned()),
-        false => Err(format!("use 1 to {MAX_NAME_LEN} letters, digits, `-` and `_`")),
+        false => Err(format!("must have 1 to {MAX_NAME_LEN} letters, digits, `-` and `_`")),
     }
 }
 
@@ -333,6 +333,6 @@ fn url(text: &str) -> Result<String, String> {
             Ok(format!("{}/mcp", text.trim_end_matches('/')))
         }
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
-        _ => Err(format!("use a URL such as {DEFAULT_URL}, or none")),
+        _ => Err(format!("not a URL; use one such as {DEFAULT_URL}, or omit the value")),
     }
 }
