@@ -126,7 +126,7 @@ fn a_folder_without_documents_is_no_failure() {
     place.write("empty/.hidden", "x");
     let ended = place.run("add ./empty");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert_eq!(ended.stdout, "no files: nothing there has a format that can be read; 1 skipped: 1 hidden\n");
+    assert_eq!(ended.stdout, "No files with a supported format; 1 skipped: 1 hidden\n");
 }
 
 #[test]
@@ -180,8 +180,8 @@ fn tasks_of_all_processes_are_listed() {
         assert_eq!((&task["status"], &task["result"]["added"]), (&json!("completed"), &json!(1)), "{listed}");
         let id = task["task_id"].as_str().unwrap();
         let ended = place.run(&format!("tasks cancel {}", &id[..13]));
-        assert!(ended.startup_error().contains("has ended (completed) and cannot be cancelled"), "{ended:?}");
-        assert!(place.run("tasks cancel zz").startup_error().contains("no task has an id"));
+        assert!(ended.startup_error().contains("has already ended (completed)"), "{ended:?}");
+        assert!(place.run("tasks cancel zz").startup_error().contains("no task has the ID prefix"));
         assert_eq!(place.json("tasks --json --base other")["tasks"], json!([]));
     });
     assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("there are no tasks"));
@@ -223,7 +223,7 @@ fn assert_interrupted_add(place: &KnowledgeFixture) {
     let ended = adding.wait_timeout(TEST_TIMEOUT);
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(130), ""), "{ended:?}");
     let told = ended.stderr_line();
-    assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added by then, which stay"), "{ended:?}");
+    assert!(told.starts_with("corbie: cancelled; ") && told.ends_with("added before are kept"), "{ended:?}");
     assert_eq!(last_task(place)["status"], "cancelled");
     let count = assert_no_partial_documents(place);
     assert!(count > 0 && count < FILE_COUNT as u64, "{count}");
@@ -283,7 +283,7 @@ fn whoever_goes_on_with_what_was_interrupted_says_so() {
     let ended = place.run("add ./note-000.txt");
     assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "1 file: 1 unchanged\n"), "{ended:?}");
     let folder = place.documents().join("documents").display().to_string();
-    let told = format!("corbie: going on with 1 task that was interrupted: {folder}");
+    let told = format!("corbie: resuming 1 interrupted task: {folder}");
     assert!(ended.stderr.lines().any(|line| line == told), "{ended:?}");
 }
 
@@ -321,7 +321,7 @@ fn s11_a_symlink_in_an_added_folder_does_not_reach_files_outside_unless_it_is_as
         let link = place.documents().join("documents/repo/notes.txt");
         std::os::unix::fs::symlink(place.documents().join("credentials.txt"), link).unwrap();
         let ended = place.run("add ./repo");
-        let told = "1 file: 1 added; 1 skipped: 1 links that leave the folder\n";
+        let told = "1 file: 1 added; 1 skipped: 1 symbolic links out of the folder\n";
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), told), "{ended:?}");
         assert!(ended.stderr.contains("--follow-links"), "{ended:?}");
         assert_eq!(place.json("show --json")["total_count"], 1);

@@ -25,9 +25,9 @@ fn a_drill_brings_everything_back_and_leaves_nothing_behind() {
     let lines: Vec<&str> = ended.stdout.lines().collect();
     let [copied, back, compared, asked, end] = lines[..] else { panic!("{ended:?}") };
     assert!(copied.starts_with("copied ") && back.ends_with("as long as a restore takes"), "{ended:?}");
-    assert!(compared.starts_with("compared 2 documents, ") && compared.ends_with(": all are the same"), "{ended:?}");
-    assert!(asked.starts_with("made the index in ") && asked.contains("and found "), "{ended:?}");
-    assert_eq!(end, "nothing is wrong, and nothing was changed");
+    assert!(compared.starts_with("Compared 2 documents, ") && compared.ends_with(": no differences"), "{ended:?}");
+    assert!(asked.starts_with("Index built in ") && asked.ends_with(" found"), "{ended:?}");
+    assert_eq!(end, "OK: the backup can be restored; live data was not changed");
     assert_eq!(leftover_folders(&place), Vec::<String>::new());
     assert_eq!(place.json("show --json")["total_count"], 2);
 }
@@ -166,7 +166,7 @@ fn a_drill_that_has_no_room_says_how_much_it_needs_and_begins_nothing() {
     assert_eq!(told["needed_bytes"], free + free / 2, "{told}");
     assert!(told["free_bytes"].as_u64().is_some_and(|free| told["needed_bytes"].as_u64() > Some(free)), "{told}");
     let message = told["message"].as_str().unwrap();
-    assert!(message.starts_with("a drill needs ") && message.contains("--into FOLDER"), "{told}");
+    assert!(message.starts_with("the drill needs ") && message.contains("--into FOLDER"), "{told}");
     // For the live knowledge base, space for a backup is needed in addition.
     let database = Path::new(&place.storage()).join("knowledge.db");
     let length = std::fs::metadata(&database).unwrap().len();

@@ -58,7 +58,7 @@ fn a_base_that_is_mistyped_is_told_with_those_there_are() {
         let commands = ["search queen", "show", "show bees.md", "remove --yes bees.md", "clear --yes", "status"];
         for command in commands.into_iter().chain(["ask --documents why"]) {
             let ended = place.run(&format!("{command} --base nmae"));
-            let expected = "corbie: there is no knowledge base `nmae`; there is only `default`";
+            let expected = "corbie: there is no knowledge base `nmae`; the only one is `default`";
             assert_eq!(ended.startup_error(), expected, "{command}");
         }
         place.write("other/cats.txt", "A cat sleeps sixteen hours a day, mostly in the sun.\n");
@@ -72,7 +72,7 @@ fn a_base_that_is_mistyped_is_told_with_those_there_are() {
     });
     let nothing = KnowledgeFixture::new().run("search queen --base pets");
     assert!(
-        nothing.startup_error().contains("there is none yet, and `corbie add --base pets PATH` makes it"),
+        nothing.startup_error().contains("create it with `corbie add --base pets PATH`"),
         "{nothing:?}"
     );
 }
@@ -87,7 +87,7 @@ fn a_filename_names_a_document_where_only_one_has_it() {
         let several = place.run("show taxes.txt");
         assert_eq!(several.code, Some(1), "{several:?}");
         let lines: Vec<&str> = several.stderr.lines().collect();
-        assert_eq!(lines[0], "corbie: `taxes.txt` may mean 2 documents; name one by its id:", "{several:?}");
+        assert_eq!(lines[0], "corbie: `taxes.txt` matches 2 documents; specify one by its ID:", "{several:?}");
         assert!(lines[1..].iter().any(|line| line.ends_with("old/taxes.txt")), "{several:?}");
         let reply = error_object(&place.run("remove --yes --json taxes.txt"));
         let documents = reply["documents"].as_array().unwrap();
@@ -116,7 +116,7 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
     for command in ["status", "tasks", "search queen"] {
         let ended = place.run(command);
         assert_eq!(ended.code, Some(0), "{command}: {ended:?}");
-        assert!(ended.stderr_line().ends_with("does not answer; going on without it"), "{command}: {ended:?}");
+        assert!(ended.stderr_line().ends_with("does not respond; continuing without it"), "{command}: {ended:?}");
     }
     assert!(place.run("status").stdout.contains("server          none"));
 }

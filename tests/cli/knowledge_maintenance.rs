@@ -25,8 +25,8 @@ fn a_check_reads_everything_and_compares_the_index() {
     let check = || {
         let ended = place.run("knowledge check");
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
-        assert!(ended.stdout.starts_with("nothing is wrong: 2 documents, "), "{ended:?}");
-        assert!(ended.stdout.ends_with("; the index agrees\n"), "{ended:?}");
+        assert!(ended.stdout.starts_with("OK: 2 documents, "), "{ended:?}");
+        assert!(ended.stdout.ends_with("; the index matches\n"), "{ended:?}");
     };
     check();
     #[cfg(unix)]
@@ -54,7 +54,7 @@ fn a_backup_brings_everything_back() {
     let backup = file(&place, "backup.db");
     let ended = place.run(&format!("knowledge backup {backup}"));
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.starts_with("copied into "), "{ended:?}");
+    assert!(ended.stdout.starts_with("Backed up to "), "{ended:?}");
     let again = place.run(&format!("knowledge backup {backup}"));
     assert!(again.startup_error().contains("already"), "nothing is overwritten: {again:?}");
 
@@ -106,7 +106,7 @@ fn a_damaged_file_is_told_of_and_repaired() {
     assert!(ended.stdout.starts_with("problem: ") && ended.stdout.contains("corbie knowledge repair"), "{ended:?}");
     let repaired = place.run("knowledge repair");
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
-    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("The damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_timestamped(kept, "damaged")), "{repaired:?}");
     assert_eq!(place.json("knowledge check --json")["success"], true);
 }
@@ -140,7 +140,7 @@ fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
     assert!(repaired.stdout.contains("\nnothing of the file could be read, "), "{repaired:?}");
     assert!(repaired.stdout.contains("`corbie knowledge restore FILE`"), "{repaired:?}");
     assert!(!repaired.stdout.contains("repaired: "), "{repaired:?}");
-    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("the damaged file is kept as "));
+    let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("The damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_timestamped(kept, "damaged")), "{repaired:?}");
     // The database is now intact, but empty.
     assert_eq!(place.run("knowledge repair").code, Some(0));
@@ -162,7 +162,7 @@ fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
         let line = format!("lost: {name} ({})", place.documents().join("documents").join(name).display());
         assert!(repaired.stdout.lines().any(|told| told == line), "{repaired:?}");
     }
-    assert!(repaired.stdout.contains("\nadd them again: corbie add PATH\n"), "{repaired:?}");
+    assert!(repaired.stdout.contains("\nAdd these documents again with `corbie add PATH`.\n"), "{repaired:?}");
     assert_eq!(place.run("add .").stdout, "2 files: 2 added\n");
 
     let place = with_damaged_documents();
@@ -206,7 +206,7 @@ fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_d
         assert_eq!(std::fs::metadata(&database).map(|found| found.len()).ok(), is_there.then_some(0));
     }
     assert_eq!(place.run(&format!("knowledge restore {backup}")).code, Some(0));
-    assert!(place.run("knowledge check").stdout.starts_with("nothing is wrong: 2 documents"));
+    assert!(place.run("knowledge check").stdout.starts_with("OK: 2 documents"));
     // To start with an empty knowledge base, the index has to be deleted too.
     std::fs::remove_file(&database).unwrap();
     std::fs::remove_dir_all(Path::new(&place.storage()).join("index")).unwrap();
@@ -227,5 +227,5 @@ fn a_flipped_bit_in_a_text_is_found_and_adding_the_file_again_heals_it() {
     assert!(said.contains("document_damaged") && !said.contains("quemn"), "{read:?}");
     let added = place.run("add .");
     assert_eq!((added.code, added.stdout.as_str()), (Some(0), "2 files: 1 updated, 1 unchanged\n"), "{added:?}");
-    assert!(place.run("knowledge check").stdout.starts_with("nothing is wrong: 2 documents"));
+    assert!(place.run("knowledge check").stdout.starts_with("OK: 2 documents"));
 }

@@ -56,11 +56,11 @@ fn k58_an_empty_base_is_told_with_the_next_step() {
     let check = || {
         let ended = place.run("search anything");
         assert_eq!(ended.code, Some(1));
-        assert_eq!(ended.startup_error(), "corbie: the knowledge base is empty; add documents first: corbie add PATH");
+        assert_eq!(ended.startup_error(), "corbie: the knowledge base is empty; add documents with `corbie add PATH`");
         let ended = place.run("search --json anything");
         assert_eq!((ended.code, &ended.messages()[0]["error"]), (Some(1), &json!("empty_knowledge_base")));
         let ended = place.run("show");
-        let empty = "the knowledge base is empty; add documents first: corbie add PATH\n";
+        let empty = "the knowledge base is empty; add documents with `corbie add PATH`\n";
         assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), empty));
     };
     check();
@@ -154,10 +154,10 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     };
     let (bees, else_) = ("who keeps the queen warm in winter?", "how do I sharpen the chain of a chainsaw?");
     let known = explain("", bees);
-    assert!(known.contains("\ndocuments   they answer it: the best passage is "), "{known}");
+    assert!(known.contains("\ndocuments      answer the prompt (relevance of the best passage "), "{known}");
     assert!(known.contains("\nfound in    bees.md"), "{known}");
-    assert!(known.contains("\nchanges     acme/echo-small is asked and not "), "{known}");
-    assert!(known.contains("; it is given "), "{known}");
+    assert!(known.contains("\neffect         acme/echo-small instead of "), "{known}");
+    assert!(known.contains("added\n"), "{known}");
     let told: Value = serde_json::from_str(&explain("--json", bees)).unwrap();
     assert_eq!(
         (&told["documents"]["verdict"], &told["documents"]["sources"][0]),
@@ -166,9 +166,9 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
     assert!(told["documents"]["model_without_documents"].is_string(), "{told}");
 
     let unknown = explain("", else_);
-    assert!(unknown.contains("\ndocuments   they say nothing about it\nchanges     nothing\n"), "{unknown}");
+    assert!(unknown.contains("\ndocuments      do not cover the prompt\neffect         none\n"), "{unknown}");
     let named = explain("--model acme/other", bees);
-    assert!(named.contains("\ndocuments   not asked: a model was named\n"), "{named}");
+    assert!(named.contains("\ndocuments      not searched: a model was requested\n"), "{named}");
 }
 
 #[cfg(unix)]

@@ -24,7 +24,7 @@ fn k83_the_list_has_a_line_for_each_document() {
         let page = place.run("show --sort name --order asc --limit 1 --offset 1");
         assert!(page.stdout.contains("taxes.txt") && !page.stdout.contains("bees.md"), "{page:?}");
         assert_eq!(place.json("show --json --limit 1")["total_count"], 2);
-        assert!(place.run("show --limit 1").stderr_line().contains("1 of 2; go on with --offset 1"));
+        assert!(place.run("show --limit 1").stderr_line().contains("1 of 2 documents; use --offset 1"));
         let none = place.run("show --limit 0");
         assert!(none.code == Some(2) && none.stderr.contains("--limit"), "{none:?}");
         let last = place.run("show --limit 1 --offset 1");
@@ -48,11 +48,11 @@ fn a_beginning_of_an_id_shows_the_text_of_a_document() {
         let reply = place.json(&format!("show --json {}", &id[..12]));
         assert_eq!((&reply["document"]["id"], &reply["page_count"]), (&json!(id), &json!(1)));
         let page = place.run(&format!("show --page 2 {id}"));
-        assert!(page.startup_error().contains("has 1 page, and no page 2"), "{page:?}");
+        assert!(page.startup_error().contains("has 1 page; page 2 does not exist"), "{page:?}");
         let nothing = place.run("show zzz");
         assert_eq!(
             nothing.startup_error(),
-            "corbie: no document has the name `zzz`, or an id that begins with it; `corbie show` lists them"
+            "corbie: no document has the name or ID prefix `zzz`; `corbie show` lists all documents"
         );
         let nobody = place.run("show 00000000-0000-4000-8000-000000000000");
         assert!(nobody.startup_error().contains("not found"), "{nobody:?}");
@@ -110,7 +110,7 @@ fn k70_documents_are_removed_by_a_beginning_of_their_id() {
         let (bees, taxes) = (place.id("bees.md"), place.id("taxes.txt"));
         let refused = place.run(&format!("remove {bees}"));
         assert!(
-            refused.startup_error().contains("This removes bees.md (") && refused.stderr.contains("--yes"),
+            refused.startup_error().contains("This permanently removes bees.md (") && refused.stderr.contains("--yes"),
             "{refused:?}"
         );
         assert_eq!(place.json("show --json")["total_count"], 2, "nobody agreed");

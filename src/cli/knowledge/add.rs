@@ -91,7 +91,7 @@ pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, ou
                 }
                 let added = document_count(peer, &command.common).await?.saturating_sub(before);
                 let added = counted(added, "document");
-                writeln!(io::stderr(), "corbie: cancelled; {added} added by then, which stay")?;
+                writeln!(io::stderr(), "corbie: cancelled; {added} added before are kept")?;
                 return Ok(ExitCode::from(INTERRUPTED));
             }
         }
@@ -99,7 +99,7 @@ pub(super) async fn run(command: &Add, peer: &Backend, interrupt: &Interrupt, ou
     if !command.common.json {
         writeln!(out, "{}", total.summary())?;
         if total.skipped_links() {
-            writeln!(io::stderr(), "corbie: to add what the links lead to, repeat the command with --follow-links")?;
+            writeln!(io::stderr(), "corbie: symbolic links were skipped; use --follow-links to add their targets")?;
         }
     }
     Ok(if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -109,7 +109,7 @@ impl Add {
     /// Validates the arguments before any file is opened.
     pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.paths.iter().any(String::is_empty) {
-            true => Err(KnowledgeError::argument("paths", "a path is empty; name a file, a folder or a pattern")),
+            true => Err(KnowledgeError::argument("paths", "a path is empty; specify a file, a folder or a pattern")),
             false => Ok(()),
         }
     }

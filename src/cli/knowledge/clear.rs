@@ -33,7 +33,7 @@ pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) ->
         let status = peer.call("knowledge-status", command.common.arguments(json!({}))).await?;
         let base = &status["knowledge_base"];
         let question = format!(
-            "This removes all documents of the knowledge base `{}` for good: {} of {}, {}. What is being added is cancelled.",
+            "This permanently removes all documents of the knowledge base `{}`: {} ({}, {}). Running imports are cancelled.",
             sanitize_line(text(base, "name")),
             counted(number(base, "document_count"), "document"),
             size(number(base, "total_size_bytes")),
@@ -49,8 +49,8 @@ pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) ->
         let documents = counted(number(&reply, "documents_removed"), "document");
         let freed = (reply["storage_freed_mb"].as_f64().unwrap_or_default() * MB) as u64;
         match freed {
-            0 => writeln!(out, "removed {documents}")?,
-            freed => writeln!(out, "removed {documents}, {} freed", size(freed))?,
+            0 => writeln!(out, "Removed {documents}")?,
+            freed => writeln!(out, "Removed {documents}; {} freed", size(freed))?,
         }
     }
     Ok(ExitCode::SUCCESS)

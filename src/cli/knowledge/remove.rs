@@ -36,7 +36,7 @@ pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -
         for id in &ids {
             lost.push(describe_loss(peer, command, id).await?);
         }
-        let question = format!("This removes {} for good.", lost.join(", "));
+        let question = format!("This permanently removes {}.", lost.join(", "));
         confirm(&question)?;
     }
     let mut all = true;
@@ -45,7 +45,7 @@ pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -
             Ok(reply) if command.common.json => writeln!(out, "{reply}")?,
             Ok(reply) => {
                 let chunks = counted(number(&reply, "chunks_removed"), "chunk");
-                writeln!(out, "removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
+                writeln!(out, "Removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
             }
             // Continues with the other documents.
             Err(KnowledgeError::Tool(reply)) => {
@@ -75,6 +75,6 @@ async fn describe_loss(peer: &Backend, command: &Remove, id: &str) -> Result<Str
             Ok(format!("{} ({chunks})", sanitize_line(text(document, "filename"))))
         }
         Err(failure) => Err(failure),
-        Ok(_) => Err(KnowledgeError::Rejected("the document was removed without being confirmed".into())),
+        Ok(_) => Err(KnowledgeError::Rejected("the document was removed without confirmation".into())),
     }
 }

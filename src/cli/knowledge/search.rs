@@ -70,7 +70,7 @@ impl Search {
     pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.words.iter().all(|word| word.trim().is_empty()) {
             true => {
-                Err(KnowledgeError::argument("query", "the query is empty; say what to look for: corbie search QUERY"))
+                Err(KnowledgeError::argument("query", "the query is empty; usage: corbie search QUERY"))
             }
             false => Ok(()),
         }

@@ -54,6 +54,6 @@ fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Res
     }
     line(
         "server",
-        if is_served { "running" } else { "none has the documents open; this command opened them itself" }.to_owned(),
+        if is_served { "running" } else { "not running" }.to_owned(),
     )
 }

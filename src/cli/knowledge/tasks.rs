@@ -106,7 +106,7 @@ async fn cancel(beginning: &str, json: bool, loaded: &LoadedConfig, out: &mut dy
     }
     match json {
         true => writeln!(out, "{}", json!({ "success": true, "task_id": id, "status": TaskState::Cancelled.name() }))?,
-        false => writeln!(out, "cancelled {id}; what it has added by then stays")?,
+        false => writeln!(out, "Cancelled {id}; documents added before are kept")?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -169,7 +169,7 @@ pub(super) fn task_label(task: &TaskRecord) -> String {
 
 fn write_tasks(tasks: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
     if tasks.is_empty() {
-        return writeln!(out, "there are no tasks; `corbie add` begins one");
+        return writeln!(out, "No tasks.");
     }
     let heading = [
         ("STATE", Align::Left),
