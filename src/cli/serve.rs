@@ -73,8 +73,8 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
         let trust = config.trust.level(if local { Via::Loopback } else { Via::Remote }).as_str();
         tracing::info!(url = %at.url(tls.is_some()), %trust, "listening");
         if !local && tls.is_none() {
-            let advice = "set `server.tls`, or listen on this machine only, behind a proxy that speaks TLS";
-            tracing::warn!(address = %at, "tokens and texts travel in clear text; {advice}");
+            let advice = "set `server.tls`, or listen on loopback behind a proxy with TLS";
+            tracing::warn!(address = %at, "requests and tokens are not encrypted; {advice}");
         }
         let http = http.with_auth(auth, app::rate_limit(config, local));
         match (at, tls.as_ref().map(|tls| tls.certificates.clone())) {
@@ -90,7 +90,7 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
         tracing::info!("{}", token_hint(config));
     }
     if let Some(url) = first.filter(|_| config.server.console) {
-        tracing::info!(%url, "the web console is there");
+        tracing::info!("Web console: {url}");
     }
     if with != Transports::Http {
         let (server, standing, trust) = (server.clone(), access.stdio.clone(), config.trust.level(Via::Stdio).as_str());
@@ -178,15 +178,15 @@ fn spawn_supervised<Work: Future<Output = ()> + Send + 'static>(
 fn token_hint(config: &Config) -> String {
     let own = match config.server.token {
         Some(_) => {
-            "send the one that `server.token` or MCP_API_KEY sets, or make another with `corbie tokens create NAME`"
+            "use the one in `server.token` or MCP_API_KEY, or create one with `corbie tokens create NAME`"
         }
-        None => "make one with `corbie tokens create NAME`",
+        None => "create one with `corbie tokens create NAME`",
     };
     let others = match config.server.oauth {
-        Some(_) => ", or get one from the authorization server of `server.oauth`",
+        Some(_) => ", or request one from the authorization server in `server.oauth`",
         None => "",
     };
-    format!("callers need a token, as `Authorization: Bearer <token>`: {own}{others}")
+    format!("callers must send a token as `Authorization: Bearer <token>`: {own}{others}")
 }
 
 /// Waits for work that no connection waits for, such as tasks, for the rest of the grace period.

@@ -85,7 +85,7 @@ fn a_prompt_that_is_none_is_told_in_one_line() {
     let refused = |stdin: &str| upstream.corbie("ask").run(stdin).startup_error().to_owned();
     assert!(refused("").contains("the prompt is empty"));
     assert!(refused(" \n\n").contains("the prompt is empty"));
-    assert!(refused(&"a".repeat(5 << 20)).contains("longer than 4 MB"));
+    assert!(refused(&"a".repeat(5 << 20)).contains("larger than 4 MB"));
     assert!(upstream.corbie("ask").argument("").run("").startup_error().contains("the prompt is empty"));
     assert_eq!(upstream.requests(), [Value::Null; 0]);
 }
@@ -96,7 +96,7 @@ fn a_prompt_that_is_no_text_is_told_in_one_line() {
     let line = format!("printf '\\377\\376' | '{}' ask", env!("CARGO_BIN_EXE_corbie"));
     let ended = std::process::Command::new("sh").args(["-c", &line]).output().unwrap();
     assert_eq!(ended.status.code(), Some(1));
-    assert_eq!(ended.stderr, b"corbie: the prompt on stdin is not valid UTF-8; give a text\n");
+    assert_eq!(ended.stderr, b"corbie: the prompt on stdin is not valid UTF-8; convert it to UTF-8\n");
 }
 
 #[test]
@@ -162,14 +162,14 @@ fn an_explanation_sends_the_prompt_to_nobody() {
     );
     let ended = upstream.corbie("ask --explain").arguments(QUESTION).run("");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
-    let lines: Vec<(&str, &str)> = ended.stdout.lines().map(|line| line.split_at(12)).collect();
+    let lines: Vec<(&str, &str)> = ended.stdout.lines().map(|line| line.split_at(15)).collect();
     let told = |label: &str| lines.iter().find(|(name, _)| name.trim_end() == label).map(|(_, text)| *text);
-    assert!(told("category").unwrap().starts_with("math, "), "{}", ended.stdout);
-    assert!(told("category").unwrap().contains(" % sure; decided by "), "{}", ended.stdout);
+    assert!(told("category").unwrap().starts_with("math (confidence "), "{}", ended.stdout);
+    assert!(told("category").unwrap().contains(" %, method "), "{}", ended.stdout);
     assert_eq!(told("reasoning"), Some("no"));
-    assert!(told("told first").unwrap().starts_with("You are a mathematics expert."), "{}", ended.stdout);
-    assert_eq!(told("asked"), Some("acme/echo-large · default · with 2 keys · 0.15 in, 2 out per million tokens"));
-    assert_eq!(told("passed over"), Some("openai/gpt-oss-20b; nobody serves it"));
+    assert!(told("system prompt").unwrap().starts_with("You are a mathematics expert."), "{}", ended.stdout);
+    assert_eq!(told("model"), Some("acme/echo-large · default · 2 API keys · 0.15 input, 2 output per million tokens"));
+    assert_eq!(told("skipped"), Some("openai/gpt-oss-20b (no provider offers it)"));
 
     let ended = upstream.corbie("ask --explain --json --model acme/other hello").run("");
     let told: Value = serde_json::from_str(&ended.stdout).unwrap();
@@ -186,9 +186,9 @@ fn an_explanation_says_that_nobody_can_be_asked_and_why() {
     let upstream = FakeUpstream::start();
     let ended = upstream.corbie("ask --explain --model mystery hello").run("");
     assert_eq!(ended.code, Some(0));
-    assert!(ended.stdout.contains("asked       nobody: no provider serves `mystery`"), "{}", ended.stdout);
+    assert!(ended.stdout.contains("error          no provider serves `mystery`"), "{}", ended.stdout);
     let ended = corbie("ask --explain hello").run("");
-    assert!(ended.stdout.contains("asked       nobody: no provider is configured; set `OPENAI_API_KEY`"), "{ended:?}");
+    assert!(ended.stdout.contains("error          no provider is configured; set `OPENAI_API_KEY`"), "{ended:?}");
 }
 
 // === failures ===

@@ -218,16 +218,16 @@ fn summary(record: &DecisionRecord, stop: &StopReason) -> String {
     if let Some(usage) = record.usage.filter(|usage| usage.prompt + usage.completion > 0) {
         told.push(format!("{} + {} tokens", usage.prompt, usage.completion));
     }
-    told.extend(record.cost.map(|cost| format!("costs {}", format_amount(cost))));
+    told.extend(record.cost.map(|cost| format!("cost {}", format_amount(cost))));
     told.push(match record.latency_ms {
         short if short < 1e3 => format!("{short:.0} ms"),
         long => format!("{:.1} s", long / 1e3),
     });
     match stop {
         StopReason::Finished | StopReason::StopSequence | StopReason::Tools => {}
-        StopReason::Length => told.push("cut off at its length".into()),
+        StopReason::Length => told.push("truncated at the token limit".into()),
         StopReason::Refused => told.push("refused".into()),
-        StopReason::Other(word) => told.push(format!("stopped by {word}")),
+        StopReason::Other(word) => told.push(format!("finish reason {word}")),
     }
     told.join(" · ")
 }
@@ -264,7 +264,7 @@ mod tests {
         let told = summary(&record, &StopReason::Length);
         assert_eq!(
             told,
-            "→ local/llama3 · math · rule hard · 12 + 34 tokens · costs 0.00046 · 1.2 s · cut off at its length"
+            "→ local/llama3 · math · rule hard · 12 + 34 tokens · cost 0.00046 · 1.2 s · truncated at the token limit"
         );
         let asked = DecisionRecord {
             provider: record.provider,

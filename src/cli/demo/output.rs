@@ -25,7 +25,7 @@ impl DemoOutput<'_> {
         if self.json {
             return Ok(());
         }
-        writeln!(self.out, "A look at corbie: offline, in a temporary folder that is removed in the end.")
+        writeln!(self.out, "Demonstration on sample documents: offline, in a temporary folder that is removed at the end.")
     }
 
     /// Printed before the step, so that the user sees which step takes time.
@@ -56,7 +56,7 @@ impl DemoOutput<'_> {
             writeln!(self.out, "{}", serde_json::to_string(report)?)?;
             return self.out.flush();
         }
-        writeln!(self.out, "\nThat took {}. What next?", format_seconds(report.seconds))?;
+        writeln!(self.out, "\nFinished in {}. Next steps:", format_seconds(report.seconds))?;
         let width = next.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
         for (command, why) in next {
             let padded = self.styled_text(BOLD, &format!("{command:<width$}"));

@@ -73,7 +73,7 @@ fn added_lines(result: &Value) -> Result<Vec<String>, String> {
     match total == added && total > 0 {
         true => Ok(vec![format!("{added} files added: {}", files(result))]),
         false => {
-            Err(format!("of {total} sample documents, {added} could be added; `corbie status` may tell what is wrong"))
+            Err(format!("only {added} of {total} sample documents were added; run `corbie doctor`"))
         }
     }
 }
@@ -87,7 +87,7 @@ fn files(result: &Value) -> String {
 
 fn file_label(file: &Value) -> String {
     let name = sanitize_line(text(file, "filename"));
-    if text(file, "processing_method") == "text_extraction" { name } else { format!("{name} (by OCR)") }
+    if text(file, "processing_method") == "text_extraction" { name } else { format!("{name} (OCR)") }
 }
 
 fn search_lines(result: &Value, query: &str) -> Vec<String> {
@@ -109,17 +109,17 @@ fn answer_lines(result: &Value) -> Vec<String> {
 
 fn classification_lines(result: &Value) -> Vec<String> {
     let sure = 100.0 * result["confidence"].as_f64().unwrap_or_default();
-    vec![format!("{}, {sure:.1} % sure; decided by {}", text(result, "category"), text(result, "method"))]
+    vec![format!("{} (confidence {sure:.1} %, method {})", text(result, "category"), text(result, "method"))]
 }
 
 fn explanation_lines(result: &Value) -> Vec<String> {
     let mut lines = classification_lines(result);
-    let reasons = if result["use_reasoning"] == true { "it should think first" } else { "it need not think first" };
+    let reasons = if result["use_reasoning"] == true { "with reasoning" } else { "without reasoning" };
     for (place, candidate) in result["candidates"].as_array().into_iter().flatten().enumerate() {
         let (provider, model, why) = (text(candidate, "provider"), text(candidate, "model"), text(candidate, "reason"));
         lines.push(match place {
-            0 => format!("asked: {provider}/{model} ({why}); {reasons}"),
-            _ => format!("then: {provider}/{model} ({why})"),
+            0 => format!("model: {provider}/{model} ({why}), {reasons}"),
+            _ => format!("failover: {provider}/{model} ({why})"),
         });
     }
     lines
