@@ -185,7 +185,7 @@ fn check_refuses_what_is_no_taxonomy() {
         folder.write(name, content);
         assert_failed(folder.run(&format!("check {name}")), mistake);
     }
-    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: does not exist; create one with `corbie taxonomy new --out ");
     assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
 }
 
@@ -223,7 +223,7 @@ fn new_never_overwrites_unless_told_to() {
     let folder = TaxonomyFolder::with("my.yaml", "mine");
     assert_failed(
         folder.run("new --out my.yaml"),
-        "my.yaml` exists already; give another name, or `--force` to replace it",
+        "my.yaml` already exists; choose another name, or overwrite it with `--force`",
     );
     assert_eq!(folder.read("my.yaml"), "mine");
     assert_succeeded(folder.run("new --out my.yaml --force"));
@@ -270,9 +270,9 @@ fn new_makes_a_taxonomy_of_labelled_lines() {
     assert_eq!(json(&folder.run("check --json my.yaml"))["examples"], 3);
     let data = folder.path("data.jsonl");
     for told in [
-        &format!("{data}:8: \"is it broken\" is `billing` here and `technical` in line 7; it was left out"),
-        &format!("{data}: 1 text was left out: without a label"),
-        &format!("{data}: 1 text was left out: there already"),
+        &format!("{data}:8: \"is it broken\" is `billing` here and `technical` in line 7; skipped"),
+        &format!("{data}: 1 text skipped: without a label"),
+        &format!("{data}: 1 text skipped: duplicates"),
     ] {
         assert!(ended.stderr.contains(told), "{told:?} is missing: {ended:?}");
     }
@@ -286,7 +286,7 @@ fn new_makes_a_taxonomy_of_a_table() {
     let ended = assert_succeeded(folder.run("new data.csv"));
     let categories = "  - name: a\n    examples:\n      - one, two\n  - name: b\n    examples:\n      - four\n";
     assert!(ended.stdout.ends_with(categories), "{ended:?}");
-    assert!(ended.stderr.contains("1 text was left out: without a label"), "{ended:?}");
+    assert!(ended.stderr.contains("1 text skipped: without a label"), "{ended:?}");
 }
 
 #[test]
@@ -295,8 +295,8 @@ fn new_keeps_no_more_examples_than_asked_for() {
     let folder = TaxonomyFolder::with("data.jsonl", lines);
     let count = |arguments: &str| assert_succeeded(folder.run(arguments)).stdout.matches("- text ").count();
     assert_eq!(count("new data.jsonl"), 1000);
-    assert_eq!(count("new data.jsonl --most 7"), 7);
-    assert_eq!(count("new data.jsonl --most 9999"), 1005);
+    assert_eq!(count("new data.jsonl --limit 7"), 7);
+    assert_eq!(count("new data.jsonl --limit 9999"), 1005);
 }
 
 #[test]
@@ -346,7 +346,7 @@ fn new_tells_only_the_first_of_many_contradictions() {
 fn train_keeps_what_it_learned_beside_the_taxonomy() {
     let folder = TaxonomyFolder::with("my.json", small_taxonomy());
     let ended = assert_succeeded(folder.run("train my.json"));
-    let start = format!("{}: learned 12 examples of 2 categories in ", folder.path("my.json"));
+    let start = format!("{}: trained on 12 examples of 2 categories in ", folder.path("my.json"));
     assert!(ended.stdout.starts_with(&start), "{ended:?}");
     assert!(ended.stdout.ends_with(&format!(" kB in {}\n", folder.path("my.trained"))), "{ended:?}");
     assert_eq!(ended.stderr, "", "progress is for terminals");
@@ -430,7 +430,7 @@ fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
     assert_eq!(told["weak_categories"].as_array().unwrap().len(), 1, "{told}");
     assert_eq!(told["weak_categories"][0]["examples"], 6);
     let shown = assert_succeeded(folder.run("suggest --most 1 my.json"));
-    assert!(shown.stdout.contains("Categories that are weak; write more examples for them:"), "{shown:?}");
+    assert!(shown.stdout.contains("Weak categories; add more examples:"), "{shown:?}");
     assert!(shown.stdout.contains("and 1 more; `--limit 2` shows all"), "{shown:?}");
 }
 
@@ -456,7 +456,7 @@ fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
 fn suggest_tells_what_to_do_where_it_cannot_work() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
     assert_failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
-    assert_failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; `corbie taxonomy new --out ");
+    assert_failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; create one with `corbie taxonomy new --out ");
 }
 
 #[test]

@@ -82,7 +82,7 @@ fn warnings(taxonomy: &Taxonomy) -> Vec<String> {
     let mut remarks = taxonomy.warnings();
     if let (Some(path), Some(false)) = (&taxonomy.path, training::saved_is_current(taxonomy)) {
         remarks.push(format!(
-            "`{}` was not learned from these examples and is not used; `corbie taxonomy train {}` makes it anew",
+            "`{}` does not match these examples and is not used; run `corbie taxonomy train {}`",
             training::saved_path(path).display(),
             path.display()
         ));

@@ -87,8 +87,8 @@ fn from_labelled_texts(data: &Path, most: usize) -> Result<(String, Taxonomy), B
     report_omissions(&gathered, data);
     if gathered.categories.is_empty() {
         return Err(format!(
-            "`{name}` has no text with a label; each line of a `.jsonl` file is {{\"text\": …, \"label\": …}}, and a \
-             `.csv` file begins with `text,label`"
+            "`{name}` has no labelled text; each line of a `.jsonl` file must be {{\"text\": …, \"label\": …}}, and a \
+             `.csv` file must begin with `text,label`"
         )
         .into());
     }
@@ -96,7 +96,7 @@ fn from_labelled_texts(data: &Path, most: usize) -> Result<(String, Taxonomy), B
     if yaml.len() > MAX_FILE_BYTES {
         let (megabytes, limit) = (yaml.len() >> 20, MAX_FILE_BYTES >> 20);
         return Err(format!(
-            "the taxonomy would have {megabytes} MiB, and the most is {limit}; give `--most` a number below {most}"
+            "the taxonomy would have {megabytes} MiB, more than the limit of {limit} MiB; set `--limit` below {most}"
         )
         .into());
     }
@@ -114,20 +114,20 @@ fn report_omissions(gathered: &DatasetCategories, data: &Path) {
         let text = one_line(text, MAX_TEXT_CHARS);
         let (line, label) = then;
         let (first, other) = first;
-        tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; it was left out");
+        tracing::warn!("{name}:{line}: \"{text}\" is `{label}` here and `{other}` in line {first}; skipped");
     }
     if let more @ 1.. = contradictions.len().saturating_sub(MAX_CONTRADICTIONS_SHOWN) {
-        tracing::warn!("{name}: {more} more texts have several labels and were left out");
+        tracing::warn!("{name}: {more} more texts with several labels skipped");
     }
     let reasons = [
         (unlabelled, "without a label"),
-        (empty, "without a word"),
-        (too_long, "too long for an example"),
-        (repeated, "there already"),
-        (surplus, "beyond the most that a category may have (`--most`)"),
+        (empty, "empty"),
+        (too_long, "longer than an example may be"),
+        (repeated, "duplicates"),
+        (surplus, "more than `--limit` per category"),
     ];
     for (count, why) in reasons.into_iter().filter(|(count, _)| **count > 0) {
-        tracing::warn!("{name}: {} left out: {why}", counted(*count, "text was", "texts were"));
+        tracing::warn!("{name}: {} skipped: {why}", counted(*count, "text", "texts"));
     }
 }
 

@@ -44,7 +44,7 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
                 json!({ "file": file.to_string(), "trained": null, "examples": examples, "categories": categories });
             writeln!(out, "{nothing:#}")?;
         } else {
-            writeln!(out, "{file}: there is nothing to learn with one category; add a second to tell it from")?;
+            writeln!(out, "{file}: a taxonomy with one category needs no training; add a second")?;
         }
         return Ok(ExitCode::SUCCESS);
     };
@@ -67,7 +67,7 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
     } else {
         let (examples, size) = (counted(examples, "example", "examples"), size(bytes.len()));
         let categories = counted(categories, "category", "categories");
-        writeln!(out, "{file}: learned {examples} of {categories} in {seconds:.1} s; {size} in {}", trained.display())?;
+        writeln!(out, "{file}: trained on {examples} of {categories} in {seconds:.1} s; wrote {} ({size})", trained.display())?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -81,7 +81,7 @@ async fn train(taxonomy: &Taxonomy, inference: &Inference) -> Result<Option<Trai
     loop {
         tokio::select! {
             learned = &mut training => return learned,
-            _ = ticks.tick() => progress.update(&format!("learning {examples}: {} s", started.elapsed().as_secs())),
+            _ = ticks.tick() => progress.update(&format!("training on {examples}: {} s", started.elapsed().as_secs())),
         }
     }
 }
