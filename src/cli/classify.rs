@@ -76,7 +76,7 @@ pub(super) fn run(command: &Classify, loaded: &LoadedConfig, out: &mut dyn Write
     if command.texts.is_empty() {
         let stdin = std::io::stdin().lock();
         if stdin.is_terminal() {
-            let none = "give a text: corbie classify \"what is 2 + 2?\"; or pipe lines into it";
+            let none = "no text; specify one, such as corbie classify \"what is 2 + 2?\", or pipe one text per line";
             return Err(UsageError::Value(none.into()).into());
         }
         let progress = Progress::with_results();
@@ -121,9 +121,9 @@ fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn 
         let filled = "█".repeat((f64::from(probability) * BAR_COLUMNS).round() as usize);
         writeln!(out, "  {name:<widest$} {:>5.1} % {filled}", 100.0 * probability)?;
     }
-    let reasoning = if output.use_reasoning { "with" } else { "without" };
-    let strange = if output.out_of_scope >= 0.95 { "; it is unlike everything known" } else { "" };
-    writeln!(out, "  {} {reasoning} reasoning, decided by {}{strange}", output.model, output.method)
+    let reasoning = if output.use_reasoning { "on" } else { "off" };
+    let strange = if output.out_of_scope >= 0.95 { " · out of scope" } else { "" };
+    writeln!(out, "  model {} · reasoning {reasoning} · method {}{strange}", output.model, output.method)
 }
 
 /// Maximum number of bars; only the most probable categories are shown.

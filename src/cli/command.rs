@@ -23,15 +23,15 @@ pub(super) struct ParsedCommandLine {
 
 /// Command groups of the help. Commands in no group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Begin", &["demo", "connect", "doctor"]),
-    ("Serve", &["serve", "stdio", "tools", "tokens", "health"]),
+    ("Get started", &["demo", "connect", "doctor"]),
+    ("Server", &["serve", "stdio", "tools", "tokens", "health"]),
     ("Ask models", &["ask", "providers"]),
     ("Documents", &["add", "search", "show", "remove", "clear", "status", "tasks", "knowledge", "extract"]),
-    ("Categories and vectors", &["classify", "taxonomy", "embed"]),
-    ("Measure", &["eval", "eval-search"]),
-    ("Settings and this program", &["config", "models", "licenses", "completions", "man", "help"]),
+    ("Classification and embeddings", &["classify", "taxonomy", "embed"]),
+    ("Evaluation", &["eval", "eval-search"]),
+    ("Configuration and help", &["config", "models", "licenses", "completions", "man", "help"]),
 ];
-const OTHER_COMMANDS: &str = "Others";
+const OTHER_COMMANDS: &str = "Other";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -55,7 +55,7 @@ fn template(command: &Command) -> String {
     for known in command.get_subcommands().filter(|known| !known.is_hide_set()) {
         listed.push((known.get_name(), known.get_about().map(ToString::to_string).unwrap_or_default()));
     }
-    listed.push(("help", "Print the help of corbie, or of a command".into()));
+    listed.push(("help", "Print help for corbie or a command".into()));
     let width = listed.iter().map(|(name, _)| name.len()).max().unwrap_or_default();
     let mut groups = String::new();
     let mut group = |title: &str, commands: &[&(&str, String)]| {

@@ -85,7 +85,7 @@ async fn run_evaluation(
     let progress = Progress::new();
     let mut ready = Vec::with_capacity(sets.len());
     for set in sets {
-        let tell = |done, all| progress.update(&format!("{}: {done} of {all} vectors", set.name));
+        let tell = |done, all| progress.update(&format!("{}: {done} of {all} embeddings", set.name));
         let base = SearchCorpus::build(&set.passages, inference, tell).await?;
         let vectors = embed(set.queries.iter().map(|query| query.text.clone()).collect(), inference).await?;
         ready.push(IndexedDataset { set, base, vectors });
@@ -93,14 +93,14 @@ async fn run_evaluation(
     let (modes, top) = (command.modes(), usize::from(command.top));
     let mut measured = Vec::with_capacity(ready.len());
     for IndexedDataset { set, base, vectors } in &ready {
-        progress.update(&format!("{}: asking {} questions", set.name, set.queries.len()));
+        progress.update(&format!("{}: evaluating {} questions", set.name, set.queries.len()));
         measured.push(search::evaluate(set, base, vectors, &modes, top));
     }
     if command.out_of_domain {
         let talk = search::small_talk();
         let vectors = embed(talk.clone(), inference).await?;
         for (at, measured) in measured.iter_mut().enumerate() {
-            progress.update(&format!("{}: asking what it does not answer", measured.name));
+            progress.update(&format!("{}: evaluating questions without answers", measured.name));
             evaluate_out_of_domain(&ready, at, embedded_queries(&talk, &vectors), measured);
         }
     }

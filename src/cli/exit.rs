@@ -24,11 +24,11 @@ pub(super) const TERMINATED: u8 = 143;
 /// For the long help and the man page. Details are in `docs/exit-codes.md`.
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
-  0    done; also when whoever read the output has seen enough
-  1    it failed, or it found what it looks for: mistakes, damage, a provider that does not answer
-  2    the command line or the settings are wrong, and nothing was begun
+  0    success; also when the reader of the output closes the pipe
+  1    failure, or a check that found errors, damage or an unavailable provider
+  2    invalid command line or settings; nothing was started
   130  interrupted with Ctrl-C
-  143  ended by SIGTERM";
+  143  terminated by SIGTERM";
 
 /// Invalid settings.
 #[derive(Debug, thiserror::Error)]

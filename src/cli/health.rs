@@ -25,12 +25,12 @@ pub(super) struct Health {
 }
 
 const EXAMPLES: &str = "\
-Exits with 0 where the server is ready, and with 1 where it does not answer or is about to stop.
+Exits with 0 if the server is ready, and with 1 if it does not respond or is shutting down.
 
 Examples:
-  corbie health                          # the server of these settings
-  corbie health http://127.0.0.1:3000    # another one
-  corbie health --json                   # what it says of itself";
+  corbie health                          # the running server
+  corbie health http://127.0.0.1:3000    # the server at this URL
+  corbie health --json                   # with the server's health report";
 
 /// Timeout; a healthy server answers in milliseconds.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(3);
@@ -63,7 +63,7 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> Com
             Ok((_, health)) if ready => {
                 writeln!(out, "ready, {}", sanitize_line(health["status"].as_str().unwrap_or("ok")))?
             }
-            Ok((status, _)) => writeln!(out, "not ready: it answers with status {status}")?,
+            Ok((status, _)) => writeln!(out, "not ready: HTTP status {status}")?,
             Err(error) => {
                 return Err(no_answer_message(&url, error).into());
             }
@@ -73,7 +73,7 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> Com
 }
 
 fn no_answer_message(url: &Url, error: &io::Error) -> String {
-    format!("{url} does not answer: {error}; is `corbie serve` running there?")
+    format!("{url} does not respond: {error}; is `corbie serve` running there?")
 }
 
 /// The server of these settings, as reached from its own machine.
@@ -83,7 +83,7 @@ fn url_of(config: &Config) -> Result<Url, String> {
         Listen::Socket(_) => None,
     });
     if config.server.tls.is_some() || (first.is_none() && !config.server.listen.is_empty()) {
-        return Err("the settings name no port without TLS; give the URL of one, such as http://127.0.0.1:8090".into());
+        return Err("no TCP listener without TLS is configured; specify a URL, such as http://127.0.0.1:8090".into());
     }
     let (host, port) = first.map_or(("127.0.0.1", DEFAULT_PORT), |address| (address.host(), address.port()));
     // A wildcard address includes loopback.
@@ -93,7 +93,7 @@ fn url_of(config: &Config) -> Result<Url, String> {
         host => host,
     };
     Url::parse(&format!("http://{}/", HostPort::new(host, port)))
-        .map_err(|error| format!("`server.listen` cannot be asked: {error}"))
+        .map_err(|error| format!("`server.listen` is not a valid address: {error}"))
 }
 
 /// The status of `/ready` and the body of `/health`.
@@ -107,7 +107,7 @@ fn query_health(url: &Url) -> io::Result<(u16, Value)> {
 fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
     let host = url.host_str().unwrap_or_default();
     let port = url.port_or_known_default().unwrap_or(DEFAULT_PORT);
-    let mut refused = io::Error::other("the name stands for no address");
+    let mut refused = io::Error::other("the host name has no address");
     for address in (host.trim_matches(['[', ']']), port).to_socket_addrs()? {
         let mut stream = match TcpStream::connect_timeout(&address, REQUEST_TIMEOUT) {
             Ok(stream) => stream,
@@ -121,7 +121,7 @@ fn get(url: &Url, path: &str) -> io::Result<(u16, Vec<u8>)> {
         write!(stream, "GET {path} HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n")?;
         let mut answer = Vec::new();
         stream.take(MAX_RESPONSE_BYTES).read_to_end(&mut answer)?;
-        return parse(&answer).ok_or_else(|| io::Error::other("it does not speak HTTP"));
+        return parse(&answer).ok_or_else(|| io::Error::other("the response is not HTTP"));
     }
     Err(refused)
 }

@@ -45,7 +45,7 @@ pub(super) async fn open(
     let key = if ports.is_empty() { "server.listen" } else { "--port" };
     let unfit = |address: &dyn Display, error: AuthenticationError| match loaded.config.server.auth {
         Some(_) => loaded.error_at("server.auth", format!("{error} (for {address})")),
-        None => loaded.error_at(key, format!("asks for {address}, and `server.auth` {error}")),
+        None => loaded.error_at(key, format!("cannot listen on {address}: `server.auth` {error}")),
     };
     let (wanted, anybody) = (listen_requests(loaded, ports), !access.callers.is_empty());
     for ListenRequest { address, .. } in &wanted {
@@ -72,14 +72,14 @@ pub(super) async fn open(
             Ok(opened) => open.extend(opened),
             Err(error) => {
                 let advice = match error.kind() {
-                    io::ErrorKind::PermissionDenied => "ports below 1024 are for the system; choose another port",
-                    _ => "stop what uses it or choose another port",
+                    io::ErrorKind::PermissionDenied => "ports below 1024 require privileges; choose another port",
+                    _ => "stop the program that uses it, or choose another port",
                 };
                 let failure = loaded.error_at(key, format!("cannot listen on {address}: {error}; {advice}"));
                 if explicit {
                     return Err(failure);
                 }
-                tracing::warn!(%address, %error, "default port is taken");
+                tracing::warn!(%address, %error, "default port is in use");
                 last_failure = Some(failure);
             }
         }
@@ -190,5 +190,5 @@ fn open_socket(path: &Path, mode: u32) -> Result<ListenerSocket, corbie_mcp::tra
 
 #[cfg(not(unix))]
 fn open_socket(_: &Path, _: u32) -> Result<ListenerSocket, &'static str> {
-    Err("this system has no sockets in its file system; give a `host:port`")
+    Err("Unix sockets are not supported on this platform; use `host:port`")
 }

@@ -39,13 +39,13 @@ pub(super) fn run(command: &Man, out: &mut dyn Write) -> CommandResult {
     };
     let shown = sanitize_line(&folder.display().to_string());
     std::fs::create_dir_all(folder)
-        .map_err(|error| format!("`{shown}` cannot be made: {error}; name a folder that can be written"))?;
+        .map_err(|error| format!("`{shown}` cannot be created: {error}; choose a writable folder"))?;
     let mut pages = Vec::new();
     collect_pages(&whole, &mut pages)?;
     for ManPage { name, roff } in &pages {
         output_file::replace(&folder.join(format!("{name}.1")), roff)?;
     }
-    writeln!(out, "{} pages in {shown}", pages.len())?;
+    writeln!(out, "Wrote {} pages to {shown}", pages.len())?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -51,9 +51,9 @@ use crate::config::{Config, LoadedConfig, Sources};
 use crate::util::sanitize::{sanitize, sanitize_line};
 use crate::{telemetry, workers};
 
-/// One program for MCP clients: tools, classification, routing and knowledge, offline.
+/// MCP server, LLM gateway with semantic routing, text classifier and document search in one program.
 ///
-/// Started by an MCP client (no arguments), it speaks on stdin and stdout. `corbie serve` listens for HTTP,
+/// Without arguments, corbie serves MCP on stdin and stdout, as MCP clients start it. `corbie serve` serves HTTP,
 /// REST-style and WebSocket clients on http://localhost:8090/mcp and http://localhost:3000/mcp.
 #[derive(Debug, Parser)]
 #[command(name = "corbie", version, max_term_width = 100)]
@@ -185,7 +185,7 @@ fn run(cli: Cli) -> CommandResult {
     }
     let asks_to_listen = listen.http || !listen.port.is_empty();
     if asks_to_listen && command.as_ref().is_some_and(|command| !matches!(command, CliCommand::Serve { .. })) {
-        let message = "`--http` and `--port` before a command are for `corbie serve`; leave them out".to_owned();
+        let message = "`--http` and `--port` are options of `corbie serve` and not of this command".to_owned();
         return Err(UsageError::Line(message).into());
     }
     if !handles_interrupt(command.as_ref()) {
@@ -250,7 +250,7 @@ fn run(cli: Cli) -> CommandResult {
         Some(CliCommand::Connect(command)) => connect::run(&command, &sources, trust, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Doctor(command)) => doctor::run(&command, sources, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Worker { .. } | CliCommand::Demo(_) | CliCommand::Licenses(_)) => {
-            unreachable!("they have their own way")
+            unreachable!("handled above")
         }
         Some(CliCommand::Config(command)) => match config::run(&command, sources, &mut *sanitized_stdout::stdout()) {
             Err(config::Error::Config(mistakes)) => Err(InvalidSettings(mistakes).into()),

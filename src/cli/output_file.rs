@@ -22,7 +22,7 @@ pub(super) fn replace(path: &Path, bytes: &[u8]) -> Result<(), String> {
 }
 
 pub(super) fn exists_message(path: &Path) -> String {
-    format!("`{}` exists already; give another name, or `--force` to replace it", path.display())
+    format!("`{}` already exists; choose another name, or overwrite it with `--force`", path.display())
 }
 
 fn write_file(

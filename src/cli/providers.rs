@@ -64,7 +64,7 @@ pub(super) fn run(command: &Providers, loaded: &LoadedConfig, out: &mut dyn Writ
     let pool = ProviderRegistry::new(&loaded.config.providers, &loaded.config.defaults, client);
     let listed = runtime.block_on(async {
         let progress = Progress::new();
-        progress.update("asking for models …");
+        progress.update("listing models …");
         pool.detect_local_servers().await;
         query_providers(&pool).await
     });

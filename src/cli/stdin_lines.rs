@@ -37,9 +37,9 @@ impl<R: BufRead> StdinLines<R> {
             let number = self.read + texts.len() + 1;
             let bad = |why: &str| std::io::Error::new(std::io::ErrorKind::InvalidData, format!("line {number} {why}"));
             if line.len() - end > MAX_LINE_BYTES {
-                return Err(bad("is longer than 16 MB; give shorter texts"));
+                return Err(bad("is longer than 16 MB; split it into shorter texts"));
             }
-            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8; give texts, one on each line"))?;
+            let text = String::from_utf8(line).map_err(|_| bad("is not valid UTF-8; write one UTF-8 text per line"))?;
             texts.push(text.trim_end_matches(['\n', '\r']).to_owned());
         }
         self.read += texts.len();
@@ -68,7 +68,7 @@ mod tests {
         for end in ["", "\n", "\r\n"] {
             assert_eq!(groups(&format!("{longest}{end}")).unwrap(), [1], "{end:?}");
             let error = groups(&format!("one\n{longest}a{end}")).unwrap_err();
-            assert_eq!(error.to_string(), "line 2 is longer than 16 MB; give shorter texts", "{end:?}");
+            assert_eq!(error.to_string(), "line 2 is longer than 16 MB; split it into shorter texts", "{end:?}");
         }
     }
 

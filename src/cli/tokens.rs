@@ -103,7 +103,7 @@ pub(super) fn run(
     out: &mut dyn Write,
 ) -> CommandResult {
     let Some(file) = config::tokens_file(sources).map(TokenFile::new) else {
-        return Err("nobody knows the user's folders here; set `server.tokens_file`".into());
+        return Err("the user's data folder is unknown; set `server.tokens_file`".into());
     };
     match command {
         TokensCommand::Create(command) => {
@@ -175,8 +175,8 @@ fn create(
         writeln!(out, "{}", new.expose())?;
         let mut stderr = std::io::stderr();
         writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
-        writeln!(stderr, "`{}` {}.", new.record.name, permissions_text(&new.record))?;
-        writeln!(stderr, "Servers of this user know it by {}.", sanitize_line(&file.path().display().to_string()))?;
+        writeln!(stderr, "`{}`: {}.", new.record.name, permissions_text(&new.record))?;
+        writeln!(stderr, "It is stored in {}, which the servers of this user read.", sanitize_line(&file.path().display().to_string()))?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -190,12 +190,12 @@ fn check_tools(names: &[String], loaded: &LoadedConfig) -> Result<(), Box<dyn st
     for name in names {
         match name.strip_suffix('*') {
             Some(beginning) if registry.iter().any(|tool| tool.name().starts_with(beginning)) => {}
-            Some(_) => return Err(format!("no tool begins like `{name}`; `corbie tools list` shows them").into()),
+            Some(_) => return Err(format!("no tool matches `{name}`; `corbie tools list` lists all tools").into()),
             // A path of the OpenAI API without a corresponding tool.
             None if name == "embeddings" => {}
             None => match registry.find(name).map_err(UnknownTool::because)?.name() {
                 exact if exact == name => {}
-                other => return Err(format!("the tool is called `{other}`").into()),
+                other => return Err(format!("the name of the tool is `{other}`").into()),
             },
         }
     }
@@ -212,7 +212,7 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         return Ok(ExitCode::SUCCESS);
     }
     if tokens.is_empty() {
-        writeln!(out, "there are no tokens; make one: corbie tokens create NAME")?;
+        writeln!(out, "No tokens. Create one with `corbie tokens create NAME`.")?;
         return Ok(ExitCode::SUCCESS);
     }
     let heading = [
@@ -230,12 +230,12 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         let rate = |limit: RateLimit| format!("{}/s, burst {}", limit.per_second, limit.burst());
         vec![
             token.name.to_string(),
-            token.trust.map_or("as others", TrustLevelSetting::as_str).to_owned(),
+            token.trust.map_or("by listener", TrustLevelSetting::as_str).to_owned(),
             day(token.created),
             expiry_text(token),
             names(&token.tools),
             names(&token.knowledge_bases),
-            token.rate_limit.map_or("as others".into(), rate),
+            token.rate_limit.map_or("server default".into(), rate),
         ]
     };
     write_table(&heading, &tokens.iter().map(row).collect::<Vec<_>>(), out)?;
@@ -254,10 +254,10 @@ fn revoke(command: &Revoke, file: &TokenFile, others: &InstanceSync<'_>, out: &m
             writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }))?
         }
         (false, SyncStatus::Synced) => {
-            writeln!(out, "revoked `{}`; servers that run forget it within two seconds", token.name)?
+            writeln!(out, "Revoked `{}`. Running servers reject it within two seconds.", token.name)?
         }
         (false, SyncStatus::NotSynced) => {
-            writeln!(out, "revoked `{}` on this machine alone; other instances still let it in", token.name)?
+            writeln!(out, "Revoked `{}` on this machine only. Other instances still accept it.", token.name)?
         }
     }
     // The exit code shows whether the token may still be valid on other instances.
@@ -276,17 +276,17 @@ fn to_json(token: &TokenRecord) -> Value {
 
 fn permissions_text(token: &TokenRecord) -> String {
     let trust = match token.trust {
-        Some(trust) => format!("is {} wherever it comes from", trust.as_str()),
-        None => "is trusted as far as the settings trust where it comes from".to_owned(),
+        Some(trust) => format!("trust level {}", trust.as_str()),
+        None => "trust level of its listener".to_owned(),
     };
     let only = |what: &str, names: &Option<Vec<String>>| match names {
-        Some(names) => format!(", for the {what} {} alone", names.join(", ")),
+        Some(names) => format!(", {what} {}", names.join(", ")),
         None => String::new(),
     };
-    let (tools, bases) = (only("tools", &token.tools), only("knowledge bases", &token.knowledge_bases));
+    let (tools, bases) = (only("only tools", &token.tools), only("only knowledge bases", &token.knowledge_bases));
     let expires = match token.expires {
-        Some(expires) => format!("until {}", humantime::format_rfc3339_seconds(expires)),
-        None => "until it is revoked".to_owned(),
+        Some(expires) => format!("valid until {}", humantime::format_rfc3339_seconds(expires)),
+        None => "valid until it is revoked".to_owned(),
     };
     format!("{trust}{tools}{bases}, {expires}")
 }
@@ -294,7 +294,7 @@ fn permissions_text(token: &TokenRecord) -> String {
 fn expiry_text(token: &TokenRecord) -> String {
     match token.expires {
         None => "never".into(),
-        Some(expires) if token.is_expired(SystemTime::now()) => format!("{} (over)", day(expires)),
+        Some(expires) if token.is_expired(SystemTime::now()) => format!("{} (expired)", day(expires)),
         Some(expires)
             if expires.duration_since(SystemTime::now()).is_ok_and(|left| left < Duration::from_secs(86_400)) =>
         {

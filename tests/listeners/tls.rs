@@ -87,18 +87,18 @@ fn s08_a_changed_pair_is_read_again_and_a_wrong_one_is_not_taken() {
 
     // A new certificate without its key is rejected.
     replace_file(&folder, "server.pem", &second.chain);
-    let refusal = server.wait_for_log("the new certificate is refused and the old one stays");
+    let refusal = server.wait_for_log("the new TLS certificate is invalid; keeping the current one");
     assert!(refusal.contains("server.key") && refusal.contains("another certificate"), "{refusal}");
     first.connect(port).unwrap();
 
     replace_file(&folder, "server.key", &second.key);
-    server.wait_for_log("the certificate was read again");
+    server.wait_for_log("TLS certificate reloaded");
     second.connect(port).unwrap();
     assert!(first.connect(port).is_err(), "the old one is gone");
     assert_eq!(request_on(&mut open), "HTTP/1.1 200 OK", "what was open goes on");
 
     server.signal("HUP");
-    server.wait_for_log("the certificate has not changed");
+    server.wait_for_log("TLS certificate unchanged");
     server.terminate();
     assert_eq!(server.wait().code, Some(0));
 }

@@ -14,7 +14,7 @@ use crate::workers;
 pub(super) enum FileError {
     #[error("{}", formats::unsupported(.0))]
     Unsupported(String),
-    #[error("this is a folder; name the files in it, such as `{0}/*.pdf`")]
+    #[error("this is a folder; specify its files, such as `{0}/*.pdf`")]
     Folder(String),
     #[error("there is no such file; check its path")]
     Missing,

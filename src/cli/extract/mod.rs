@@ -96,7 +96,7 @@ impl Extract {
         let is_value = |file: &&PathBuf| OcrArg::from_str(&file.to_string_lossy(), false).is_ok() && !file.exists();
         match self.files.iter().find(is_value) {
             Some(value) => {
-                Err(UsageError::Value(format!("`{0}` is no file; did you mean `--ocr={0}`?", value.display())))
+                Err(UsageError::Value(format!("`{0}` is not a file; did you mean `--ocr={0}`?", value.display())))
             }
             None => Ok(()),
         }
@@ -170,7 +170,7 @@ impl ExtractProgress {
         let filled = of.map_or(0, |of| (pages * WIDTH).checked_div(of).unwrap_or_default().min(WIDTH)) as usize;
         let bar = format!("{:.<width$}", "#".repeat(filled), width = WIDTH as usize);
         let of = of.map(|of| format!(" of {of}")).unwrap_or_default();
-        let looking = if looking > pages { format!(", looking at page {looking}") } else { String::new() };
+        let looking = if looking > pages { format!(", OCR of page {looking}") } else { String::new() };
         let files = match self.files {
             1 => String::new(),
             files => format!(" ({} of {files} files done)", self.finished),
