@@ -10,7 +10,7 @@ use serde_json::json;
 use super::exit::UsageError;
 use super::progress::Progress;
 use super::stdin_lines::StdinLines;
-use super::{CommandResult, sanitize, sanitize_line};
+use super::{CommandResult, json_output, sanitize, sanitize_line};
 use crate::classify::tools::ClassifyTextOutput;
 use crate::classify::{Classification, ClassifiedText};
 use crate::config::LoadedConfig;
@@ -62,7 +62,7 @@ pub(super) fn run(command: &Classify, loaded: &LoadedConfig, out: &mut dyn Write
                 failed = true;
                 if command.json {
                     let told = json!({ "success": false, "error": "invalid_text", "message": unfit.to_string() });
-                    writeln!(out, "{told}")?;
+                    json_output::write(&told, out)?;
                 } else {
                     writeln!(std::io::stderr(), "corbie: {}", sanitize(&unfit.to_string()))?;
                 }
@@ -109,7 +109,7 @@ fn write(classified: &ClassifiedText<'_>, json: bool, bars: bool, out: &mut dyn 
     let ClassifiedText { text, snapshot: published, prediction: verdict } = classified;
     let output = ClassifyTextOutput::of(text, published, verdict, json);
     if json {
-        return writeln!(out, "{}", serde_json::to_string(&output)?);
+        return json_output::write(&output, out);
     }
     if !bars {
         return writeln!(out, "{}\t{:.3}\t{}", output.category, output.confidence, sanitize_line(text));

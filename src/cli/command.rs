@@ -10,7 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches, ValueEnum};
 
 use super::exit::{self, EXIT_CODES};
-use super::{Cli, sanitized_stdout};
+use super::{Cli, json_output, sanitized_stdout};
 use crate::colour::{self, Colour};
 use crate::util::sanitize::{is_unsafe_char, sanitize};
 
@@ -132,11 +132,8 @@ fn print_error(error: &clap::Error, arguments: &[OsString]) {
     let is_unknown = error.get(ContextKind::InvalidArg) == Some(&ContextValue::String(JSON.to_owned()))
         && error.kind() == ErrorKind::UnknownArgument;
     if wants_json && !is_unknown && !is_asked_for {
-        let _ = writeln!(
-            sanitized_stdout::stdout(),
-            "{}",
-            exit::error_object(error_word(error.kind()), &one_line_message(error))
-        );
+        let object = exit::error_object(error_word(error.kind()), &one_line_message(error));
+        let _ = json_output::write(&object, &mut *sanitized_stdout::stdout());
         return;
     }
     let is_harmless = arguments.iter().all(|argument| !argument.to_string_lossy().contains(is_unsafe_char));

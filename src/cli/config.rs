@@ -10,6 +10,7 @@ use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 pub use self::trust::{Trust, Untrust};
+use super::json_output;
 use crate::config::{self, Approval, ApprovalError, Config, ConfigError, Diagnostic, Layer, Sources, State};
 use crate::util::sanitize::sanitize_line;
 
@@ -62,7 +63,7 @@ pub struct Validate {
     /// File to check, instead of the files in effect
     #[arg(value_name = "FILE")]
     pub path: Option<PathBuf>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -73,7 +74,7 @@ Examples:
   corbie config list
   corbie config list --json")]
 pub struct List {
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -109,7 +110,7 @@ pub fn show(options: &Show, sources: Sources, out: &mut dyn Write) -> Result<(),
     let loaded = Config::load(sources)?;
     let settings = serde_json::to_value(&loaded.config).map_err(io::Error::from)?;
     if options.json {
-        writeln!(out, "{settings:#}")?;
+        json_output::write(&settings, out)?;
     } else {
         for warning in unapproved_layers(&loaded.layers).flat_map(|layer| loaded.warnings_about(&layer.path)) {
             writeln!(out, "# {}", sanitize_line(&warning.to_string()))?;
@@ -147,7 +148,7 @@ pub fn validate(options: &Validate, sources: Sources, out: &mut dyn Write) -> io
                 "errors": texts(&error.diagnostics),
             }),
         };
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
         return Ok(if checked.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
     match checked {
@@ -171,7 +172,7 @@ pub fn list(options: &List, sources: &Sources, out: &mut dyn Write) -> io::Resul
         layer.state = State::Absent;
     }
     if options.json {
-        return writeln!(out, "{:#}", json!({ "files": layers.iter().map(layer_to_json).collect::<Vec<_>>() }));
+        return json_output::write(&json!({ "files": layers.iter().map(layer_to_json).collect::<Vec<_>>() }), out);
     }
     writeln!(out, "flags and environment variables win over files; the first of these wins over the next:")?;
     for Layer { scope, path, state, approval } in layers {

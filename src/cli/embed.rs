@@ -7,10 +7,10 @@ use clap::Args;
 use corbie_infer::{Embedding, Language, ModelId, Purpose};
 use serde::Serialize;
 
-use super::CommandResult;
 use super::exit::UsageError;
 use super::progress::Progress;
 use super::stdin_lines::StdinLines;
+use super::{CommandResult, json_output};
 use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
@@ -110,7 +110,7 @@ fn write(embedding: &Embedding, as_json: bool, out: &mut dyn Write) -> Result<()
     let Embedding { model, vector, tokens, truncated } = embedding;
     if as_json {
         let line = EmbeddingLine { model, dimension: vector.len(), tokens: *tokens, truncated: *truncated, vector };
-        serde_json::to_writer(&mut *out, &line)?;
+        return Ok(json_output::write(&line, out)?);
     } else {
         for (index, number) in vector.iter().enumerate() {
             out.write_all(if index == 0 { b"" } else { b" " })?;

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::classify::ClassifierOptions;
 use super::progress::Progress;
-use super::{CommandResult, must_exist, output_file, value_parsers};
+use super::{CommandResult, json_output, must_exist, output_file, value_parsers};
 use crate::classify::{Classification, Taxonomy};
 use crate::config::LoadedConfig;
 use crate::evaluate::dataset::{self, LabelledText};
@@ -74,7 +74,7 @@ pub(super) fn run(command: &Eval, loaded: &LoadedConfig, out: &mut dyn Write) ->
         output_file::replace(path, reliability_diagram::svg(&report.calibration, &title).as_bytes())?;
     }
     if command.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        json_output::write(&report, out)?;
     } else {
         write!(out, "{}", report_text::render(&report, &title))?;
     }

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use corbie_index::Mode;
 use corbie_infer::Purpose;
 
-use super::CommandResult;
 use super::progress::Progress;
+use super::{CommandResult, json_output};
 use crate::config::LoadedConfig;
 use crate::evaluate::search::{
     self, BeirDataset, DatasetResult, EmbeddedQuery, QueryKind, RetrievalReport, SearchCorpus, report_text,
@@ -70,7 +70,7 @@ pub(super) fn run(command: &EvalSearch, loaded: &LoadedConfig, out: &mut dyn Wri
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
     let report = runtime.block_on(run_evaluation(command, sets, &inference))?;
     if command.json {
-        writeln!(out, "{}", serde_json::to_string_pretty(&report)?)?;
+        json_output::write(&report, out)?;
     } else {
         write!(out, "{}", report_text::render(&report))?;
     }

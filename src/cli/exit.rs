@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::knowledge::error::KnowledgeError;
 use super::tools::UnknownTool;
-use super::{CommandResult, sanitized_stdout};
+use super::{CommandResult, json_output, sanitized_stdout};
 use crate::access::TokenFileError;
 use crate::config::ConfigError;
 use crate::knowledge::store;
@@ -71,7 +71,7 @@ pub(super) fn report(end: CommandResult, json: bool) -> ExitCode {
     }
     // A failed write cannot be reported.
     let _ = match json {
-        true => writeln!(sanitized_stdout::stdout(), "{}", reply(&*error)),
+        true => json_output::write(&reply(&*error), &mut *sanitized_stdout::stdout()),
         // Not on stdout, which carries the protocol. Sanitized, because an error may contain arbitrary file names.
         false => writeln!(std::io::stderr(), "corbie: {}", sanitize(&with_cli_commands(&*error))),
     };

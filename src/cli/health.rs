@@ -9,7 +9,7 @@ use clap::Args;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{CommandResult, exit, sanitize_line, value_parsers};
+use super::{CommandResult, exit, json_output, sanitize_line, value_parsers};
 use crate::config::Config;
 use crate::config::address::{HostPort, Listen};
 
@@ -19,7 +19,7 @@ pub(super) struct Health {
     /// URL of the server, such as http://127.0.0.1:8090; defaults to the first port in the settings
     #[arg(value_name = "URL", value_parser = value_parsers::http_url)]
     url: Option<Url>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -57,7 +57,7 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> Com
                 failed
             }
         };
-        writeln!(out, "{said}")?;
+        json_output::write(&said, out)?;
     } else {
         match &answer {
             Ok((_, health)) if ready => {

@@ -7,7 +7,7 @@ use clap::Args;
 use corbie_infer::{ModelCard, builtin_models};
 use serde_json::{Value, json};
 
-use super::{CommandResult, sanitize};
+use super::{CommandResult, json_output, sanitize};
 use crate::config::LoadedConfig;
 use crate::inference;
 
@@ -33,7 +33,7 @@ pub(super) fn run(command: &Models, loaded: &LoadedConfig, out: &mut dyn Write) 
             Ok(model) => json!({ "path": path, "id": model.id(), "dimension": model.dimension(), "max_tokens": model.max_tokens() }),
             Err(error) => json!({ "path": path, "error": error.to_string() }),
         });
-        writeln!(out, "{:#}", json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }))?;
+        json_output::write(&json!({ "inside": cards, "configured": own.unwrap_or(Value::Null) }), out)?;
     } else {
         for card in cards {
             describe(card, out)?;

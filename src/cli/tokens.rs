@@ -12,7 +12,7 @@ use super::exit::InvalidSettings;
 use super::instance_sync::{InstanceSync, SyncSettings, SyncStatus};
 use super::table::{Align, write_table};
 use super::tools::UnknownTool;
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output, sanitize_line};
 use crate::access::{NewToken, TokenFile, TokenName, TokenRecord};
 use crate::app;
 use crate::config::duration::Timeout;
@@ -170,7 +170,7 @@ fn create(
     if command.json {
         let mut told = to_json(&new.record);
         told["token"] = new.expose().into();
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
     } else {
         writeln!(out, "{}", new.expose())?;
         let mut stderr = std::io::stderr();
@@ -208,7 +208,7 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         None => file.read()?,
     };
     if command.json {
-        writeln!(out, "{}", json!({ "tokens": tokens.iter().map(to_json).collect::<Vec<_>>() }))?;
+        json_output::write(&json!({ "tokens": tokens.iter().map(to_json).collect::<Vec<_>>() }), out)?;
         return Ok(ExitCode::SUCCESS);
     }
     if tokens.is_empty() {
@@ -220,8 +220,8 @@ fn list(command: &List, file: &TokenFile, others: &InstanceSync<'_>, out: &mut d
         ("TRUST", Align::Left),
         ("CREATED", Align::Left),
         ("EXPIRES", Align::Left),
-        ("TOOLS", Align::Left),
-        ("KNOWLEDGE BASES", Align::Left),
+        ("TOOLS", Align::Wrap),
+        ("KNOWLEDGE BASES", Align::Wrap),
         ("RATE", Align::Left),
     ];
     let row = |token: &TokenRecord| {
@@ -251,7 +251,7 @@ fn revoke(command: &Revoke, file: &TokenFile, others: &InstanceSync<'_>, out: &m
     };
     match (command.json, told) {
         (true, _) => {
-            writeln!(out, "{}", json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }))?
+            json_output::write(&json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }), out)?
         }
         (false, SyncStatus::Synced) => {
             writeln!(out, "Revoked `{}`. Running servers reject it within two seconds.", token.name)?

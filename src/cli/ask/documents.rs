@@ -9,7 +9,7 @@ use super::super::knowledge::backend::Backend;
 use super::super::knowledge::error::KnowledgeError;
 use super::super::knowledge::search::{source_line, write_passages};
 use super::super::knowledge::{resolve_base, text};
-use super::super::{CommandResult, sanitize, sanitize_line};
+use super::super::{CommandResult, json_output, sanitize, sanitize_line};
 use super::{Ask, stream_output};
 use crate::config::LoadedConfig;
 use crate::knowledge::document::BaseName;
@@ -22,7 +22,7 @@ pub(super) async fn run(command: &Ask, question: &str, loaded: &LoadedConfig, ou
     drop(waiting);
     peer.finish().await;
     match reply? {
-        reply if command.json => writeln!(out, "{reply}")?,
+        reply if command.json => json_output::write(&reply, out)?,
         reply => write_answer(&reply, question, out)?,
     }
     Ok(ExitCode::SUCCESS)

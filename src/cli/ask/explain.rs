@@ -3,10 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
-use serde_json::json;
-
 use super::super::exit::with_cli_commands;
-use super::super::{CommandResult, sanitize_line};
+use super::super::{CommandResult, json_output, sanitize_line};
 use super::grounding::{self, NotSearched};
 use super::{format_amount, reason_text};
 use crate::config::providers::Price;
@@ -32,7 +30,7 @@ pub(super) async fn explain(
     };
     let explained = RouteExplanation::of(plan);
     if json {
-        writeln!(out, "{:#}", json!(explained))?;
+        json_output::write(&explained, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     write(&explained, not_asked, no_provider.as_ref(), out)?;

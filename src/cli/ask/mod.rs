@@ -18,7 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 use self::stream_output::StreamOutput;
 use super::exit::{INTERRUPTED, UsageError};
 use super::sanitized_stdout::{DIM, RESET};
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output, sanitize_line};
 use crate::app::{self, App};
 use crate::colour;
 use crate::config::LoadedConfig;
@@ -60,7 +60,7 @@ pub(super) struct Ask {
     /// Explain the routing decision without sending the prompt
     #[arg(long)]
     explain: bool,
-    /// Print one JSON object at the end, with the answer, model, tokens and routing decision
+    /// Print JSON with the answer, model, tokens and routing decision, at the end
     #[arg(long)]
     json: bool,
 }
@@ -169,7 +169,7 @@ async fn complete(router: &Router, ask: route::RouteRequest, thinking: bool, out
         usage: completion.usage.into(),
         decision: &record,
     };
-    writeln!(out, "{:#}", json!(answered))?;
+    json_output::write(&answered, out)?;
     Ok(ExitCode::SUCCESS)
 }
 

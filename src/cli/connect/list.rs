@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Connect;
 use crate::cli::table::{Align, write_table};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::connect::{self, ClientDirs, EntryLocation, McpClient, entry};
 
 /// Inspection result of a client.
@@ -35,10 +35,11 @@ pub(super) fn run(command: &Connect, places: &ClientDirs, out: &mut dyn Write) -
         McpClient::ALL.into_iter().map(|client| inspect(client, &command.name, places)).collect();
     if command.json {
         let told: Vec<Value> = clients.iter().map(|looked| to_json(looked, &command.name)).collect();
-        writeln!(out, "{:#}", json!({ "clients": told }))?;
+        json_output::write(&json!({ "clients": told }), out)?;
         return Ok(ExitCode::SUCCESS);
     }
-    let heading = ["CLIENT", "INSTALLED", "CONNECTED", "FILE"].map(|name| (name, Align::Left));
+    let [client, installed, connected] = ["CLIENT", "INSTALLED", "SET UP"].map(|name| (name, Align::Left));
+    let heading = [client, installed, connected, ("FILE", Align::Wrap)];
     let rows: Vec<Vec<String>> = clients.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
     writeln!(out)?;

@@ -11,7 +11,7 @@ use corbie_mcp::TrustLevel;
 use serde_json::{Map, Value, json};
 
 use super::exit::UsageError;
-use super::{CommandResult, sanitize_line};
+use super::{CommandResult, json_output, sanitize_line};
 use crate::config::Sources;
 use crate::connect::file::NewFilePermissions;
 use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, OtherContent, PendingEdit, diff};
@@ -109,7 +109,7 @@ pub(super) fn run(
     }
     if command.json {
         let told = to_json(&place, &change, Some(&entry), None);
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     if change.is_noop() {
@@ -176,7 +176,7 @@ fn show_manual_steps(
             "entry": connection.entry(client),
             "snippet": snippet,
         });
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
         return Ok(ExitCode::FAILURE);
     }
     let (path, name) = (place.file.display(), &place.name);
@@ -213,7 +213,7 @@ fn write(
     }
     if command.dry_run || change.is_noop() {
         if command.json {
-            writeln!(out, "{:#}", to_json(place, change, entry, None))?;
+            json_output::write(&to_json(place, change, entry, None), out)?;
         } else {
             writeln!(out, "\nDry run: nothing changed.")?;
         }
@@ -222,7 +222,7 @@ fn write(
     let readers = if command.project { NewFilePermissions::Default } else { NewFilePermissions::OwnerOnly };
     let backup = change.file.replace(&change.text, readers)?;
     if command.json {
-        writeln!(out, "{:#}", to_json(place, change, entry, Some(backup.as_deref())))?;
+        json_output::write(&to_json(place, change, entry, Some(backup.as_deref())), out)?;
         return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "\nWrote {path}")?;

@@ -22,7 +22,7 @@ use self::output::DemoOutput;
 use self::signals::{INTERRUPTED, ShutdownRequest, Signals};
 use self::workdir::Workdir;
 use super::knowledge::backend::Backend;
-use super::{CommandResult, ask, serve};
+use super::{CommandResult, ask, json_output, serve};
 use crate::config::LoadedConfig;
 use crate::config::log::LogFormat;
 use crate::telemetry;
@@ -144,7 +144,7 @@ fn console(loaded: &LoadedConfig, held: TcpListener, json: bool, out: &mut dyn W
     // Another process is unlikely to take the port in the short time until it is bound again.
     drop(held);
     if json {
-        writeln!(out, "{}", serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }))?;
+        json_output::write(&serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }), out)?;
     } else {
         writeln!(out, "\nWeb console: http://127.0.0.1:{port}/\nPress Ctrl-C to stop the server and remove all files.")?;
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::workdir::Workdir;
 use crate::cli::knowledge::backend::Backend;
 use crate::cli::knowledge::search::source_line as stands;
-use crate::cli::knowledge::snippet::{SnippetStyle, snippet};
+use crate::cli::knowledge::snippet::{SnippetStyle, passage_text, snippet};
 use crate::cli::knowledge::text;
 use crate::cli::sanitize_line;
 
@@ -28,6 +28,8 @@ pub(super) struct StepResult {
     pub(super) result: Value,
 }
 
+/// Indentation of all output of a step.
+const OUTPUT_INDENT: usize = 5;
 /// Maximum characters of an answer that are shown.
 const MAX_ANSWER_CHARS: usize = 160;
 /// Maximum number of sources shown.
@@ -93,7 +95,7 @@ fn file_label(file: &Value) -> String {
 fn search_lines(result: &Value, query: &str) -> Vec<String> {
     let Some(best) = result["results"].get(0) else { return vec![sanitize_line(text(result, "message"))] };
     let mut lines = vec![stands(best)];
-    lines.extend(snippet(text(best, "chunk_text"), query, SnippetStyle { bold: false, indent: 2 }));
+    lines.extend(snippet(&passage_text(best), query, SnippetStyle::new(false, 2).within(OUTPUT_INDENT)));
     lines
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use corbie_extract::{Document, ExtractionMethod, Format, Metadata, Page, Warning, is_legible};
 use serde::{Serialize, Serializer};
 
-use super::super::sanitize_line;
+use super::super::{json_output, sanitize_line};
 use super::file::FileError;
 use crate::workers::{Error, Extraction};
 
@@ -156,7 +156,6 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&FileError>, ou
         message: error.to_string(),
         partial: read.is_some_and(Document::has_text),
     });
-    serde_json::to_writer(&mut *out, &FileLine { file, document, error })?;
-    writeln!(out)?;
+    json_output::write(&FileLine { file, document, error }, out)?;
     out.flush()
 }

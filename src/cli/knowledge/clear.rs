@@ -9,7 +9,7 @@ use serde_json::json;
 use super::backend::Backend;
 use super::confirm::confirm;
 use super::{CommonOptions, counted, number, resolve_base, size, text};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -44,7 +44,7 @@ pub(super) async fn run(command: &Clear, peer: &Backend, out: &mut dyn Write) ->
     let arguments = json!({ "confirm": true, "confirmation_phrase": "DELETE ALL" });
     let reply = peer.call("knowledge-clear", command.common.arguments(arguments)).await?;
     if command.common.json {
-        writeln!(out, "{reply}")?;
+        json_output::write(&reply, out)?;
     } else {
         let documents = counted(number(&reply, "documents_removed"), "document");
         let freed = (reply["storage_freed_mb"].as_f64().unwrap_or_default() * MB) as u64;

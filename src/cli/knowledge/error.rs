@@ -157,11 +157,12 @@ fn existing_bases(base: &str, bases: &[String]) -> String {
 
 /// One line per document: its id and its path.
 fn list(documents: &[Value]) -> String {
-    let line = |document: &Value| {
+    let line = |(document, id): (&Value, &String)| {
         let place = document["file_path"].as_str().unwrap_or(text(document, "filename"));
-        format!("\n  {}  {}", sanitize_line(text(document, "id")), sanitize_line(place))
+        format!("\n  {}  {}", sanitize_line(id), sanitize_line(place))
     };
-    let mut lines: String = documents.iter().take(MAX_LISTED).map(line).collect();
+    let ids = super::short_ids(documents.iter().map(|document| text(document, "id")));
+    let mut lines: String = documents.iter().zip(&ids).take(MAX_LISTED).map(line).collect();
     if documents.len() > MAX_LISTED {
         lines += &format!("\n  and {} more", documents.len() - MAX_LISTED);
     }

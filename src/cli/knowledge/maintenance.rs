@@ -16,7 +16,7 @@ use super::error::KnowledgeError;
 use super::migrate;
 use crate::cli::interrupt::CleanupOnInterrupt;
 use crate::cli::progress::Progress;
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::LoadedConfig;
 use crate::knowledge::backend;
 use crate::knowledge::store::sqlite::Store;
@@ -81,7 +81,7 @@ Examples:
 
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct JsonOutput {
-    /// Print JSON on one line
+    /// Print JSON
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -115,7 +115,7 @@ pub(super) async fn run(command: &MaintenanceCommand, loaded: &LoadedConfig, out
             .await??;
             drop(progress);
             match *json {
-                true => writeln!(out, "{}", repair_report::to_json(&repaired))?,
+                true => json_output::write(&repair_report::to_json(&repaired), out)?,
                 false => repair_report::write(&repaired, out)?,
             }
             Ok(if repaired.unreadable { ExitCode::FAILURE } else { ExitCode::SUCCESS })
@@ -234,7 +234,7 @@ async fn check(loaded: &LoadedConfig, json: bool, out: &mut dyn Write) -> Comman
             told["error"] = "storage_corrupt".into();
             told["message"] = REPAIR_ADVICE.into();
         }
-        writeln!(out, "{told}")?;
+        json_output::write(&told, out)?;
     } else {
         write_problems(&problems, out)?;
         let (documents, chunks) = (counted(report.documents, "document"), counted(report.chunks, "chunk"));
@@ -257,7 +257,7 @@ pub(super) fn write_problems(problems: &[String], out: &mut dyn Write) -> std::i
 
 fn print_result(format: &JsonOutput, object: &Value, sentence: &str, out: &mut dyn Write) -> CommandResult {
     match format.json {
-        true => writeln!(out, "{object}")?,
+        true => json_output::write(object, out)?,
         false => writeln!(out, "{}", sanitize_line(sentence))?,
     }
     Ok(ExitCode::SUCCESS)

@@ -18,7 +18,7 @@ use super::interrupt::Interrupt;
 use super::maintenance::{self, JsonOutput};
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::progress::{self, Progress};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::LoadedConfig;
 use crate::knowledge::store::migration::{MigrationReport, MigrationStep, StoreSummary, migrate};
 use crate::knowledge::store::{Options, Store, postgres, sqlite};
@@ -121,17 +121,16 @@ fn print_result(moved: &MigrationReport, json: bool, out: &mut dyn Write) -> Com
     if moved.is_cancelled {
         let message = format!("stopped after {}; run the same command to continue", counted(done, "document"));
         match json {
-            true => writeln!(
+            true => json_output::write(
+                &json!({ "success": false, "error": "interrupted", "message": message, "documents_done": done }),
                 out,
-                "{}",
-                json!({ "success": false, "error": "interrupted", "message": message, "documents_done": done })
             )?,
             false => writeln!(io::stderr(), "corbie: {message}")?,
         }
         return Ok(ExitCode::from(INTERRUPTED));
     }
     match json {
-        true => writeln!(out, "{}", reply(moved))?,
+        true => json_output::write(&reply(moved), out)?,
         false => write(moved, out)?,
     }
     Ok(if moved.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })

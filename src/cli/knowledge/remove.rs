@@ -10,7 +10,7 @@ use super::backend::Backend;
 use super::confirm::confirm;
 use super::error::KnowledgeError;
 use super::{CommonOptions, counted, number, resolve_base, resolve_id, text};
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -42,7 +42,7 @@ pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -
     let mut all = true;
     for id in &ids {
         match remove(peer, command, id, true).await {
-            Ok(reply) if command.common.json => writeln!(out, "{reply}")?,
+            Ok(reply) if command.common.json => json_output::write(&reply, out)?,
             Ok(reply) => {
                 let chunks = counted(number(&reply, "chunks_removed"), "chunk");
                 writeln!(out, "Removed {} ({chunks})", sanitize_line(text(&reply, "filename")))?;
@@ -51,7 +51,7 @@ pub(super) async fn run(command: &Remove, peer: &Backend, out: &mut dyn Write) -
             Err(KnowledgeError::Tool(reply)) => {
                 all = false;
                 match command.common.json {
-                    true => writeln!(out, "{reply}")?,
+                    true => json_output::write(&reply, out)?,
                     false => writeln!(io::stderr(), "corbie: {}", KnowledgeError::Tool(reply))?,
                 }
             }

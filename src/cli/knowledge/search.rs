@@ -9,9 +9,9 @@ use serde_json::{Map, Value, json};
 
 use super::backend::Backend;
 use super::error::KnowledgeError;
-use super::snippet::{SnippetStyle, snippet};
+use super::snippet::{SnippetStyle, passage_text, snippet};
 use super::{CommonOptions, resolve_base, text};
-use crate::cli::{CommandResult, sanitize_line, value_parsers};
+use crate::cli::{CommandResult, json_output, sanitize_line, terminal, value_parsers};
 use crate::colour;
 
 #[derive(Debug, Args)]
@@ -55,7 +55,7 @@ pub(super) async fn run(command: &Search, peer: &Backend, out: &mut dyn Write) -
     let query = command.words.join(" ");
     let reply = peer.call("knowledge-search", command.common.arguments(command.arguments(&query))).await?;
     if command.common.json {
-        writeln!(out, "{reply}")?;
+        json_output::write(&reply, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     match reply["results"].as_array().map(Vec::as_slice) {
@@ -103,17 +103,33 @@ impl Search {
 
 /// Prints passages: number, score, location, and the snippet that matches the query.
 pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut dyn Write) -> io::Result<()> {
-    let style = SnippetStyle { bold: colour::is_enabled(io::stdout().is_terminal()), indent: 3 };
+    let style = SnippetStyle::new(colour::is_enabled(io::stdout().is_terminal()), INDENT);
     for (number, passage) in passages.iter().enumerate() {
         if number > 0 {
             writeln!(out)?;
         }
         let score = passage["relevance_score"].as_f64().unwrap_or_default();
         let document = text(passage, "document_id").chars().take(8).collect::<String>();
-        writeln!(out, "{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document))?;
-        for line in snippet(text(passage, "chunk_text"), query, style) {
+        let source =
+            format!("{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document));
+        write_wrapped(&source, out)?;
+        for line in snippet(&passage_text(passage), query, style) {
             writeln!(out, "{line}")?;
         }
+    }
+    Ok(())
+}
+
+/// Indentation below the first line of a passage.
+const INDENT: usize = 3;
+
+/// Prints a line; on a terminal, wrapped and with its continuation indented.
+fn write_wrapped(line: &str, out: &mut dyn Write) -> io::Result<()> {
+    let Some(columns) = terminal::stdout_columns().filter(|columns| terminal::width(line) > *columns) else {
+        return writeln!(out, "{line}");
+    };
+    for (at, line) in terminal::wrap(line, columns.saturating_sub(INDENT)).iter().enumerate() {
+        writeln!(out, "{:1$}{line}", "", if at > 0 { INDENT } else { 0 })?;
     }
     Ok(())
 }

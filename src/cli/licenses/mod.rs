@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use self::texts::{Texts, texts};
-use super::CommandResult;
 use super::table::{Align, write_table};
+use super::{CommandResult, json_output};
 
 /// Lists third-party software of all features and platforms; a build may contain less.
 #[derive(Debug, Args)]
@@ -26,7 +26,7 @@ pub(super) struct Licenses {
     /// Only components whose name contains this text
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -77,11 +77,11 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> CommandResult {
         }
     }
     match (command.json, command.full) {
-        (true, false) => writeln!(out, "{:#}", json!({ "parts": parts }))?,
+        (true, false) => json_output::write(&json!({ "parts": parts }), out)?,
         (true, true) => {
             let mut texts = texts()?;
             texts.retain(|name, _| parts.iter().any(|part| part.texts.contains(name)));
-            writeln!(out, "{:#}", json!({ "parts": parts, "texts": texts }))?;
+            json_output::write(&json!({ "parts": parts, "texts": texts }), out)?;
         }
         (false, false) => write_list(&parts, out)?,
         (false, true) => {
@@ -93,7 +93,7 @@ pub(super) fn run(command: &Licenses, out: &mut dyn Write) -> CommandResult {
 }
 
 fn write_list(parts: &[Component], out: &mut dyn Write) -> io::Result<()> {
-    let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENSE", Align::Left)];
+    let heading = [("NAME", Align::Left), ("VERSION", Align::Left), ("KIND", Align::Left), ("LICENSE", Align::Wrap)];
     let rows: Vec<Vec<String>> = parts.iter().map(row).collect();
     write_table(&heading, &rows, out)?;
     match parts.iter().any(|part| part.standard_text) {

@@ -12,7 +12,7 @@ use super::from_dataset::{Contradiction, DatasetCategories, categories_from};
 use super::{CommandResult, counted, one_line, yaml};
 use crate::classify::Taxonomy;
 use crate::classify::taxonomy::MAX_FILE_BYTES;
-use crate::cli::{must_exist, output_file, value_parsers};
+use crate::cli::{json_output, must_exist, output_file, value_parsers};
 use crate::config::{ConfigError, Diagnostic, Segment};
 use crate::evaluate::dataset;
 
@@ -33,7 +33,7 @@ pub(in crate::cli) struct New {
     /// Maximum number of examples per category
     #[arg(long = "limit", alias = "most", value_name = "N", default_value_t = 1000, requires = "data", value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
-    /// Print one JSON object about the written file
+    /// Print JSON about the written file
     #[arg(long, requires = "out")]
     json: bool,
 }
@@ -66,7 +66,7 @@ pub(super) fn run(command: &New, out: &mut dyn Write) -> CommandResult {
     if command.json {
         let (categories, examples) = (taxonomy.categories.len(), taxonomy.example_count());
         let told = json!({ "file": path.display().to_string(), "categories": categories, "examples": examples });
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
         return Ok(ExitCode::SUCCESS);
     }
     let categories = counted(taxonomy.categories.len(), "category", "categories");

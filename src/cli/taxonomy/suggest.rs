@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::{CommandResult, counted, one_line};
 use crate::classify::Taxonomy;
+use crate::cli::json_output;
 use crate::cli::progress::Progress;
 use crate::config::LoadedConfig;
 use crate::evaluate::cross_validation::{self, LabelledEmbeddings};
@@ -28,7 +29,7 @@ Examples:
 pub(in crate::cli) struct Suggest {
     /// Taxonomy file
     file: PathBuf,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
     /// Maximum number of entries per list
@@ -131,7 +132,7 @@ fn write_json(
         outliers: first(alone, most),
         weak_categories: first(weak, most),
     };
-    writeln!(out, "{}", serde_json::to_string_pretty(&told)?)
+    json_output::write(&told, out)
 }
 
 fn write_text(

@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
 use crate::classify::training::{self, TrainedClassifier, TrainingError};
-use crate::cli::output_file;
+use crate::cli::{json_output, output_file};
 use crate::cli::progress::Progress;
 use crate::config::LoadedConfig;
 use crate::inference::Inference;
@@ -23,7 +23,7 @@ Examples:
 pub(in crate::cli) struct Train {
     /// Taxonomy file; the trained classifier is stored next to it with the extension `.trained`
     file: PathBuf,
-    /// Print one JSON object
+    /// Print JSON
     #[arg(long)]
     json: bool,
 }
@@ -42,7 +42,7 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
         if command.json {
             let nothing =
                 json!({ "file": file.to_string(), "trained": null, "examples": examples, "categories": categories });
-            writeln!(out, "{nothing:#}")?;
+            json_output::write(&nothing, out)?;
         } else {
             writeln!(out, "{file}: a taxonomy with one category needs no training; add a second")?;
         }
@@ -63,7 +63,7 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
             "seconds": (seconds * 1000.0).round() / 1000.0,
             "bytes": bytes.len(),
         });
-        writeln!(out, "{told:#}")?;
+        json_output::write(&told, out)?;
     } else {
         let (examples, size) = (counted(examples, "example", "examples"), size(bytes.len()));
         let categories = counted(categories, "category", "categories");

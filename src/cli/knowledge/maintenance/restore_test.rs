@@ -18,7 +18,7 @@ use super::{JsonOutput, storage_dir, store_exists};
 use crate::app;
 use crate::cli::knowledge::error::KnowledgeError;
 use crate::cli::progress::Progress;
-use crate::cli::{CommandResult, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line};
 use crate::config::{Config, LoadedConfig};
 use crate::knowledge::Knowledge;
 use crate::knowledge::document::FoundChunk;
@@ -85,7 +85,7 @@ pub(super) async fn run(drill: &Drill, loaded: &LoadedConfig, out: &mut dyn Writ
         },
     };
     match drill.format.json {
-        true => writeln!(out, "{}", outcome.reply())?,
+        true => json_output::write(&outcome.reply(), out)?,
         false => outcome.write(out)?,
     }
     Ok(if outcome.problems.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
