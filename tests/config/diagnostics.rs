@@ -215,7 +215,7 @@ fn a06_what_is_not_yaml_toml_or_json_is_told_with_its_line() {
 fn a06_a_named_file_must_exist_and_have_a_known_format() {
     assert_eq!(
         ConfigMachine::new().config("missing.yaml").diagnostics(),
-        ["project/missing.yaml: does not exist; check the path"]
+        ["project/missing.yaml: file not found; check the path"]
     );
     assert_eq!(
         ConfigMachine::new().file("project/corbie.conf", "").config("corbie.conf").diagnostics(),

@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::super::{json_output, sanitize_line};
 use super::file::FileError;
+use crate::util::os_error::plain_message;
 use crate::workers::{Error, Extraction};
 
 /// Advice if Tesseract fails. The error text itself is stable, because programs may match it (K-31).
@@ -75,7 +76,7 @@ impl ExtractOutput {
         }));
         notes.extend(next);
         for note in notes {
-            writeln!(io::stderr(), "corbie: {}: {}", sanitize_line(file), sanitize_line(&note))?;
+            writeln!(io::stderr(), "corbie: {}: {}", sanitize_line(file), sanitize_line(&plain_message(&note)))?;
         }
         Ok(())
     }
@@ -153,7 +154,7 @@ fn write_line(file: &str, read: Option<&Document>, error: Option<&FileError>, ou
     });
     let error = error.map(|error| ErrorOutput {
         error: error.kind(),
-        message: error.to_string(),
+        message: plain_message(&error.to_string()).into_owned(),
         partial: read.is_some_and(Document::has_text),
     });
     json_output::write(&FileLine { file, document, error }, out)?;

@@ -15,6 +15,7 @@ use super::{CommonOptions, counted, number, paths, resumed_tasks, text};
 use crate::cli::exit::INTERRUPTED;
 use crate::cli::progress::{self, Progress, bar_line};
 use crate::cli::{CommandResult, formats, json_output, sanitize_line, value_parsers};
+use crate::util::os_error::plain_message;
 
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -185,7 +186,7 @@ fn write_failures(files: &[Value], out: &mut dyn Write) -> io::Result<()> {
         if text(file, "error") == "unsupported_format" {
             why = formats::with_other_formats(&why);
         }
-        let key = (is_failed, sanitize_line(&why));
+        let key = (is_failed, sanitize_line(&plain_message(&why)));
         match groups.iter_mut().find(|(known, _)| *known == key) {
             Some((_, paths)) => paths.push(sanitize_line(path)),
             None => groups.push((key, vec![sanitize_line(path)])),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::text;
 use crate::cli::sanitize_line;
 use crate::knowledge::control_socket;
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::knowledge::store::migration;
 
 /// An error; for most of them the message contains advice.
@@ -26,7 +27,7 @@ pub(in crate::cli) enum KnowledgeError {
     NoStorage,
     #[error("there is no knowledge base in `{0}`; create one with `corbie add PATH`")]
     NoKnowledgeBase(String),
-    #[error("there is no file `{0}`; name one that `corbie knowledge backup` made")]
+    #[error("`{0}`: {FILE_NOT_FOUND}; specify a file created by `corbie knowledge backup`")]
     NoBackup(String),
     #[error(
         "the drill needs {} in `{folder}`, but only {} are free; free some space, or choose another disk with --into FOLDER",
@@ -174,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_is_told_in_one_line_that_moves_no_cursor() {
+    fn error_is_one_sanitized_line() {
         let failed = |reply: Value| KnowledgeError::Tool(reply).to_string();
         assert_eq!(failed(json!({ "error": "x", "message": "no\n\u{1b}[2J" })), "no  [2J");
         assert!(failed(json!({ "error": "empty_knowledge_base", "message": "…" })).contains("corbie add"));
@@ -182,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_that_may_be_meant_are_listed_up_to_a_bound() {
+    fn ambiguous_documents_are_listed_up_to_a_limit() {
         let document = json!({ "id": "1", "filename": "a.txt", "file_path": "/x/\u{1b}a.txt" });
         let several = |count| KnowledgeError::AmbiguousDocument {
             typed: "a.txt".into(),

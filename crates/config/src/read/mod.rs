@@ -109,7 +109,7 @@ fn parse(format: FileFormat, text: &str, path: &Arc<Path>) -> Result<SpannedValu
 /// Reads a regular file up to the limit. Other kinds of files could block or be endless.
 fn read_bounded(path: &Path, kind: FileKind) -> Result<Vec<u8>, String> {
     let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => "does not exist; check the path".to_owned(),
+        std::io::ErrorKind::NotFound => "file not found; check the path".to_owned(),
         _ => format!("cannot be read: {error}"),
     };
     if !path.metadata().map_err(unreadable)?.is_file() {
