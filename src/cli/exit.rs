@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use serde_json::{Value, json};
 
+use super::ask::ServerError;
 use super::knowledge::error::KnowledgeError;
 use super::tools::UnknownTool;
 use super::{CommandResult, json_output, sanitized_stdout};
@@ -12,6 +13,7 @@ use crate::access::TokenFileError;
 use crate::config::ConfigError;
 use crate::knowledge::store;
 use crate::route;
+use crate::util::os_error::plain_message;
 use crate::util::sanitize::sanitize;
 
 /// Usage or configuration error; no work was started. clap uses the same code.
@@ -97,9 +99,9 @@ pub(super) fn error_object(word: &str, message: &str) -> Value {
     json!({ "success": false, "error": word, "message": message })
 }
 
-/// Replaces protocol methods in an error message by the equivalent command.
+/// The message of an error, with the equivalent command instead of protocol methods, and without error numbers.
 pub(super) fn with_cli_commands(error: &dyn std::error::Error) -> String {
-    error.to_string().replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
+    plain_message(&error.to_string()).replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
 }
 
 /// Stable error code.
@@ -109,6 +111,9 @@ fn error_word<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e str {
     }
     if let Some(error) = error.downcast_ref::<route::Error>() {
         return error.kind();
+    }
+    if let Some(error) = error.downcast_ref::<ServerError>() {
+        return &error.code;
     }
     match error.downcast_ref::<TokenFileError>() {
         Some(TokenFileError::Unknown(_)) => return "token_not_found",
@@ -142,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reader_who_has_gone_is_found_behind_other_errors() {
+    fn broken_pipe_is_found_behind_other_errors() {
         let gone = || std::io::Error::from(ErrorKind::BrokenPipe);
         assert!(is_broken_pipe(&gone()));
         assert!(is_broken_pipe(&super::super::config::Error::Output(gone())));
@@ -150,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_read_a_failure_as_one_object() {
+    fn failure_is_one_json_object() {
         let replied = |error: Box<dyn std::error::Error>| reply(&*error);
         let busy = replied(store::Error::Busy.into());
         assert_eq!((&busy["success"], &busy["error"]), (&json!(false), &json!("storage_busy")));

@@ -10,13 +10,15 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{CommandResult, exit, json_output, sanitize_line, value_parsers};
-use crate::config::Config;
+use crate::config::{Config, LoadedConfig};
+use crate::running_servers::{self, RunningServer};
 use crate::config::address::{HostPort, Listen};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct Health {
-    /// URL of the server, such as http://127.0.0.1:8090; defaults to the first port in the settings
+    /// URL of the server, such as http://127.0.0.1:8090; defaults to the running server, else to the first port in the
+    /// settings
     #[arg(value_name = "URL", value_parser = value_parsers::http_url)]
     url: Option<Url>,
     /// Print JSON
@@ -40,10 +42,10 @@ const DEFAULT_PORT: u16 = 8090;
 /// Error code for programs.
 const NO_ANSWER: &str = "unreachable";
 
-pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> CommandResult {
+pub(super) fn run(command: &Health, loaded: &LoadedConfig, out: &mut dyn Write) -> CommandResult {
     let url = match &command.url {
         Some(url) => url.clone(),
-        None => url_of(config)?,
+        None => default_url(&loaded.config, &running_servers::find(&loaded.sources.variables))?,
     };
     let answer = query_health(&url);
     let ready = matches!(&answer, Ok((200, _)));
@@ -61,9 +63,10 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> Com
     } else {
         match &answer {
             Ok((_, health)) if ready => {
-                writeln!(out, "ready, {}", sanitize_line(health["status"].as_str().unwrap_or("ok")))?
+                let status = sanitize_line(health["status"].as_str().unwrap_or("ok"));
+                writeln!(out, "{url} is ready (status {status})")?
             }
-            Ok((status, _)) => writeln!(out, "not ready: HTTP status {status}")?,
+            Ok((status, _)) => writeln!(out, "{url} is not ready (HTTP status {status})")?,
             Err(error) => {
                 return Err(no_answer_message(&url, error).into());
             }
@@ -74,6 +77,21 @@ pub(super) fn run(command: &Health, config: &Config, out: &mut dyn Write) -> Com
 
 fn no_answer_message(url: &Url, error: &io::Error) -> String {
     format!("{url} does not respond: {error}; is `corbie serve` running there?")
+}
+
+/// The running server: the one at the configured address, else the newest. Without a running server, the configured
+/// address, because the server may belong to another user.
+fn default_url(config: &Config, servers: &[RunningServer]) -> Result<Url, String> {
+    let configured = url_of(config);
+    let is_configured = |url: &Url| configured.as_ref().is_ok_and(|configured| configured.port() == url.port());
+    let mut urls: Vec<Url> = servers.iter().filter_map(RunningServer::plain_url).collect();
+    let preferred = urls.iter().position(is_configured).unwrap_or_default();
+    if urls.is_empty() {
+        return configured;
+    }
+    let mut url = urls.swap_remove(preferred);
+    url.set_path("/");
+    Ok(url)
 }
 
 /// The server of these settings, as reached from its own machine.
@@ -139,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_has_a_status_and_a_body() {
+    fn response_has_a_status_and_a_body() {
         assert_eq!(parse(b"HTTP/1.1 503 Service Unavailable\r\na: b\r\n\r\n{}"), Some((503, b"{}".to_vec())));
         for other in ["", "HTTP/1.1 200", "SSH-2.0\r\n\r\n", "HTTP/1.1 2\r\n\r\n"] {
             assert_eq!(parse(other.as_bytes()), None, "{other}");
@@ -147,7 +165,21 @@ mod tests {
     }
 
     #[test]
-    fn the_server_of_the_settings_is_asked_on_this_machine() {
+    fn running_server_is_preferred_to_the_configured_address() {
+        let server = |port: u16| RunningServer {
+            pid: 1,
+            started_ms: 0,
+            urls: vec![format!("https://127.0.0.1:{port}1/mcp"), format!("http://127.0.0.1:{port}/mcp")],
+            routing_digest: String::new(),
+        };
+        let url = |servers: &[RunningServer]| default_url(&Config::default(), servers).unwrap().to_string();
+        assert_eq!(url(&[]), "http://127.0.0.1:8090/");
+        assert_eq!(url(&[server(999), server(998)]), "http://127.0.0.1:999/");
+        assert_eq!(url(&[server(999), server(8090)]), "http://127.0.0.1:8090/");
+    }
+
+    #[test]
+    fn configured_address_is_asked_on_this_machine() {
         let with = |listen: &str| {
             let mut config = Config::default();
             config.server.listen = vec![serde_json::from_value(json!(listen)).unwrap()];

@@ -127,6 +127,18 @@ impl ListenerSocket {
         }
     }
 
+    /// The MCP URL as reached from this machine: a wildcard address includes loopback.
+    pub(super) fn local_url(&self, encrypted: bool) -> String {
+        let scheme = if encrypted { "https" } else { "http" };
+        match self {
+            ListenerSocket::Port(_, address) if address.ip().is_unspecified() => {
+                let host = if address.is_ipv4() { "127.0.0.1" } else { "[::1]" };
+                format!("{scheme}://{host}:{}/mcp", address.port())
+            }
+            _ => self.url(encrypted),
+        }
+    }
+
     /// The console URL; browsers cannot open Unix sockets.
     pub(super) fn console_url(&self, encrypted: bool) -> Option<String> {
         match self {

@@ -21,6 +21,7 @@ use crate::file_sync::{self, SharedFileKind};
 use crate::knowledge::control_socket;
 use crate::reload::ConfigReloader;
 use crate::route;
+use crate::running_servers;
 use crate::supervisor::{TaskName, supervise};
 
 /// The transports to open.
@@ -62,6 +63,10 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
     server.audit().record_event(AuditEvent::new("start").detail(format!("corbie {}", server.version())));
     let mut serving: JoinSet<io::Result<()>> = JoinSet::new();
     let http = Http::new(server.clone(), http_options);
+    let urls: Vec<String> = listeners.iter().map(|listening| listening.socket.local_url(tls.is_some())).collect();
+    // Until this process ends. Commands work without it, so a failure is not fatal.
+    let _registered = if urls.is_empty() { Ok(None) } else { running_servers::register(&loaded.sources.variables, config, urls) }
+        .inspect_err(|error| tracing::debug!(%error, "commands cannot find this server"));
     let asks_for_a_token = listeners.iter().any(|listening| matches!(listening.auth, Auth::Required(_)));
     let first = listeners.iter().find_map(|listening| listening.socket.console_url(tls.is_some()));
     for OpenListener { socket: at, auth } in listeners {

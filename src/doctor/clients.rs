@@ -10,6 +10,7 @@ use super::client_url::{self, UrlTarget};
 use super::health_probe::PROCESS_NAME;
 use super::{Check, Findings, SetupContext};
 use crate::connect::{self, EntryLocation, McpClient, entry};
+use crate::running_servers::RunningServer;
 
 /// Usual name of the entry.
 const ENTRY_NAME: &str = "corbie";
@@ -42,7 +43,13 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         }
         let url = url_of(entry);
         let shown = url.map(client_url::redacted).unwrap_or_default();
-        let advice = || format!("start `corbie serve`, or run `corbie connect {id} --write` so that the client starts corbie");
+        let elsewhere = subject.servers.iter().find_map(RunningServer::web_url);
+        let advice = || match elsewhere {
+            Some(url) => format!("corbie is running at {url}; run `corbie connect {id} --url --write`"),
+            None => {
+                format!("start `corbie serve`, or run `corbie connect {id} --write` so that the client starts corbie")
+            }
+        };
         match url.and_then(|url| asked.get(url)) {
             None => connected.push(title.to_owned()),
             Some(UrlTarget::Corbie) => connected.push(format!("{title} at {shown}")),

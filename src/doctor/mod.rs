@@ -34,6 +34,8 @@ use crate::classify::Classification;
 use crate::config::{Config, ConfigError, LoadedConfig, Sources};
 use crate::connect::ClientDirs;
 use crate::inference::Inference;
+use crate::running_servers::{self, RunningServer};
+use crate::util::os_error::plain_message;
 
 /// Input of the checks.
 #[derive(Debug)]
@@ -44,6 +46,8 @@ pub struct SetupContext {
     pub load_result: Option<Result<LoadedConfig, ConfigError>>,
     /// Locations of client configuration files; `None` to skip the checks of clients and ports.
     pub client_dirs: Option<ClientDirs>,
+    /// Running servers of this user, wherever they listen.
+    pub servers: Vec<RunningServer>,
     /// Also contact remote providers.
     pub online: bool,
     /// Models and classifier of the running server.
@@ -218,9 +222,10 @@ impl SetupContext {
     /// For the command line: loads the settings from their sources.
     pub fn from_sources(sources: Sources, online: bool) -> SetupContext {
         let places = ClientDirs::new(&sources.variables, &sources.folder);
+        let servers = running_servers::find(&sources.variables);
         let read = Config::load(sources);
         let config = read.as_ref().ok().map(|loaded| loaded.config.clone());
-        SetupContext { config, load_result: Some(read), client_dirs: Some(places), online, running: None }
+        SetupContext { config, load_result: Some(read), client_dirs: Some(places), servers, online, running: None }
     }
 
     fn satisfies(&self, needs: Requirement) -> bool {
@@ -253,7 +258,7 @@ impl Findings {
     fn check(self, name: &'static str) -> Option<Check> {
         let state = self.0.iter().map(|(state, ..)| *state).max()?;
         let told = || self.0.iter().filter(|(found, ..)| *found == state);
-        let message = told().map(|(_, found, _)| found.as_str()).collect::<Vec<_>>().join("; ");
+        let message = told().map(|(_, found, _)| plain_message(found)).collect::<Vec<_>>().join("; ");
         let mut advice: Vec<&str> = told().filter_map(|(.., advice)| advice.as_deref()).collect();
         advice.dedup();
         let advice = (!advice.is_empty()).then(|| advice.join("; "));
@@ -266,7 +271,14 @@ mod tests {
     use super::*;
 
     fn subject() -> SetupContext {
-        SetupContext { config: None, load_result: None, client_dirs: None, online: false, running: None }
+        SetupContext {
+            config: None,
+            load_result: None,
+            client_dirs: None,
+            servers: Vec::new(),
+            online: false,
+            running: None,
+        }
     }
 
     async fn bounded_by(limit: Duration, run: fn(Arc<SetupContext>) -> BoxFuture<'static, Option<Check>>) -> Check {

@@ -67,6 +67,7 @@ impl ServerContext {
             config: Some(fresh.unwrap_or_else(|| self.config.clone())),
             load_result: read,
             client_dirs: None,
+            servers: Vec::new(),
             online: false,
             running: Some((self.inference.clone(), self.classification.clone())),
         }

@@ -102,7 +102,8 @@ fn a_container_needs_a_token_and_then_its_own_health_check_passes() {
     let mut server = setup("serve").variable("MCP_API_KEY", "71669691cb0b0f1bf662939c0db0782fb1a71b10").start();
     server.wait_for_log("listening");
     let ended = setup("health").run("");
-    assert_eq!((ended.code, ended.stdout.as_str()), (Some(0), "ready, ok\n"), "{ended:?}");
+    let ready = format!("http://127.0.0.1:{port}/ is ready (status ok)\n");
+    assert_eq!((ended.code, ended.stdout), (Some(0), ready), "{}", ended.stderr);
 }
 
 #[test]

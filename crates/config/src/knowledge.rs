@@ -229,7 +229,12 @@ impl Knowledge {
 
 /// The user's data folder, by the conventions of the platform.
 pub(super) fn data_dir() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
+    data_dir_of(|name| std::env::var_os(name).map(PathBuf::from))
+}
+
+/// The same for other variables than those of this process.
+pub(super) fn data_dir_of(variable: impl Fn(&str) -> Option<PathBuf>) -> Option<PathBuf> {
+    let named = |name: &str| variable(name).filter(|path| path.is_absolute());
     let home = || named("HOME");
     if cfg!(target_os = "macos") {
         return home().map(|home| home.join("Library").join("Application Support"));

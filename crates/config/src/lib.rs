@@ -187,6 +187,11 @@ pub fn tokens_file(sources: &Sources) -> Option<PathBuf> {
     written.or_else(|| Config::default().tokens_file())
 }
 
+/// The user's data folder; `None` if the variables do not define it.
+pub fn user_data_dir(variables: &std::collections::BTreeMap<String, String>) -> Option<PathBuf> {
+    knowledge::data_dir_of(|name| variables.get(name).map(PathBuf::from))
+}
+
 /// Whether a shared database is configured, also if other settings are invalid.
 pub fn has_shared_database(sources: &Sources) -> bool {
     let tree = merge_sources(sources, None, schema()).tree;

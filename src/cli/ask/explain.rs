@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use super::super::exit::with_cli_commands;
 use super::super::{CommandResult, json_output, sanitize_line};
 use super::grounding::{self, NotSearched};
-use super::{format_amount, reason_text};
+use super::summary::{format_amount, reason_text};
 use crate::config::providers::Price;
 use crate::route::tools::{CandidateOutput, RouteExplanation};
 use crate::route::{self, DocumentAccess, Router};

@@ -12,9 +12,11 @@ use serde_json::{Map, Value, json};
 
 use super::exit::UsageError;
 use super::{CommandResult, json_output, sanitize_line};
-use crate::config::Sources;
+use crate::config::{self, Scope, Sources, State};
 use crate::connect::file::NewFilePermissions;
 use crate::connect::{self, ClientDirs, Connection, EntryLocation, McpClient, OtherContent, PendingEdit, diff};
+use crate::running_servers::{self, RunningServer};
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::util::shell_quote::shell_quote;
 
 const EXAMPLES: &str = "Examples:
@@ -47,9 +49,10 @@ pub(super) struct Connect {
     /// Name of the entry: letters, digits, `-` and `_`
     #[arg(long, default_value = DEFAULT_NAME, value_parser = name)]
     name: String,
-    /// Connect to a running server, instead of having the client start one
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = DEFAULT_URL, value_parser = url)]
-    url: Option<String>,
+    /// Connect to a running server, instead of having the client start one. Without a value, the URL of the server that
+    /// is running now
+    #[arg(long, value_name = "URL", value_parser = url)]
+    url: Option<Option<String>>,
     /// Configuration file of the client, instead of its default location
     #[arg(long, value_name = "PATH", requires = "client")]
     file: Option<PathBuf>,
@@ -63,7 +66,7 @@ pub(super) struct Connect {
 
 #[derive(Debug, thiserror::Error)]
 enum Error {
-    #[error("`{}` is not there, and the client could not start corbie with it", .0.display())]
+    #[error("`{}`: {FILE_NOT_FOUND}; the client could not start corbie with it", .0.display())]
     NoConfig(PathBuf),
     #[error("the path `{}` is not UTF-8 and cannot be written to a client's file; move the file", .0.display())]
     NotUtf8(PathBuf),
@@ -99,16 +102,20 @@ pub(super) fn run(
         return remove(command, &place, out);
     }
     let connection = connection(command, client, sources, trust)?;
+    let warning = ignored_settings(&connection, sources);
+    if let Some(warning) = warning.as_ref().filter(|_| !command.json) {
+        writeln!(std::io::stderr(), "corbie: warning: {}", sanitize_line(warning))?;
+    }
     let entry = connection.entry(client);
     let change = match connect::plan_add(&place, &entry) {
         Err(error) if error.is_content_error() => return show_manual_steps(command, &place, &connection, error, out),
         change => change?,
     };
     if command.write || command.dry_run {
-        return write(command, &place, &change, Some(&entry), out);
+        return write(command, &place, &change, Some(&entry), warning.as_deref(), out);
     }
     if command.json {
-        let told = to_json(&place, &change, Some(&entry), None);
+        let told = to_json(&place, &change, Some(&entry), warning.as_deref(), None);
         json_output::write(&told, out)?;
         return Ok(ExitCode::SUCCESS);
     }
@@ -191,7 +198,7 @@ fn remove(command: &Connect, place: &EntryLocation, out: &mut dyn Write) -> Comm
         writeln!(out, "No entry `{}` in {}. Nothing changed.", place.name, place.file.display())?;
         return Ok(ExitCode::SUCCESS);
     }
-    write(command, place, &change, None, out)
+    write(command, place, &change, None, None, out)
 }
 
 /// Shows the change, and makes it unless this is a dry run.
@@ -200,6 +207,7 @@ fn write(
     place: &EntryLocation,
     change: &PendingEdit,
     entry: Option<&Map<String, Value>>,
+    warning: Option<&str>,
     out: &mut dyn Write,
 ) -> CommandResult {
     let path = place.file.display();
@@ -213,7 +221,7 @@ fn write(
     }
     if command.dry_run || change.is_noop() {
         if command.json {
-            json_output::write(&to_json(place, change, entry, None), out)?;
+            json_output::write(&to_json(place, change, entry, warning, None), out)?;
         } else {
             writeln!(out, "\nDry run: nothing changed.")?;
         }
@@ -222,7 +230,7 @@ fn write(
     let readers = if command.project { NewFilePermissions::Default } else { NewFilePermissions::OwnerOnly };
     let backup = change.file.replace(&change.text, readers)?;
     if command.json {
-        json_output::write(&to_json(place, change, entry, Some(backup.as_deref())), out)?;
+        json_output::write(&to_json(place, change, entry, warning, Some(backup.as_deref())), out)?;
         return Ok(ExitCode::SUCCESS);
     }
     writeln!(out, "\nWrote {path}")?;
@@ -242,6 +250,7 @@ fn to_json(
     place: &EntryLocation,
     change: &PendingEdit,
     entry: Option<&Map<String, Value>>,
+    warning: Option<&str>,
     written: Option<Option<&Path>>,
 ) -> Value {
     let state = match (change.is_noop(), change.existed) {
@@ -250,7 +259,7 @@ fn to_json(
         (false, true) => "there",
         (_, false) => "absent",
     };
-    json!({
+    let mut told = json!({
         "client": place.client.id(),
         "name": place.name,
         "file": place.file,
@@ -260,7 +269,11 @@ fn to_json(
         "diff": unified_diff(place, change),
         "written": written.is_some(),
         "backup": written.flatten(),
-    })
+    });
+    if let Some(warning) = warning {
+        told["warning"] = warning.into();
+    }
+    told
 }
 
 fn unified_diff(place: &EntryLocation, change: &PendingEdit) -> String {
@@ -273,9 +286,9 @@ fn connection(
     sources: &Sources,
     trust: Option<TrustLevel>,
 ) -> Result<Connection, Box<dyn std::error::Error>> {
-    if let Some(url) = &command.url {
+    if let Some(url) = command.server_url(sources) {
         return match client.supports_url() {
-            true => Ok(Connection::Url(url.clone())),
+            true => Ok(Connection::Url(url)),
             false => Err(no_url(client).into()),
         };
     }
@@ -294,6 +307,32 @@ fn connection(
     Ok(Connection::Program { command: text(&std::env::current_exe()?)?, arguments })
 }
 
+impl Connect {
+    /// The URL of `--url`; without a value, that of the running server.
+    fn server_url(&self, sources: &Sources) -> Option<String> {
+        self.url.as_ref().map(|url| {
+            let running = || {
+                let servers = running_servers::find(&sources.variables);
+                servers.iter().find_map(RunningServer::web_url).map(str::to_owned)
+            };
+            url.clone().or_else(running).unwrap_or_else(|| DEFAULT_URL.to_owned())
+        })
+    }
+}
+
+/// A warning if the working directory has settings that the client does not get: it starts corbie in another folder.
+fn ignored_settings(connection: &Connection, sources: &Sources) -> Option<String> {
+    let Connection::Program { .. } = connection else { return None };
+    let layers = config::layers(sources);
+    let project = layers.iter().find(|layer| layer.scope == Scope::Project && layer.state == State::Active)?;
+    let path = project.path.display().to_string();
+    Some(format!(
+        "the settings in `{path}` do not apply to the client, which does not start corbie in this folder; if it should use \
+         them, add `--config {}`",
+        shell_quote(&path)
+    ))
+}
+
 fn text(path: &Path) -> Result<String, Error> {
     path.to_str().map(str::to_owned).ok_or_else(|| Error::NotUtf8(path.to_owned()))
 }
@@ -305,9 +344,9 @@ fn write_command(command: &Connect, sources: &Sources, trust: Option<TrustLevel>
     if command.name != DEFAULT_NAME {
         words.extend(["--name".to_owned(), command.name.clone()]);
     }
-    if let Some(url) = &command.url {
+    if let Some(url) = command.server_url(sources) {
         words.push("--url".to_owned());
-        words.extend((url != DEFAULT_URL).then(|| shell_quote(url)));
+        words.extend((url != DEFAULT_URL).then(|| shell_quote(&url)));
     }
     let path = |flag: &str, path: &Path| [flag.to_owned(), shell_quote(&path.display().to_string())];
     words.extend(command.file.iter().flat_map(|file| path("--file", file)));
