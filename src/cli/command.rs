@@ -23,7 +23,7 @@ pub(super) struct ParsedCommandLine {
 
 /// Command groups of the help. Commands in no group are listed at the end.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Get started", &["demo", "connect", "doctor"]),
+    ("Get started", &["demo", "init", "connect", "doctor"]),
     ("Server", &["serve", "stdio", "tools", "tokens", "health"]),
     ("Ask models", &["ask", "providers"]),
     ("Documents", &["add", "search", "show", "remove", "clear", "status", "tasks", "knowledge", "extract"]),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_chosen_before_the_line_is_understood() {
+    fn color_flag_is_read_before_parsing() {
         let colour = |line: &str| colour_of(&arguments(line));
         assert_eq!(colour("corbie status"), Colour::Auto);
         assert_eq!(colour("corbie --color never nonsense"), Colour::Never);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_known_by_the_flag_of_whatever_command() {
+    fn json_flag_of_any_command_is_detected() {
         let json = |line: &str| wants_json(&command().try_get_matches_from(arguments(line)).unwrap());
         assert!(json("corbie tasks --json") && json("corbie tasks cancel x --json") && json("corbie status --json"));
         assert!(!json("corbie tasks") && !json("corbie serve") && !json("corbie"));

@@ -16,6 +16,7 @@ mod exit;
 mod extract;
 mod formats;
 mod health;
+mod init;
 mod instance_sync;
 mod interrupt;
 mod json_output;
@@ -50,6 +51,7 @@ pub use self::command::command;
 use self::exit::{InvalidSettings, UsageError};
 use crate::colour::Colour;
 use crate::config::{Config, LoadedConfig, Sources};
+use crate::util::os_error::FILE_NOT_FOUND;
 use crate::util::sanitize::{sanitize, sanitize_line};
 use crate::{telemetry, workers};
 
@@ -114,6 +116,12 @@ Examples:
         #[arg(long)]
         stdio: bool,
     },
+    /// Create a configuration file
+    ///
+    /// Writes a commented `corbie.yaml` into the working directory and approves it, as `corbie config trust` does. In a
+    /// terminal, three questions are asked first: the model provider, a folder of documents to watch, and whether to
+    /// accept connections from other machines.
+    Init(init::Init),
     /// Demonstrate corbie on sample documents in a few seconds
     Demo(demo::Demo),
     /// Send a prompt to the most suitable model
@@ -217,6 +225,7 @@ fn run(cli: Cli) -> CommandResult {
             let ports = [listen.port, own.port].concat();
             run_server(sources, &ports, if stdio { serve::Transports::Both } else { serve::Transports::Http })
         }
+        Some(CliCommand::Init(command)) => init::run(&command, &sources, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Ask(command)) => {
             ask::run(&command, &load_quiet(sources, ask::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
@@ -246,7 +255,7 @@ fn run(cli: Cli) -> CommandResult {
             extract::run(&command, &load_quiet(sources, extract::QUIET_MODULES)?, &mut *sanitized_stdout::stdout())
         }
         Some(CliCommand::Health(command)) => {
-            health::run(&command, &load_quiet(sources, &[])?.config, &mut *sanitized_stdout::stdout())
+            health::run(&command, &load_quiet(sources, &[])?, &mut *sanitized_stdout::stdout())
         }
         Some(CliCommand::Models(command)) => models::run(&command, &load(sources)?, &mut *sanitized_stdout::stdout()),
         Some(CliCommand::Connect(command)) => connect::run(&command, &sources, trust, &mut *sanitized_stdout::stdout()),
@@ -309,7 +318,7 @@ fn load_quiet(sources: Sources, modules: &[&'static str]) -> Result<LoadedConfig
 fn must_exist(path: &Path) -> Result<(), String> {
     match path.exists() {
         true => Ok(()),
-        false => Err(format!("`{}` cannot be read: it is not there; check its path", path.display())),
+        false => Err(format!("`{}`: {FILE_NOT_FOUND}; check the path", path.display())),
     }
 }
 

@@ -32,8 +32,7 @@ Examples:
 pub(super) enum TokensCommand {
     /// Create an API token and print its secret, which cannot be shown again
     ///
-    /// Running servers accept it within two seconds. `--trust` sets the trust level of its callers; without it, the
-    /// level depends on the listener.
+    /// Running servers accept it within two seconds.
     Create(Create),
     /// List tokens and their permissions; secrets are not stored
     List(List),
@@ -53,6 +52,9 @@ pub(super) struct Create {
     /// Lifetime of the token, such as `90d`; unlimited if omitted
     #[arg(long, value_name = "TIME")]
     expires_in: Option<Timeout>,
+    /// Trust level of callers with this token: untrusted, verified or trusted; that of the listener if omitted
+    #[arg(long, value_name = "LEVEL")]
+    trust: Option<TrustLevel>,
     /// Tool that callers may use, or a prefix such as `knowledge-*`; can be repeated. `embeddings` is the endpoint
     /// /v1/embeddings
     #[arg(long = "tool", value_name = "NAME")]
@@ -154,7 +156,7 @@ fn create(
 ) -> CommandResult {
     let mut new = NewToken::generate(command.name.clone(), command.expires_in.map(Timeout::get));
     let record = &mut new.record;
-    record.trust = trust.map(TrustLevelSetting::from);
+    record.trust = command.trust.or(trust).map(TrustLevelSetting::from);
     record.tools = none_if_empty(command.tools.clone());
     record.knowledge_bases = none_if_empty(command.knowledge_bases.iter().map(ToString::to_string).collect());
     record.rate_limit = command.rate_limit.map(|per_second| RateLimit { per_second, burst: command.burst });
