@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_paragraph_below_a_help_text_is_a_section() {
+    fn each_paragraph_after_the_options_is_a_section() {
         let written = sections("Examples:\n  corbie a\n  corbie b\n\nExit codes:\n  0  done").render();
         for expected in [".SH EXAMPLES\n  corbie a\n  corbie b\n", ".SH \"EXIT CODES\"\n  0  done"] {
             assert!(written.contains(expected), "{written}");

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_line_is_no_part_of_its_length() {
+    fn line_limit_excludes_the_line_ending() {
         let longest = "a".repeat(MAX_LINE_BYTES);
         for end in ["", "\n", "\r\n"] {
             assert_eq!(groups(&format!("{longest}{end}")).unwrap(), [1], "{end:?}");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn few_long_lines_are_held_at_once() {
+    fn batches_are_bounded_in_bytes() {
         let long = "a".repeat(MAX_BATCH_BYTES / 2);
         assert_eq!(groups(&[long.as_str(); 5].join("\n")).unwrap(), [2, 2, 1]);
         assert_eq!(groups(&"short\n".repeat(65)).unwrap(), [64, 1]);

@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn invalid_values_are_rejected() {
         assert_eq!(["0", "0.5", "1"].map(|text| share(text).is_ok()), [true; 3]);
         assert_eq!(["-0.1", "1.1", "NaN", "half", ""].map(|text| share(text).is_ok()), [false; 5]);
         assert_eq!(["2026-01-31", "2026-01-31T12:00:00Z"].map(|text| day(text).is_ok()), [true; 2]);

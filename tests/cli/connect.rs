@@ -78,7 +78,7 @@ pub(crate) fn program() -> &'static str {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_every_client_is_told_in_its_own_words() {
+fn v13_each_client_gets_its_own_format() {
     let home = Home::new();
     let stdio = |kind: Option<&str>| {
         let mut entry = json!({ "command": program(), "args": ["stdio"] });
@@ -112,7 +112,7 @@ fn v13_every_client_is_told_in_its_own_words() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_clients_that_can_are_told_a_url() {
+fn v13_clients_with_url_support_get_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
@@ -137,7 +137,7 @@ fn v13_clients_that_can_are_told_a_url() {
 /// Starts the program of the written entry with its arguments and checks that it answers as a server.
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_what_is_written_starts_a_server_that_answers() {
+fn v13_written_entry_starts_a_working_server() {
     for (client, file, section) in CLIENTS {
         let home = Home::new();
         let config = home.path("my settings.yaml");
@@ -160,7 +160,7 @@ fn v13_what_is_written_starts_a_server_that_answers() {
 }
 
 #[test]
-fn v13_everything_else_in_a_file_is_left_alone() {
+fn v13_other_content_of_a_file_is_preserved() {
     let files = [
         (
             "claude-desktop",
@@ -219,7 +219,7 @@ fn v13_everything_else_in_a_file_is_left_alone() {
 
 /// Only the entry is removed; changes by other programs in between are kept.
 #[test]
-fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
+fn v13_entry_is_removed_from_a_changed_file() {
     let (home, path) = Home::with(".cursor/mcp.json", "{\n  \"mcpServers\": {\n    \"a\": {}\n  }\n}\n");
     home.run("connect cursor --write");
     let written = fs::read_to_string(&path).unwrap();
@@ -230,7 +230,7 @@ fn v13_an_entry_is_removed_from_a_file_that_went_on_changing() {
 }
 
 #[test]
-fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
+fn v13_different_entry_is_updated() {
     let before =
         "{\"mcpServers\": {\"corbie\": {\"command\": \"/old/corbie\", \"args\": [], \"env\": {\"A\": \"1\"}}}}";
     let (home, path) = Home::with(".cursor/mcp.json", before);
@@ -248,7 +248,7 @@ fn v13_an_entry_that_says_something_else_is_brought_up_to_date() {
 }
 
 #[test]
-fn v13_broken_files_are_refused_and_left_as_they_are() {
+fn v13_invalid_files_are_rejected_and_unchanged() {
     let deep = "[".repeat(200_000);
     let broken: [(&str, &[u8], &str); 11] = [
         ("cursor", b"{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}", "line 3, column "),
@@ -294,7 +294,7 @@ fn v13_broken_files_are_refused_and_left_as_they_are() {
 }
 
 #[test]
-fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
+fn v13_unwritable_files_are_rejected() {
     let (home, path) = Home::with("folder/inside", "");
     let folder = path.parent().unwrap().display();
     assert!(
@@ -315,7 +315,7 @@ fn v13_what_is_no_file_or_cannot_be_written_is_refused() {
 
 #[cfg(unix)]
 #[test]
-fn v13_links_and_permissions_stay() {
+fn v13_links_and_permissions_are_preserved() {
     use std::os::unix::fs::{PermissionsExt, symlink};
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     let (home, target) = Home::with("dotfiles/cursor.json", "{}");
@@ -341,7 +341,7 @@ fn v13_links_and_permissions_stay() {
 }
 
 #[test]
-fn v13_projects_have_files_of_their_own() {
+fn v13_project_files_are_supported() {
     for (client, file, section) in [
         ("claude-code", ".mcp.json", "mcpServers"),
         ("cursor", ".cursor/mcp.json", "mcpServers"),

@@ -10,7 +10,7 @@ use crate::process::corbie;
 
 /// Pasting a complete file over existing content would destroy it, so only the entry is shown.
 #[test]
-fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
+fn v13_instructions_extend_an_existing_file() {
     let shown = |client: &str, text: &str| {
         let (home, path) = Home::with("some/file", text);
         let flags = format!("connect {client} --file {}", path.display());
@@ -59,7 +59,7 @@ fn v13_a_file_with_something_in_it_is_added_to_and_not_pasted_over() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_all_clients_are_listed_with_how_they_stand() {
+fn v13_list_has_all_clients_with_their_state() {
     let (home, _) = Home::with(".cursor/mcp.json", "{ broken");
     home.run("connect copilot --write");
     let listed = home.run("connect");
@@ -82,7 +82,7 @@ fn v13_all_clients_are_listed_with_how_they_stand() {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn v13_a_client_whose_program_is_gone_is_listed_so_until_it_is_written_anew() {
+fn v13_missing_program_is_listed_until_it_is_replaced() {
     let entry = json!({ "mcpServers": { "corbie": { "command": "/nowhere/corbie", "args": ["stdio"] } } });
     let (home, _) = Home::with(".cursor/mcp.json", entry.to_string());
     let listed = home.run("connect");
@@ -99,7 +99,7 @@ fn v13_a_client_whose_program_is_gone_is_listed_so_until_it_is_written_anew() {
 }
 
 #[test]
-fn v13_scripts_are_told_what_would_change_and_what_did() {
+fn v13_json_has_the_planned_and_the_made_change() {
     let (home, path) = Home::with(".cursor/mcp.json", "{}");
     let told =
         |flags: &str| serde_json::from_str::<Value>(&home.run(&format!("connect cursor --json {flags}"))).unwrap();
@@ -126,7 +126,7 @@ fn help_shows_examples() {
 }
 
 #[test]
-fn v13_an_entry_that_leads_nowhere_is_not_called_connected() {
+fn v13_unusable_entry_is_not_listed_as_set_up() {
     for (entry, word, why) in [
         ("{}", "incomplete", "neither `command` nor `url`"),
         (r#"{ "command": "corbie", "disabled": true }"#, "disabled", "is disabled in"),

@@ -51,7 +51,7 @@ fn k43_files_folders_and_patterns_are_added() {
 }
 
 #[test]
-fn a_relative_path_means_the_folder_of_whoever_types_it() {
+fn relative_path_starts_from_the_working_directory() {
     let check = |place: &KnowledgeFixture, count: usize| {
         let setup = place.corbie("add here.txt").file("here.txt", &format!("Here is text number {count}, for you.\n"));
         let ended = setup.run("");
@@ -67,7 +67,7 @@ fn a_relative_path_means_the_folder_of_whoever_types_it() {
 }
 
 #[test]
-fn tags_and_metadata_are_kept_with_the_documents() {
+fn tags_and_metadata_are_stored() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         let setup = place.corbie("add --json --tag a --tag b --metadata").argument(r#"{"author": "Ada"}"#);
@@ -82,7 +82,7 @@ fn tags_and_metadata_are_kept_with_the_documents() {
 }
 
 #[test]
-fn a_file_that_fails_has_a_line_and_the_others_are_added() {
+fn failed_file_has_a_line_and_the_others_are_added() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         place.write("broken.pdf", "this is no PDF");
@@ -98,7 +98,7 @@ fn a_file_that_fails_has_a_line_and_the_others_are_added() {
 
 /// All lists of formats come from `corbie_extract`.
 #[test]
-fn every_list_of_formats_names_all_that_are_read() {
+fn lists_of_formats_are_complete() {
     let place = KnowledgeFixture::new();
     place.write("odd.xyz", "odd");
     let tools: Value = serde_json::from_str(&place.run("tools list --json").stdout).unwrap();
@@ -121,7 +121,7 @@ fn every_list_of_formats_names_all_that_are_read() {
 }
 
 #[test]
-fn a_folder_without_documents_is_no_failure() {
+fn folder_without_documents_is_no_failure() {
     let place = KnowledgeFixture::new();
     place.write("empty/.hidden", "x");
     let ended = place.run("add ./empty");
@@ -130,7 +130,7 @@ fn a_folder_without_documents_is_no_failure() {
 }
 
 #[test]
-fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
+fn k43_skipped_files_are_counted_by_kind() {
     with_and_without_server(|place| {
         place.write("taxes.txt", TAXES);
         for name in ["a.py", "deep/b.PY", "Makefile", ".hidden/c.txt", "deep/.d.txt"] {
@@ -147,7 +147,7 @@ fn k43_files_that_are_passed_over_are_counted_by_their_kind() {
 }
 
 #[test]
-fn what_a_called_tool_has_added_is_in_the_files_of_the_index() {
+fn tool_call_saves_the_index() {
     let place = KnowledgeFixture::new();
     place.write("taxes.txt", TAXES);
     let path = place.documents().join("documents/taxes.txt");
@@ -261,7 +261,7 @@ fn k117_a_task_can_be_cancelled_from_elsewhere() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
+fn task_of_a_server_that_exits_is_resumed_by_the_next() {
     let place = fixture_with_many_files();
     let server = place.serve();
     let mut adding = place.corbie("add .").start();
@@ -275,7 +275,7 @@ fn a_server_that_goes_away_is_told_and_its_task_goes_on_with_the_next() {
 
 #[cfg(unix)]
 #[test]
-fn whoever_goes_on_with_what_was_interrupted_says_so() {
+fn resumed_tasks_are_reported() {
     let place = fixture_with_many_files();
     let adding = place.corbie("add .").start();
     wait_for_first_document(&place);

@@ -53,7 +53,7 @@ fn k03_with_json_every_failure_is_an_object_on_stdout() {
 }
 
 #[test]
-fn a_base_that_is_mistyped_is_told_with_those_there_are() {
+fn unknown_base_lists_the_existing_ones() {
     with_and_without_server(|place, _| {
         let commands = ["search queen", "show", "show bees.md", "remove --yes bees.md", "clear --yes", "status"];
         for command in commands.into_iter().chain(["ask --documents why"]) {
@@ -78,7 +78,7 @@ fn a_base_that_is_mistyped_is_told_with_those_there_are() {
 }
 
 #[test]
-fn a_filename_names_a_document_where_only_one_has_it() {
+fn unique_file_name_resolves_a_document() {
     with_and_without_server(|place, _| {
         let shown = place.run("show taxes.txt");
         assert!(shown.stdout.starts_with("==> taxes.txt, page 1 of 1"), "{shown:?}");
@@ -103,7 +103,7 @@ fn a_filename_names_a_document_where_only_one_has_it() {
 
 #[cfg(unix)]
 #[test]
-fn a_server_that_does_not_answer_is_not_waited_for() {
+fn hanging_server_is_skipped() {
     let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();
@@ -123,7 +123,7 @@ fn a_server_that_does_not_answer_is_not_waited_for() {
 
 #[cfg(unix)]
 #[test]
-fn sockets_of_processes_that_were_killed_are_removed_at_the_next_start() {
+fn stale_sockets_are_removed_at_start() {
     let place = KnowledgeFixture::with_documents();
     let sockets = std::path::Path::new(&place.storage()).join("sockets");
     std::fs::create_dir_all(&sockets).unwrap();

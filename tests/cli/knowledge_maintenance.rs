@@ -20,7 +20,7 @@ fn is_timestamped(path: &str, why: &str) -> bool {
 }
 
 #[test]
-fn a_check_reads_everything_and_compares_the_index() {
+fn check_verifies_the_database_and_the_index() {
     let place = KnowledgeFixture::with_documents();
     let check = || {
         let ended = place.run("knowledge check");
@@ -39,7 +39,7 @@ fn a_check_reads_everything_and_compares_the_index() {
 }
 
 #[test]
-fn where_there_is_nothing_yet_nothing_is_made() {
+fn maintenance_creates_no_knowledge_base() {
     let place = KnowledgeFixture::new();
     for command in ["check", "repair", "backup new.db"] {
         let ended = place.run(&format!("knowledge {command}"));
@@ -49,7 +49,7 @@ fn where_there_is_nothing_yet_nothing_is_made() {
 }
 
 #[test]
-fn a_backup_brings_everything_back() {
+fn backup_can_be_restored() {
     let place = KnowledgeFixture::with_documents();
     let backup = file(&place, "backup.db");
     let ended = place.run(&format!("knowledge backup {backup}"));
@@ -71,7 +71,7 @@ fn a_backup_brings_everything_back() {
 
 #[cfg(unix)]
 #[test]
-fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
+fn running_server_allows_backups_but_no_restore() {
     let place = KnowledgeFixture::with_documents();
     let server = place.serve();
     let backup = file(&place, "backup.db");
@@ -86,7 +86,7 @@ fn beside_a_server_a_backup_is_made_but_nothing_is_replaced() {
 }
 
 #[test]
-fn a_damaged_file_is_told_of_and_repaired() {
+fn damaged_file_is_detected_and_repaired() {
     let place = KnowledgeFixture::with_documents();
     // A restored file has no WAL from which intact pages could be read.
     let backup = file(&place, "backup.db");
@@ -132,7 +132,7 @@ fn with_damaged_page(number: &str) -> KnowledgeFixture {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
+fn unreadable_file_is_not_reported_as_repaired() {
     let first = "SELECT 1";
     let place = with_damaged_page(first);
     let repaired = place.run("knowledge repair");
@@ -153,7 +153,7 @@ fn a_file_of_which_nothing_can_be_read_is_not_told_to_be_repaired() {
 }
 
 #[test]
-fn documents_that_are_lost_are_named_so_that_they_can_be_added_again() {
+fn lost_documents_are_listed() {
     let names = ["bees.md", "taxes.txt"];
     let place = with_damaged_documents();
     let repaired = place.run("knowledge repair");
@@ -185,7 +185,7 @@ fn segments(place: &KnowledgeFixture) -> usize {
 }
 
 #[test]
-fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_do() {
+fn empty_or_missing_database_with_an_index_is_an_error() {
     let place = KnowledgeFixture::with_documents();
     let backup = file(&place, "backup.db");
     assert_eq!(place.run(&format!("knowledge backup {backup}")).code, Some(0));
@@ -214,7 +214,7 @@ fn an_empty_or_missing_database_beside_its_index_is_an_error_that_says_what_to_d
 }
 
 #[test]
-fn a_flipped_bit_in_a_text_is_found_and_adding_the_file_again_heals_it() {
+fn flipped_bit_is_detected_and_repaired_by_adding_the_file_again() {
     let place = KnowledgeFixture::with_documents();
     let sql = "UPDATE pages SET text = replace(text, 'queen', 'quemn')";
     let database = Path::new(&place.storage()).join("knowledge.db");

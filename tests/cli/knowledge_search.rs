@@ -12,7 +12,7 @@ use crate::upstream::FakeUpstream;
 // === search ===
 
 #[test]
-fn k55_a_search_shows_score_file_heading_and_the_words() {
+fn k55_search_shows_score_file_heading_and_snippet() {
     with_and_without_server(|place, _| {
         let ended = place.run("search who keeps the queen warm in winter");
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{ended:?}");
@@ -51,7 +51,7 @@ fn k53_a_search_is_narrowed_by_format_tag_and_dates() {
 }
 
 #[test]
-fn k58_an_empty_base_is_told_with_the_next_step() {
+fn k58_empty_base_error_has_advice() {
     let place = KnowledgeFixture::new();
     let check = || {
         let ended = place.run("search anything");
@@ -73,7 +73,7 @@ fn k58_an_empty_base_is_told_with_the_next_step() {
 
 #[cfg(unix)]
 #[test]
-fn words_are_bold_on_a_terminal_unless_its_user_wants_no_colours() {
+fn terms_are_bold_on_a_terminal_unless_colours_are_off() {
     let place = KnowledgeFixture::with_documents();
     let line = |variables: &str| {
         format!(
@@ -106,7 +106,7 @@ fn a_document_cannot_control_the_terminal() {
 // === ask ===
 
 #[test]
-fn without_a_provider_the_best_passages_come_back_and_why() {
+fn answer_without_a_provider_shows_passages_and_the_reason() {
     with_and_without_server(|place, _| {
         let ended = place.run("ask --documents who keeps the queen warm in winter?");
         assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -140,7 +140,7 @@ fn an_answer_from_documents_is_followed_by_its_sources() {
 // === grounding ===
 
 #[test]
-fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
+fn explain_shows_grounding_and_its_effect() {
     let place = KnowledgeFixture::with_documents();
     let upstream = FakeUpstream::start();
     let explain = |arguments: &str, prompt: &str| {
@@ -173,7 +173,7 @@ fn an_explanation_tells_what_the_documents_know_and_what_that_changes() {
 
 #[cfg(unix)]
 #[test]
-fn a_prompt_that_documents_have_a_say_in_begins_no_task_of_others() {
+fn grounded_prompt_resumes_no_tasks() {
     let place = KnowledgeFixture::with_documents();
     let upstream = FakeUpstream::start();
     let task = || place.json("tasks --json --limit 1")["tasks"][0].clone();

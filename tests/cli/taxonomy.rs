@@ -111,7 +111,7 @@ const RULES: &str = "categories:
 ";
 
 #[test]
-fn check_counts_what_is_there_and_remarks_what_is_thin() {
+fn check_prints_counts_and_warnings() {
     let folder = TaxonomyFolder::with("my.yaml", RULES);
     let ended = assert_succeeded(folder.run("check my.yaml"));
     let file = folder.path("my.yaml");
@@ -123,7 +123,7 @@ fn check_counts_what_is_there_and_remarks_what_is_thin() {
 }
 
 #[test]
-fn check_tells_programs_the_same() {
+fn check_prints_json() {
     let folder = TaxonomyFolder::with("my.yaml", RULES);
     let told = json(&assert_succeeded(folder.run("check --json my.yaml")));
     assert_eq!(told["file"], folder.path("my.yaml"));
@@ -134,7 +134,7 @@ fn check_tells_programs_the_same() {
 }
 
 #[test]
-fn check_tells_every_mistake_with_line_and_column() {
+fn check_lists_all_errors_with_positions() {
     let folder = TaxonomyFolder::with(
         "my.yaml",
         "categories:\n  - name: a\n    patterns: ['(', ok]\n  - name: a\n  - nmae: b\nremainder: 7\n",
@@ -153,7 +153,7 @@ fn check_tells_every_mistake_with_line_and_column() {
 }
 
 #[test]
-fn check_tells_programs_where_each_mistake_is() {
+fn check_json_has_positions_of_errors() {
     let folder = TaxonomyFolder::with("my.yaml", "categories:\n  - nmae: a\n");
     let ended = folder.run("check --json my.yaml");
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(1), ""), "{ended:?}");
@@ -167,7 +167,7 @@ fn check_tells_programs_where_each_mistake_is() {
 }
 
 #[test]
-fn check_refuses_what_is_no_taxonomy() {
+fn check_rejects_other_files() {
     let folder = TaxonomyFolder::new();
     for (name, content, mistake) in [
         ("empty.yaml", &b""[..], "needs at least one category"),
@@ -185,12 +185,12 @@ fn check_refuses_what_is_no_taxonomy() {
         folder.write(name, content);
         assert_failed(folder.run(&format!("check {name}")), mistake);
     }
-    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: does not exist; create one with `corbie taxonomy new --out ");
+    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: file not found; create one with `corbie taxonomy new --out ");
     assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
 }
 
 #[test]
-fn check_remarks_a_trained_file_that_no_longer_fits() {
+fn check_warns_about_an_outdated_trained_file() {
     let folder = TaxonomyFolder::with("my.json", small_taxonomy());
     assert_succeeded(folder.run("train my.json"));
     let fits = assert_succeeded(folder.run("check my.json"));
@@ -207,7 +207,7 @@ fn check_remarks_a_trained_file_that_no_longer_fits() {
 // === new ===
 
 #[test]
-fn new_prints_a_taxonomy_to_start_from_that_check_has_nothing_against() {
+fn new_prints_a_valid_starter_taxonomy() {
     let folder = TaxonomyFolder::new();
     let printed = assert_succeeded(folder.run("new"));
     let written = assert_succeeded(folder.run("new --out my.yaml"));
@@ -219,7 +219,7 @@ fn new_prints_a_taxonomy_to_start_from_that_check_has_nothing_against() {
 }
 
 #[test]
-fn new_never_overwrites_unless_told_to() {
+fn new_overwrites_only_with_force() {
     let folder = TaxonomyFolder::with("my.yaml", "mine");
     assert_failed(
         folder.run("new --out my.yaml"),
@@ -232,7 +232,7 @@ fn new_never_overwrites_unless_told_to() {
 }
 
 #[test]
-fn new_writes_only_where_it_can_be_read_again() {
+fn new_requires_a_yaml_name() {
     let folder = TaxonomyFolder::new();
     let wrong = folder.run("new --out my.json");
     assert_eq!((wrong.code, wrong.stdout.as_str()), (Some(2), ""), "{wrong:?}");
@@ -252,7 +252,7 @@ const TEXTS: &str = r#"{"text": "pay the bill", "label": "billing"}
 "#;
 
 #[test]
-fn new_makes_a_taxonomy_of_labelled_lines() {
+fn new_reads_jsonl() {
     let folder = TaxonomyFolder::with("data.jsonl", TEXTS);
     let ended = assert_succeeded(folder.run("new data.jsonl --out my.yaml"));
     assert_eq!(ended.stdout, format!("{}: 2 categories, 3 examples\n", folder.path("my.yaml")));
@@ -280,7 +280,7 @@ fn new_makes_a_taxonomy_of_labelled_lines() {
 }
 
 #[test]
-fn new_makes_a_taxonomy_of_a_table() {
+fn new_reads_csv() {
     let folder =
         TaxonomyFolder::with("data.csv", "\u{feff}id,Label,Text\r\n1,a,\"one, two\"\r\n2,,three\r\n3,b,four\r\n");
     let ended = assert_succeeded(folder.run("new data.csv"));
@@ -290,7 +290,7 @@ fn new_makes_a_taxonomy_of_a_table() {
 }
 
 #[test]
-fn new_keeps_no_more_examples_than_asked_for() {
+fn new_limits_examples_per_category() {
     let lines: String = (0..1005).map(|index| format!("{{\"text\":\"text {index}\",\"label\":\"a\"}}\n")).collect();
     let folder = TaxonomyFolder::with("data.jsonl", lines);
     let count = |arguments: &str| assert_succeeded(folder.run(arguments)).stdout.matches("- text ").count();
@@ -300,7 +300,7 @@ fn new_keeps_no_more_examples_than_asked_for() {
 }
 
 #[test]
-fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
+fn new_reports_the_line_of_an_error_and_writes_nothing() {
     let folder = TaxonomyFolder::new();
     let long = "x".repeat(101);
     for (name, content, mistake) in [
@@ -332,7 +332,7 @@ fn new_tells_a_bad_line_with_its_number_and_writes_nothing() {
 }
 
 #[test]
-fn new_tells_only_the_first_of_many_contradictions() {
+fn new_limits_reported_contradictions() {
     let line = |index: usize, label: &str| format!("{{\"text\":\"text {index}\",\"label\":\"{label}\"}}\n");
     let lines: String = (0..50).map(|index| line(index, "a") + &line(index, "b")).collect();
     let ended = assert_succeeded(TaxonomyFolder::with("data.jsonl", lines).run("new data.jsonl"));
@@ -343,7 +343,7 @@ fn new_tells_only_the_first_of_many_contradictions() {
 // === train ===
 
 #[test]
-fn train_keeps_what_it_learned_beside_the_taxonomy() {
+fn train_stores_the_classifier_next_to_the_taxonomy() {
     let folder = TaxonomyFolder::with("my.json", small_taxonomy());
     let ended = assert_succeeded(folder.run("train my.json"));
     let start = format!("{}: trained on 12 examples of 2 categories in ", folder.path("my.json"));
@@ -360,7 +360,7 @@ fn train_keeps_what_it_learned_beside_the_taxonomy() {
 }
 
 #[test]
-fn train_says_that_one_category_teaches_nothing() {
+fn train_skips_a_single_category() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
     let ended = assert_succeeded(folder.run("train my.yaml"));
     assert!(ended.stdout.contains("there is nothing to learn with one category"), "{ended:?}");
@@ -369,7 +369,7 @@ fn train_says_that_one_category_teaches_nothing() {
 }
 
 #[test]
-fn train_writes_nothing_for_a_taxonomy_with_mistakes() {
+fn train_writes_nothing_for_an_invalid_taxonomy() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a}, {name: a}]");
     assert_failed(folder.run("train my.yaml"), "is the name of category 0 already");
     assert_failed(folder.run("train no.yaml"), "no.yaml: does not exist");
@@ -423,7 +423,7 @@ fn suggest_finds_an_example_in_the_wrong_category() {
 }
 
 #[test]
-fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
+fn suggest_lists_weak_categories_up_to_the_limit() {
     let folder = TaxonomyFolder::with("my.json", small_taxonomy());
     let told = json(&assert_succeeded(folder.run("suggest --json --most 1 my.json")));
     assert_eq!(told["counts"]["weak_categories"], 2, "{told}");
@@ -435,7 +435,7 @@ fn suggest_asks_for_more_of_small_categories_and_prints_no_more_than_asked() {
 }
 
 #[test]
-fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
+fn suggest_skips_categories_too_small_for_cross_validation() {
     let [cooking, football] = separable_examples(6);
     let categories: [(&str, &[String]); 4] =
         [("cooking", &cooking), ("football", &football), ("one", &["hm".to_owned()]), ("none", &[])];
@@ -453,14 +453,14 @@ fn suggest_passes_over_categories_that_are_too_small_to_be_tried() {
 }
 
 #[test]
-fn suggest_tells_what_to_do_where_it_cannot_work() {
+fn suggest_errors_have_advice() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
     assert_failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
-    assert_failed(folder.run("suggest no.yaml"), "no.yaml: does not exist; create one with `corbie taxonomy new --out ");
+    assert_failed(folder.run("suggest no.yaml"), "no.yaml: file not found; create one with `corbie taxonomy new --out ");
 }
 
 #[test]
-fn an_example_cannot_steer_the_terminal() {
+fn examples_are_sanitized() {
     let [mut cooking, football] = separable_examples(24);
     cooking.push("the football \u{1b}[31m goal on Saturday".into());
     let folder = TaxonomyFolder::with("my.json", taxonomy(&[("cooking", &cooking), ("football", &football)]));

@@ -91,7 +91,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn the_summary_leaves_out_what_did_not_happen() {
+    fn summary_omits_zero_counts() {
         let mut tally = ImportSummary::default();
         assert_eq!(tally.summary(), "No files with a supported format");
         tally.add(&json!({ "files_total": 3, "added": 2, "failed": 1 }));
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_were_passed_over_are_told_by_their_kind() {
+    fn skipped_files_are_counted_by_kind() {
         let mut tally = ImportSummary::default();
         tally.add(&json!({ "skipped": 12, "skipped_by_kind": { "no_extension": 2, ".py": 10 } }));
         let skipped = "; 12 skipped: 10 .py, 2 without an extension";

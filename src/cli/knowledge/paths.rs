@@ -32,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_and_patterns_become_absolute_and_folders_stay_what_they_are_called() {
+    fn paths_and_patterns_become_absolute() {
         let folder = tempfile::Builder::new().prefix("a[b]").tempdir().unwrap();
         let here = folder.path().to_str().unwrap();
         std::fs::write(folder.path().join("odd[1].txt"), "").unwrap();

@@ -106,7 +106,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_beginning_is_enough_where_only_one_id_has_it() {
+    fn unique_prefix_resolves_a_task() {
         let ids = ["aa11", "aa22", "bb33"].map(String::from);
         let find = |beginning: &str| resolve_task(beginning, &ids).map_err(|failure| failure.to_string());
         assert_eq!(find("b").unwrap(), "bb33");
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_document_is_found_by_its_name_unless_that_may_mean_another() {
+    fn unique_name_resolves_a_document() {
         let known = [
             json!({ "id": "aa11", "filename": "notes.md", "file_path": "/a/notes.md" }),
             json!({ "id": "bb22", "filename": "notes.md", "file_path": "/b/notes.md" }),

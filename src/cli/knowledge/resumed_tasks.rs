@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_few_tasks_are_named() {
+    fn resumed_tasks_are_listed_up_to_a_limit() {
         let told = |count: usize| sentence(&vec!["a.pdf".to_owned(); count]);
         assert_eq!(told(1), "resuming 1 interrupted task: a.pdf");
         assert_eq!(told(2), "resuming 2 interrupted tasks: a.pdf, a.pdf");

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_place_names_file_page_and_headings_and_moves_no_cursor() {
+    fn source_line_has_file_page_and_headings() {
         let passage = json!({
             "filename": "a\u{1b}[2J.pdf",
             "metadata": { "page_num": 3, "headings": ["Results", "Revenue\n"] },
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_asked_for_is_asked_of_the_tool() {
+    fn arguments_contain_only_given_options() {
         let mut search = Search {
             words: Vec::new(),
             top: 3,

@@ -208,7 +208,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_told_apart_and_their_text_moves_no_cursor() {
+    fn pages_have_headings_and_sanitized_text() {
         let reply = json!({
             "document": { "filename": "a.pdf" },
             "page_count": 2,

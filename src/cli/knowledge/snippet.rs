@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn words_of_the_query_are_marked_in_every_form_of_them() {
+    fn query_terms_are_highlighted_in_all_inflections() {
         let marked = shown("The invoices of May, (Invoice 7).", "the invoice of may 7", true);
         let bold = |word: &str| format!("{BOLD}{word}{RESET}");
         let expected =
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_part_with_most_words_is_shown() {
+    fn window_has_the_most_query_terms() {
         let filler = "lorem ipsum dolor ".repeat(40);
         let passage = format!("apple {filler} apple and pear together {filler}");
         let shown = shown(&passage, "pear apple", false);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn any_text_can_be_shown() {
+    fn any_text_gives_a_sanitized_snippet() {
         assert_eq!(shown("", "query", true), "");
         assert_eq!(shown("no such word", "", true), "no such word");
         assert_eq!(shown("a\u{1b}[2Jb\r\n\tc", "zzz", true), "a [2Jb c");

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taxonomy_to_start_from_has_no_mistakes_and_nothing_to_remark() {
+    fn starter_taxonomy_has_no_errors_or_warnings() {
         for yaml in [STARTER.to_owned(), switched_on()] {
             let taxonomy = Taxonomy::parse(&yaml).unwrap();
             assert_eq!(taxonomy.categories.len(), 3);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_taxonomy_to_start_from_shows_every_key() {
+    fn starter_taxonomy_shows_every_key() {
         fn keys(schema: &Value, found: &mut Vec<String>) {
             let Value::Object(members) = schema else { return };
             if let Some(Value::Object(properties)) = members.get("properties") {

@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_as_a_taxonomy_is_read_as_it_was(
+        fn written_taxonomy_is_read_back_unchanged(
             names in proptest::collection::btree_set(any_name(), 1..5),
             examples in proptest::collection::btree_map(any_example(), any::<proptest::sample::Index>(), 0..20),
         ) {

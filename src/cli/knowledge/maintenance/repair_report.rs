@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_document_that_lost_something_has_a_line() {
+    fn each_damaged_document_has_a_line() {
         let lost = LostDocument { filename: "a\u{1b}.pdf".into(), path: Some("/x/a\u{1b}.pdf".into()) };
         let incomplete = LostDocument { filename: "b.pdf".into(), path: None };
         let loss = DamageReport { incomplete: vec![incomplete], lost: vec![lost], unnamed_lost: 2 };
