@@ -52,8 +52,7 @@ pub fn register(
     let Some(folder) = folder(variables) else { return Ok(None) };
     let started = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let started_ms = u64::try_from(started.as_millis()).unwrap_or_default();
-    let server =
-        RunningServer { pid: std::process::id(), started_ms, urls, routing_digest: routing_digest(config) };
+    let server = RunningServer { pid: std::process::id(), started_ms, urls, routing_digest: routing_digest(config) };
     register_in(&folder, &server).map(Some)
 }
 

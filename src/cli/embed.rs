@@ -42,7 +42,10 @@ pub(super) fn run(command: &Embed, loaded: &LoadedConfig, out: &mut dyn Write) -
     }
     let stdin = std::io::stdin().lock();
     if stdin.is_terminal() {
-        return Err(UsageError::Value("no text; specify one, such as corbie embed \"some words\", or pipe one text per line".into()).into());
+        return Err(UsageError::Value(
+            "no text; specify one, such as corbie embed \"some words\", or pipe one text per line".into(),
+        )
+        .into());
     }
     let progress = Progress::with_results();
     let mut lines = StdinLines::of(stdin);

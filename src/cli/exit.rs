@@ -101,7 +101,8 @@ pub(super) fn error_object(word: &str, message: &str) -> Value {
 
 /// The message of an error, with the equivalent command instead of protocol methods, and without error numbers.
 pub(super) fn with_cli_commands(error: &dyn std::error::Error) -> String {
-    plain_message(&error.to_string()).replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
+    plain_message(&error.to_string())
+        .replace("`models/list` and `GET /v1/models` show", "`corbie providers --models` shows")
 }
 
 /// Stable error code.

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use url::Url;
 
 use super::{CommandResult, exit, json_output, sanitize_line, value_parsers};
+use crate::config::address::{HostPort, Listen};
 use crate::config::{Config, LoadedConfig};
 use crate::running_servers::{self, RunningServer};
-use crate::config::address::{HostPort, Listen};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]

@@ -63,7 +63,9 @@ pub(super) fn run(command: &Init, sources: &Sources, out: &mut dyn Write) -> Com
     let path = sources.folder.join(&command.file);
     let extension = path.extension().unwrap_or_default();
     if !["yaml", "yml"].iter().any(|yaml| extension.eq_ignore_ascii_case(yaml)) {
-        return Err(UsageError::Value("the file is written as YAML; choose a name that ends with `.yaml`".into()).into());
+        return Err(
+            UsageError::Value("the file is written as YAML; choose a name that ends with `.yaml`".into()).into()
+        );
     }
     // Checked before the questions.
     if !command.force && path.symlink_metadata().is_ok() {
@@ -146,7 +148,10 @@ fn ask(input: &mut dyn BufRead, out: &mut dyn Write) -> io::Result<Answers> {
     let documents = question("Folder of documents to watch [none]: ", input, out)?;
     let documents = Some(documents).filter(|folder| !folder.is_empty() && folder != "none");
     let is_remote = loop {
-        match question("Accept connections from other machines? They need a token. [y/N]: ", input, out)?.to_lowercase().as_str() {
+        match question("Accept connections from other machines? They need a token. [y/N]: ", input, out)?
+            .to_lowercase()
+            .as_str()
+        {
             "" | "n" | "no" => break false,
             "y" | "yes" => break true,
             _ => writeln!(out, "Answer y or n")?,
@@ -192,7 +197,9 @@ fn render(answers: &Answers) -> String {
         let _ = writeln!(yaml, "  # API key: environment variable {variable}.\n  {mark}{name}: {{}}");
     }
     let _ = writeln!(yaml, "  required: {}", defaults.providers.required);
-    yaml.push_str("\n# Model for prompts that no routing rule or category assigns.\n#defaults:\n#  model: openai/gpt-5-mini\n");
+    yaml.push_str(
+        "\n# Model for prompts that no routing rule or category assigns.\n#defaults:\n#  model: openai/gpt-5-mini\n",
+    );
     yaml.push_str("\n# Knowledge base of documents.\nknowledge:\n  enabled: true\n");
     match &answers.documents {
         Some(folder) => {
@@ -200,9 +207,9 @@ fn render(answers: &Answers) -> String {
             // A JSON string is also a YAML string; `$` begins a variable.
             let _ = writeln!(yaml, "  watch:\n    - path: {}", json!(folder.replace("${", "$${")));
         }
-        None => yaml.push_str(
-            "  # Folders whose documents are kept up to date.\n  #watch:\n  #  - path: ~/Documents\n",
-        ),
+        None => {
+            yaml.push_str("  # Folders whose documents are kept up to date.\n  #watch:\n  #  - path: ~/Documents\n")
+        }
     }
     yaml.push_str("\n# Logs on stderr: debug, info, warn or error.\n#log:\n#  level: info\n");
     yaml

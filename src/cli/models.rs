@@ -43,7 +43,10 @@ pub(super) fn run(command: &Models, loaded: &LoadedConfig, out: &mut dyn Write) 
             Some((path, Ok(model))) => {
                 let (id, dimension, tokens) = (model.id(), model.dimension(), model.max_tokens());
                 let path = path.display();
-                writeln!(out, "\nEmbedding model in use: {id} from {path}, {dimension} dimensions, up to {tokens} tokens")?
+                writeln!(
+                    out,
+                    "\nEmbedding model in use: {id} from {path}, {dimension} dimensions, up to {tokens} tokens"
+                )?
             }
             Some((_, Err(_))) => {}
         }

@@ -65,8 +65,9 @@ async fn run(loaded: &LoadedConfig, ports: &[u16], with: Transports) -> CommandR
     let http = Http::new(server.clone(), http_options);
     let urls: Vec<String> = listeners.iter().map(|listening| listening.socket.local_url(tls.is_some())).collect();
     // Until this process ends. Commands work without it, so a failure is not fatal.
-    let _registered = if urls.is_empty() { Ok(None) } else { running_servers::register(&loaded.sources.variables, config, urls) }
-        .inspect_err(|error| tracing::debug!(%error, "commands cannot find this server"));
+    let _registered =
+        if urls.is_empty() { Ok(None) } else { running_servers::register(&loaded.sources.variables, config, urls) }
+            .inspect_err(|error| tracing::debug!(%error, "commands cannot find this server"));
     let asks_for_a_token = listeners.iter().any(|listening| matches!(listening.auth, Auth::Required(_)));
     let first = listeners.iter().find_map(|listening| listening.socket.console_url(tls.is_some()));
     for OpenListener { socket: at, auth } in listeners {
@@ -182,9 +183,7 @@ fn spawn_supervised<Work: Future<Output = ()> + Send + 'static>(
 /// A hint for the log on how to obtain a token. It never contains the token itself.
 fn token_hint(config: &Config) -> String {
     let own = match config.server.token {
-        Some(_) => {
-            "use the one in `server.token` or MCP_API_KEY, or create one with `corbie tokens create NAME`"
-        }
+        Some(_) => "use the one in `server.token` or MCP_API_KEY, or create one with `corbie tokens create NAME`",
         None => "create one with `corbie tokens create NAME`",
     };
     let others = match config.server.oauth {

@@ -1,19 +1,19 @@
 //! Terminal width, display width of text, and wrapping and truncating by display width.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 
 /// Width of a terminal that does not report one.
 const DEFAULT_COLUMNS: usize = 80;
 
 /// Columns of the terminal behind stdout; `None` if stdout is not a terminal.
 pub(super) fn stdout_columns() -> Option<usize> {
-    let stdout = std::io::stdout();
+    let stdout = io::stdout();
     stdout.is_terminal().then(|| reported_columns(&stdout).unwrap_or(DEFAULT_COLUMNS))
 }
 
 /// Columns of the terminal behind stderr.
 pub(super) fn stderr_columns() -> usize {
-    reported_columns(&std::io::stderr()).unwrap_or(DEFAULT_COLUMNS)
+    reported_columns(&io::stderr()).unwrap_or(DEFAULT_COLUMNS)
 }
 
 /// Asked each time, because the user may resize the window.
@@ -87,6 +87,17 @@ pub(super) fn wrap(text: &str, columns: usize) -> Vec<String> {
         lines.push(line);
     }
     lines
+}
+
+/// Prints a line to stdout; on a terminal, wrapped and with its continuation indented.
+pub(super) fn write_wrapped(line: &str, indent: usize, out: &mut dyn Write) -> io::Result<()> {
+    let Some(columns) = stdout_columns().filter(|columns| width(line) > *columns) else {
+        return writeln!(out, "{line}");
+    };
+    for (at, line) in wrap(line, columns.saturating_sub(indent)).iter().enumerate() {
+        writeln!(out, "{:1$}{line}", "", if at > 0 { indent } else { 0 })?;
+    }
+    Ok(())
 }
 
 /// Where to break a word that is wider than a line: after the last punctuation in the second half of the line, else at
@@ -213,9 +224,17 @@ mod tests {
 
     #[test]
     fn width_counts_columns_and_not_characters() {
-        for (text, columns) in
-            [("", 0), ("abc", 3), ("é", 1), ("e\u{301}", 1), ("日本", 4), ("한국어", 6), ("👍", 2), ("ﬁ – …", 5), ("\u{200d}", 0)]
-        {
+        for (text, columns) in [
+            ("", 0),
+            ("abc", 3),
+            ("é", 1),
+            ("e\u{301}", 1),
+            ("日本", 4),
+            ("한국어", 6),
+            ("👍", 2),
+            ("ﬁ – …", 5),
+            ("\u{200d}", 0),
+        ] {
             assert_eq!(width(text), columns, "{text:?}");
         }
     }

@@ -178,7 +178,11 @@ fn create(
         let mut stderr = std::io::stderr();
         writeln!(stderr, "This is the only time the token is shown. Send it as `Authorization: Bearer <token>`.")?;
         writeln!(stderr, "`{}`: {}.", new.record.name, permissions_text(&new.record))?;
-        writeln!(stderr, "It is stored in {}, which the servers of this user read.", sanitize_line(&file.path().display().to_string()))?;
+        writeln!(
+            stderr,
+            "It is stored in {}, which the servers of this user read.",
+            sanitize_line(&file.path().display().to_string())
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -252,9 +256,10 @@ fn revoke(command: &Revoke, file: &TokenFile, others: &InstanceSync<'_>, out: &m
         SyncStatus::NotSynced => SyncStatus::NotSynced,
     };
     match (command.json, told) {
-        (true, _) => {
-            json_output::write(&json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }), out)?
-        }
+        (true, _) => json_output::write(
+            &json!({ "revoked": token.name.as_str(), "everywhere": told == SyncStatus::Synced }),
+            out,
+        )?,
         (false, SyncStatus::Synced) => {
             writeln!(out, "Revoked `{}`. Running servers reject it within two seconds.", token.name)?
         }

@@ -104,7 +104,9 @@ pub(super) fn run(command: &ToolsCommand, loaded: &LoadedConfig, out: &mut dyn W
 }
 
 fn write_tools(tools: &[Value], out: &mut dyn Write) -> std::io::Result<()> {
-    let text = |tool: &Value, member: &str| sanitize_line(tool[member].as_str().unwrap_or_default().lines().next().unwrap_or_default());
+    let text = |tool: &Value, member: &str| {
+        sanitize_line(tool[member].as_str().unwrap_or_default().lines().next().unwrap_or_default())
+    };
     let rows: Vec<Vec<String>> = tools.iter().map(|tool| vec![text(tool, "name"), text(tool, "description")]).collect();
     write_list(&[Align::Left, Align::Wrap], &rows, out)
 }

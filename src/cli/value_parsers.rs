@@ -35,9 +35,8 @@ pub(super) fn json_object(text: &str) -> Result<Map<String, Value>, String> {
 
 /// A document format by its file extension.
 pub(super) fn format(text: &str) -> Result<Format, String> {
-    Format::from_extension(text.trim_start_matches('.')).ok_or_else(|| {
-        format!("unknown format; use one of {}", Format::ALL.map(Format::as_str).join(", "))
-    })
+    Format::from_extension(text.trim_start_matches('.'))
+        .ok_or_else(|| format!("unknown format; use one of {}", Format::ALL.map(Format::as_str).join(", ")))
 }
 
 /// A path for YAML output: the extension decides how the file is read later.

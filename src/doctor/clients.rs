@@ -76,8 +76,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     if !connected.is_empty() {
         findings.ok(format!("set up: {}", connected.join(", ")));
     } else if findings.0.is_empty() {
-        findings
-            .note("no MCP client is set up", "run `corbie connect` to list the supported clients");
+        findings.note("no MCP client is set up", "run `corbie connect` to list the supported clients");
     }
     findings.check("clients")
 }

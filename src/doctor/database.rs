@@ -77,8 +77,7 @@ fn check_primary(address: &Address, examined: &DatabaseDiagnostics, findings: &m
     }
     check_indexes(examined, findings);
     if !examined.bloated_tables.is_empty() {
-        let tables =
-            examined.bloated_tables.iter().map(|(table, share)| format!("{table} ({share} % dead rows)"));
+        let tables = examined.bloated_tables.iter().map(|(table, share)| format!("{table} ({share} % dead rows)"));
         findings.note(
             format!("bloated tables: {}", tables.collect::<Vec<_>>().join(", ")),
             "check why autovacuum does not process them, or run `VACUUM` on each",

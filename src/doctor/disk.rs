@@ -28,10 +28,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
         return findings.check("disk");
     }
     let Some(storage) = config.knowledge.storage_dir() else {
-        findings.problem(
-            "the storage folder is unknown",
-            "set `knowledge.storage_path`, or the variable `HOME`",
-        );
+        findings.problem("the storage folder is unknown", "set `knowledge.storage_path`, or the variable `HOME`");
         return findings.check("disk");
     };
     let settings = config.knowledge.clone();
@@ -88,8 +85,9 @@ fn inspect(settings: &Knowledge, storage: &Path, limit: Duration) -> Findings {
             format!("the database opens, but its integrity check did not finish within {} s", limit.as_secs()),
             "run `corbie knowledge check`, which has no time limit",
         ),
-        Err(error @ Error::OtherStore { .. }) => findings
-            .problem(error.to_string(), "restore a backup, or delete the index to use this database"),
+        Err(error @ Error::OtherStore { .. }) => {
+            findings.problem(error.to_string(), "restore a backup, or delete the index to use this database")
+        }
         Err(error) => findings.problem(
             error.to_string(),
             "run `corbie knowledge check`, then `corbie knowledge repair` to recover the data",
@@ -119,6 +117,9 @@ mod tests {
         assert!(check.message.contains("did not finish within 0 s"), "{check:?}");
         assert!(check.advice.as_ref().unwrap().contains("corbie knowledge check"), "{check:?}");
         let whole = inspect(&Knowledge::default(), folder.path(), DATABASE_CHECK_TIMEOUT);
-        assert!(whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("database: OK")), "{whole:?}");
+        assert!(
+            whole.0.iter().any(|(state, found, _)| *state == State::Ok && found.contains("database: OK")),
+            "{whole:?}"
+        );
     }
 }

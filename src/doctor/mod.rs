@@ -205,7 +205,8 @@ async fn run_with_timeout(item: &CheckDefinition, subject: Arc<SetupContext>) ->
     // Dropping the future aborts the check.
     let mut task = AbortOnDropHandle::new(tokio::spawn((item.run)(subject)));
     let failed = |message: String| {
-        let advice = "try again; if the problem persists, report it with the output of `corbie doctor --json`".to_owned();
+        let advice =
+            "try again; if the problem persists, report it with the output of `corbie doctor --json`".to_owned();
         Some(Check { name: item.name, state: State::Problem, message, advice: Some(advice) })
     };
     match tokio::time::timeout(item.limit, &mut task).await {

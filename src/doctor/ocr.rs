@@ -17,8 +17,10 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     let mut findings = Findings::default();
     let (engine, advice) = match config.ocr.engine {
         Engine::Off => {
-            findings
-                .note("OCR is disabled, so scans and images have no text", "set `ocr.engine` to `builtin` to enable it");
+            findings.note(
+                "OCR is disabled, so scans and images have no text",
+                "set `ocr.engine` to `builtin` to enable it",
+            );
             return findings.check("ocr");
         }
         Engine::Builtin => {

@@ -35,9 +35,8 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
 fn inspect(config: &Config, servers: &[RunningServer]) -> Findings {
     let mut findings = Findings::default();
     // The file of a server only shows where it listened when it started.
-    let is_running = |server: &&RunningServer| {
-        server.web_url().is_some_and(|url| client_url::probe(url) == UrlTarget::Corbie)
-    };
+    let is_running =
+        |server: &&RunningServer| server.web_url().is_some_and(|url| client_url::probe(url) == UrlTarget::Corbie);
     let running: Vec<&RunningServer> = servers.iter().filter(is_running).collect();
     let configured = &config.server.listen;
     let encrypted = config.server.tls.is_some();
@@ -73,9 +72,7 @@ fn inspect(config: &Config, servers: &[RunningServer]) -> Findings {
                     process.map_or_else(|| "another program".into(), |(id, name)| format!("`{name}` (process {id})"));
                 match one_is_enough {
                     true if !running.is_empty() => {}
-                    true => {
-                        findings.note(format!("{port} is in use by {who}; `corbie serve` skips it"), advice())
-                    }
+                    true => findings.note(format!("{port} is in use by {who}; `corbie serve` skips it"), advice()),
                     false => findings.problem(format!("{port} is in use by {who}"), advice()),
                 }
             }

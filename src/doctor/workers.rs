@@ -24,10 +24,7 @@ pub(super) async fn check(subject: Arc<SetupContext>) -> Option<Check> {
     match pool.extract(file, |_| {}).await {
         Ok(read) if read.document.text().contains(TEXT) => {}
         Ok(_) => {
-            findings.problem(
-                "a worker process returned a wrong text for a test document",
-                "reinstall corbie",
-            );
+            findings.problem("a worker process returned a wrong text for a test document", "reinstall corbie");
             return findings.check("documents");
         }
         Err(error) => {

@@ -31,8 +31,7 @@ fn v13_instructions_extend_an_existing_file() {
     assert!(one.starts_with("Add `corbie` under `servers` in FILE, next to another server\n\n\"corbie\": {"), "{one}");
 
     let settings = shown("claude-desktop", r#"{ "globalShortcut": "" }"#);
-    let told =
-        "Add `mcpServers` to FILE, next to the other settings\n\n\"mcpServers\": {\n  \"";
+    let told = "Add `mcpServers` to FILE, next to the other settings\n\n\"mcpServers\": {\n  \"";
     assert!(settings.starts_with(told), "{settings}");
 
     let toml = shown("codex", "[mcp_servers.docs]\ncommand = 'docs'\n");

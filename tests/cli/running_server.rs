@@ -79,7 +79,11 @@ fn connect_uses_the_url_of_the_running_server() {
     assert_eq!(url("connect cursor --json --url"), format!("http://127.0.0.1:{port}/mcp"));
     assert_eq!(url("connect cursor --json --url http://localhost:1"), "http://localhost:1/mcp");
     let shown = at_home(corbie("connect cursor --url"), home.path()).run("").stdout;
-    assert!(shown.contains(&format!("--url 'http://127.0.0.1:{port}/mcp' --write")) || shown.contains(&format!("--url http://127.0.0.1:{port}/mcp --write")), "{shown}");
+    assert!(
+        shown.contains(&format!("--url 'http://127.0.0.1:{port}/mcp' --write"))
+            || shown.contains(&format!("--url http://127.0.0.1:{port}/mcp --write")),
+        "{shown}"
+    );
 }
 
 #[test]
@@ -87,7 +91,8 @@ fn ask_goes_through_the_running_server_and_shows_in_its_decisions() {
     let (upstream, home) = (FakeUpstream::start(), tempfile::tempdir().unwrap());
     let mut server = at_home(upstream.corbie("serve --port 0"), home.path()).start();
     let port = server.port();
-    let ask = |arguments: &str| at_home(upstream.corbie("ask"), home.path()).arguments(arguments).arguments(QUESTION).run("");
+    let ask =
+        |arguments: &str| at_home(upstream.corbie("ask"), home.path()).arguments(arguments).arguments(QUESTION).run("");
     let ended = ask("");
     assert_eq!((ended.code, ended.stdout, ended.stderr), (Some(0), format!("echo: {QUESTION}\n"), String::new()));
     let [decision] = &decisions(port)[..] else { panic!("not one decision") };

@@ -185,7 +185,10 @@ fn check_rejects_other_files() {
         folder.write(name, content);
         assert_failed(folder.run(&format!("check {name}")), mistake);
     }
-    let missing = assert_failed(folder.run("check no.yaml"), "no.yaml: file not found; create one with `corbie taxonomy new --out ");
+    let missing = assert_failed(
+        folder.run("check no.yaml"),
+        "no.yaml: file not found; create one with `corbie taxonomy new --out ",
+    );
     assert_eq!(missing.stderr.lines().count(), 1, "{missing:?}");
 }
 
@@ -456,7 +459,10 @@ fn suggest_skips_categories_too_small_for_cross_validation() {
 fn suggest_errors_have_advice() {
     let folder = TaxonomyFolder::with("my.yaml", "categories: [{name: a, examples: [x, y]}]");
     assert_failed(folder.run("suggest my.yaml"), "nothing to tell apart with one category; add a second");
-    assert_failed(folder.run("suggest no.yaml"), "no.yaml: file not found; create one with `corbie taxonomy new --out ");
+    assert_failed(
+        folder.run("suggest no.yaml"),
+        "no.yaml: file not found; create one with `corbie taxonomy new --out ",
+    );
 }
 
 #[test]

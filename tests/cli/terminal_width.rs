@@ -10,7 +10,9 @@ fn columns(text: &str) -> usize {
     let mut count = 0;
     while let Some(letter) = rest.chars().next() {
         rest = match rest.strip_prefix('\u{1b}') {
-            Some(sequence) => sequence.split_once(|letter: char| letter.is_ascii_alphabetic()).map_or("", |(_, rest)| rest),
+            Some(sequence) => {
+                sequence.split_once(|letter: char| letter.is_ascii_alphabetic()).map_or("", |(_, rest)| rest)
+            }
             None => {
                 count += if ('\u{2e80}'..'\u{fb00}').contains(&letter) { 2 } else { 1 };
                 &rest[letter.len_utf8()..]
@@ -43,10 +45,12 @@ fn progress_and_lists_fit_the_terminal() {
     std::fs::create_dir(&documents).unwrap();
     let sentence = "The lighthouse keeper of the northern harbour writes a report about every ship that passes. ";
     for number in 0..30 {
-        let name = format!("report-{number}-of-the-harbour-with-a-very-long-name-港湾の非常に長い名前-{}.txt", "x".repeat(60));
+        let name =
+            format!("report-{number}-of-the-harbour-with-a-very-long-name-港湾の非常に長い名前-{}.txt", "x".repeat(60));
         std::fs::write(documents.join(name), format!("{}{number}\n", sentence.repeat(20))).unwrap();
     }
-    std::fs::write(documents.join("日本語.txt"), "灯台守は北の港を通るすべての船について報告書を書きます。".repeat(10)).unwrap();
+    std::fs::write(documents.join("日本語.txt"), "灯台守は北の港を通るすべての船について報告書を書きます。".repeat(10))
+        .unwrap();
     let mut has_progress = false;
     for width in [80, 120] {
         let base = format!("--base b{width}");
@@ -92,9 +96,14 @@ fn lists_have_short_ids_that_commands_accept() {
 #[test]
 fn json_is_indented_on_a_terminal_and_one_line_otherwise() {
     let folder = tempfile::tempdir().unwrap();
-    for command in
-        ["config list --json", "config show --json", "models --json", "tokens list --json", "tools list --json", "connect --json"]
-    {
+    for command in [
+        "config list --json",
+        "config show --json",
+        "models --json",
+        "tokens list --json",
+        "tools list --json",
+        "connect --json",
+    ] {
         let Some(shown) = run(80, command, folder.path()) else { return };
         assert!(shown.starts_with("{\r\n  \""), "{command}: {shown}");
         let piped = crate::process::corbie(command).run("");

@@ -31,7 +31,10 @@ mod tests {
     fn numbers_of_system_errors_are_removed() {
         let missing = std::io::Error::from_raw_os_error(2).to_string();
         #[cfg(unix)]
-        assert_eq!(plain_message(&format!("`a` cannot be read: {missing}; check it")), "`a` cannot be read: file not found; check it");
+        assert_eq!(
+            plain_message(&format!("`a` cannot be read: {missing}; check it")),
+            "`a` cannot be read: file not found; check it"
+        );
         assert_eq!(plain_message("a (os error 13), b (os error 5)"), "a, b");
         for text in ["", "all is well", "No such file or directory", " (os error x)"] {
             assert_eq!(plain_message(text), text);

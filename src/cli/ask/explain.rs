@@ -82,7 +82,9 @@ fn category(explained: &RouteExplanation) -> String {
                 percent(first.score)
             )
         }
-        None => format!("{category} (confidence {}, method {method})", percent(explained.confidence.unwrap_or_default())),
+        None => {
+            format!("{category} (confidence {}, method {method})", percent(explained.confidence.unwrap_or_default()))
+        }
     }
 }
 

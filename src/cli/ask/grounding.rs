@@ -34,8 +34,7 @@ pub(super) fn lines(documents: &DocumentsOutput, asked: Option<&str>) -> Vec<Lab
         1 => Some("1 passage added".to_owned()),
         count => Some(format!("{count} passages added")),
     };
-    let model =
-        model_without_documents.as_ref().zip(asked).map(|(other, asked)| format!("{asked} instead of {other}"));
+    let model = model_without_documents.as_ref().zip(asked).map(|(other, asked)| format!("{asked} instead of {other}"));
     let changes: Vec<String> = model.into_iter().chain(given).collect();
     lines.push(("effect", if changes.is_empty() { "none".into() } else { changes.join("; ") }));
     lines
@@ -79,9 +78,6 @@ mod tests {
             ]
         );
         assert_eq!(told(documents("unsure", 1, None))[2], "effect: 1 passage added");
-        assert_eq!(
-            told(documents("unanswered", 0, None)),
-            ["documents: do not cover the prompt", "effect: none"]
-        );
+        assert_eq!(told(documents("unanswered", 0, None)), ["documents: do not cover the prompt", "effect: none"]);
     }
 }

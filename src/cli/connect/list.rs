@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::Connect;
 use crate::cli::table::{Align, write_table};
-use crate::cli::{CommandResult, json_output, sanitize_line};
+use crate::cli::{CommandResult, json_output, sanitize_line, terminal};
 use crate::connect::{self, ClientDirs, EntryLocation, McpClient, entry};
 
 /// Inspection result of a client.
@@ -45,9 +45,10 @@ pub(super) fn run(command: &Connect, places: &ClientDirs, out: &mut dyn Write) -
     writeln!(out)?;
     let problems = clients.iter().filter_map(|looked| Some((looked.client, problem(looked, &command.name)?)));
     for (client, problem) in problems {
-        writeln!(out, "{}: {}", client.id(), sanitize_line(&problem))?;
+        terminal::write_wrapped(&format!("{}: {}", client.id(), sanitize_line(&problem)), 2, out)?;
     }
-    writeln!(out, "`corbie connect CLIENT` prints the snippet for a client's configuration; `--write` writes it.")?;
+    let hint = "`corbie connect CLIENT` prints the snippet for a client's configuration; `--write` writes it.";
+    terminal::write_wrapped(hint, 0, out)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -79,7 +79,9 @@ fn no_url(client: McpClient) -> UsageError {
 
 fn no_project(client: McpClient) -> UsageError {
     let title = client.title();
-    UsageError::Line(format!("{title} has no project configuration file; omit `--project`, or specify a file with `--file`"))
+    UsageError::Line(format!(
+        "{title} has no project configuration file; omit `--project`, or specify a file with `--file`"
+    ))
 }
 
 /// `sources` and `trust` are the options given before or after the command; the client starts corbie with the same
@@ -143,10 +145,9 @@ fn show(
             (told, connection.member(client, name))
         }
         OtherContent::Nothing => (format!("Paste this into {path}"), connection.snippet(client, name)),
-        OtherContent::Settings => (
-            format!("Add `{key}` to {path}, next to the other settings"),
-            connection.section(client, name),
-        ),
+        OtherContent::Settings => {
+            (format!("Add `{key}` to {path}, next to the other settings"), connection.section(client, name))
+        }
         OtherContent::Servers(count) => {
             let others = if count == 1 { "another server".to_owned() } else { format!("{count} other servers") };
             let told = format!("Add `{name}` under `{key}` in {path}, next to {others}");

@@ -146,7 +146,10 @@ fn console(loaded: &LoadedConfig, held: TcpListener, json: bool, out: &mut dyn W
     if json {
         json_output::write(&serde_json::json!({ "url": format!("http://127.0.0.1:{port}/") }), out)?;
     } else {
-        writeln!(out, "\nWeb console: http://127.0.0.1:{port}/\nPress Ctrl-C to stop the server and remove all files.")?;
+        writeln!(
+            out,
+            "\nWeb console: http://127.0.0.1:{port}/\nPress Ctrl-C to stop the server and remove all files."
+        )?;
     }
     out.flush()?;
     serve::serve(loaded, &[port], serve::Transports::Http)

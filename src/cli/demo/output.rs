@@ -26,7 +26,10 @@ impl DemoOutput<'_> {
         if self.json {
             return Ok(());
         }
-        writeln!(self.out, "Demonstration on sample documents: offline, in a temporary folder that is removed at the end.")
+        writeln!(
+            self.out,
+            "Demonstration on sample documents: offline, in a temporary folder that is removed at the end."
+        )
     }
 
     /// Printed before the step, so that the user sees which step takes time.

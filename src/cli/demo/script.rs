@@ -32,7 +32,10 @@ pub(super) struct StepReport {
 }
 
 const SCRIPT: [ScriptedStep; 8] = [
-    ScriptedStep { title: "Add the documents of a small museum: seven files, seven formats", step: DemoStep::Add(FOLDER) },
+    ScriptedStep {
+        title: "Add the documents of a small museum: seven files, seven formats",
+        step: DemoStep::Add(FOLDER),
+    },
     ScriptedStep {
         title: "Search for the passage that answers a question, with file and page",
         step: DemoStep::Search("how many people may be in the lamp room at once"),

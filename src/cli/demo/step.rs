@@ -74,9 +74,7 @@ fn added_lines(result: &Value) -> Result<Vec<String>, String> {
     let (total, added) = (number("files_total"), number("added"));
     match total == added && total > 0 {
         true => Ok(vec![format!("{added} files added: {}", files(result))]),
-        false => {
-            Err(format!("only {added} of {total} sample documents were added; run `corbie doctor`"))
-        }
+        false => Err(format!("only {added} of {total} sample documents were added; run `corbie doctor`")),
     }
 }
 

@@ -70,7 +70,10 @@ impl Workdir {
     pub(super) fn remove(self) -> io::Result<()> {
         let folder = self.0.keep();
         remove(&folder).map_err(|error| {
-            io::Error::new(error.kind(), format!("`{}` cannot be removed: {error}; remove it manually", folder.display()))
+            io::Error::new(
+                error.kind(),
+                format!("`{}` cannot be removed: {error}; remove it manually", folder.display()),
+            )
         })
     }
 }

@@ -261,9 +261,7 @@ mod tests {
 
     #[test]
     fn failures_are_grouped_by_reason() {
-        let failed = |name: &str, why: &str| {
-            json!({ "status": "failed", "file_path": format!("/x/{name}"), "message": format!("{why}: /x/{name}") })
-        };
+        let failed = |name: &str, why: &str| json!({ "status": "failed", "file_path": format!("/x/{name}"), "message": format!("{why}: /x/{name}") });
         let mut files = vec![failed("a.pdf", "File is empty"), failed("b.doc", "damaged")];
         files.extend((0..7).map(|at| failed(&format!("{at}.txt"), "File is empty")));
         files.push(json!({ "status": "completed", "file_path": "/x/ok.txt" }));

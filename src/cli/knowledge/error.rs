@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 use super::text;
 use crate::cli::sanitize_line;
 use crate::knowledge::control_socket;
-use crate::util::os_error::FILE_NOT_FOUND;
 use crate::knowledge::store::migration;
+use crate::util::os_error::FILE_NOT_FOUND;
 
 /// An error; for most of them the message contains advice.
 #[derive(Debug, thiserror::Error)]

@@ -239,12 +239,9 @@ async fn check(loaded: &LoadedConfig, json: bool, out: &mut dyn Write) -> Comman
         write_problems(&problems, out)?;
         let (documents, chunks) = (counted(report.documents, "document"), counted(report.chunks, "chunk"));
         match problems.len() {
-            0 => writeln!(
-                out,
-                "OK: {documents}, {chunks}, {}; {}",
-                counted(report.vectors, "vector"),
-                index.sentence()
-            )?,
+            0 => {
+                writeln!(out, "OK: {documents}, {chunks}, {}; {}", counted(report.vectors, "vector"), index.sentence())?
+            }
             _ => writeln!(out, "{REPAIR_ADVICE}")?,
         }
     }

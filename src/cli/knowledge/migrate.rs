@@ -43,7 +43,8 @@ enum MigrationEndpoint {
 }
 
 /// Advice if source and target differ.
-const MISMATCH_ADVICE: &str = "do not use the target: clear it, and migrate again while no server uses source or target";
+const MISMATCH_ADVICE: &str =
+    "do not use the target: clear it, and migrate again while no server uses source or target";
 /// Interval of progress lines without a terminal.
 const PROGRESS_LINE_INTERVAL: Duration = Duration::from_secs(10);
 

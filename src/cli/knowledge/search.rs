@@ -69,9 +69,7 @@ impl Search {
     /// Validates the arguments before the knowledge base is opened.
     pub(super) fn check(&self) -> Result<(), KnowledgeError> {
         match self.words.iter().all(|word| word.trim().is_empty()) {
-            true => {
-                Err(KnowledgeError::argument("query", "the query is empty; usage: corbie search QUERY"))
-            }
+            true => Err(KnowledgeError::argument("query", "the query is empty; usage: corbie search QUERY")),
             false => Ok(()),
         }
     }
@@ -110,9 +108,8 @@ pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut 
         }
         let score = passage["relevance_score"].as_f64().unwrap_or_default();
         let document = text(passage, "document_id").chars().take(8).collect::<String>();
-        let source =
-            format!("{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document));
-        write_wrapped(&source, out)?;
+        let source = format!("{}. {score:.2}  {}  [{}]", number + 1, source_line(passage), sanitize_line(&document));
+        terminal::write_wrapped(&source, INDENT, out)?;
         for line in snippet(&passage_text(passage), query, style) {
             writeln!(out, "{line}")?;
         }
@@ -122,17 +119,6 @@ pub(in crate::cli) fn write_passages(passages: &[Value], query: &str, out: &mut 
 
 /// Indentation below the first line of a passage.
 const INDENT: usize = 3;
-
-/// Prints a line; on a terminal, wrapped and with its continuation indented.
-fn write_wrapped(line: &str, out: &mut dyn Write) -> io::Result<()> {
-    let Some(columns) = terminal::stdout_columns().filter(|columns| terminal::width(line) > *columns) else {
-        return writeln!(out, "{line}");
-    };
-    for (at, line) in terminal::wrap(line, columns.saturating_sub(INDENT)).iter().enumerate() {
-        writeln!(out, "{:1$}{line}", "", if at > 0 { INDENT } else { 0 })?;
-    }
-    Ok(())
-}
 
 /// Location of a passage: file, page and headings.
 pub(in crate::cli) fn source_line(passage: &Value) -> String {

@@ -114,7 +114,11 @@ async fn list(command: &Show, peer: &Backend, out: &mut dyn Write) -> Result<(),
     write_table(&heading, &rows, out)?;
     let next = u64::from(command.offset) + documents.len() as u64;
     if next < total {
-        writeln!(io::stderr(), "corbie: {} of {total} documents; use --offset {next} for the next page", documents.len())?;
+        writeln!(
+            io::stderr(),
+            "corbie: {} of {total} documents; use --offset {next} for the next page",
+            documents.len()
+        )?;
     }
     Ok(())
 }

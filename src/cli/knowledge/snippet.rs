@@ -59,7 +59,8 @@ pub(in crate::cli) fn passage_text(passage: &Value) -> String {
     let mut joined = String::new();
     for block in &blocks[first..] {
         if !joined.is_empty() {
-            joined += if joined.ends_with(['.', '!', '?', ':', ';', ',', '…', '。']) { " " } else { BLOCK_SEPARATOR };
+            joined +=
+                if joined.ends_with(['.', '!', '?', ':', ';', ',', '…', '。']) { " " } else { BLOCK_SEPARATOR };
         }
         joined += block;
     }
@@ -232,7 +233,8 @@ mod tests {
     #[test]
     fn lines_fit_the_terminal_by_display_width() {
         for columns in [20, 40, 80] {
-            for text in ["日本語の文章には空白がありません。".repeat(20), "one two three four five six ".repeat(40)] {
+            for text in ["日本語の文章には空白がありません。".repeat(20), "one two three four five six ".repeat(40)]
+            {
                 let style = SnippetStyle { bold: false, indent: 3, columns };
                 let lines = snippet(&text, "four", style);
                 assert!(lines.iter().all(|line| width(line) <= columns), "{columns}: {lines:?}");

@@ -52,8 +52,5 @@ fn write_status(status: &Value, is_served: bool, out: &mut dyn Write) -> io::Res
         let names: Vec<&str> = bases.iter().filter_map(Value::as_str).collect();
         line("all bases", names.join(", "))?;
     }
-    line(
-        "server",
-        if is_served { "running" } else { "not running" }.to_owned(),
-    )
+    line("server", if is_served { "running" } else { "not running" }.to_owned())
 }

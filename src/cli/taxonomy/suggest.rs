@@ -150,7 +150,10 @@ fn write_text(
             let right = 100.0 * accuracy;
             writeln!(out, "{file}: {examples} of {categories}; cross-validation accuracy {right:.1} % of {held_out}")?;
         }
-        None => writeln!(out, "{file}: {examples} of {categories}; too few examples for cross-validation, add more to each category")?,
+        None => writeln!(
+            out,
+            "{file}: {examples} of {categories}; too few examples for cross-validation, add more to each category"
+        )?,
     }
     list(
         "Possibly mislabelled examples; move them, or distinguish the categories more clearly:",

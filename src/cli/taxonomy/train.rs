@@ -11,8 +11,8 @@ use serde_json::json;
 use super::{CommandResult, counted};
 use crate::classify::Taxonomy;
 use crate::classify::training::{self, TrainedClassifier, TrainingError};
-use crate::cli::{json_output, output_file};
 use crate::cli::progress::Progress;
+use crate::cli::{json_output, output_file};
 use crate::config::LoadedConfig;
 use crate::inference::Inference;
 
@@ -67,7 +67,11 @@ pub(super) fn run(command: &Train, loaded: &LoadedConfig, out: &mut dyn Write) -
     } else {
         let (examples, size) = (counted(examples, "example", "examples"), size(bytes.len()));
         let categories = counted(categories, "category", "categories");
-        writeln!(out, "{file}: trained on {examples} of {categories} in {seconds:.1} s; wrote {} ({size})", trained.display())?;
+        writeln!(
+            out,
+            "{file}: trained on {examples} of {categories} in {seconds:.1} s; wrote {} ({size})",
+            trained.display()
+        )?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -28,7 +28,8 @@ pub(super) struct DrillReport {
 }
 
 /// Advice for a backup that cannot be restored completely.
-const FAILURE_ADVICE: &str = "do not rely on this backup: run `corbie knowledge check`, create another backup, and verify that one";
+const FAILURE_ADVICE: &str =
+    "do not rely on this backup: run `corbie knowledge check`, create another backup, and verify that one";
 
 impl DrillReport {
     pub(super) fn reply(&self) -> serde_json::Value {
