@@ -331,8 +331,8 @@ fn eval_says_what_is_wrong_with_its_files() {
         assert_eq!(ended.code, Some(1), "{}", ended.stdout);
         assert!(ended.stderr.contains(expected), "{}", ended.stderr);
     };
-    check("", "have no texts");
-    check("{\"text\": \"a\", \"label\": \"sports\"}", "texts.jsonl:1: `sports` is no category");
+    check("", "contain no texts");
+    check("{\"text\": \"a\", \"label\": \"sports\"}", "texts.jsonl:1: `sports` is not a category");
     check("{\"text\": \"a\"}\nnonsense", "texts.jsonl:2: is not");
     let ended = corbie("eval nowhere.jsonl").run("");
     assert!(ended.stderr.contains("`nowhere.jsonl` cannot be read"), "{}", ended.stderr);

@@ -106,7 +106,7 @@ fn v13_each_client_gets_its_own_format() {
         // The snippet shown for copying equals the written file.
         let copied = fs::read_to_string(&path).unwrap();
         assert!(shown.contains(copied.trim_end()), "{shown}\n{copied}");
-        assert!(home.run(&format!("connect {client} --write")).contains("connected already"));
+        assert!(home.run(&format!("connect {client} --write")).contains("already set up"));
     }
 }
 
@@ -116,7 +116,7 @@ fn v13_clients_with_url_support_get_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
-            assert!(home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("takes no URL"));
+            assert!(home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("does not support URLs"));
             continue;
         }
         home.run(&format!("connect {client} --write --url"));
@@ -211,7 +211,7 @@ fn v13_other_content_of_a_file_is_preserved() {
         assert_eq!(fs::read_to_string(&backup).unwrap(), before, "{client}");
         home.run(&format!("{flags} --remove"));
         assert_eq!(fs::read_to_string(&path).unwrap(), before, "{client}: gone without a trace");
-        assert!(home.run(&format!("{flags} --remove")).contains("nothing was changed"));
+        assert!(home.run(&format!("{flags} --remove")).contains("Nothing changed"));
         assert_eq!(fs::read_to_string(path.with_file_name("file.corbie-backup.2")).unwrap(), after);
         assert_eq!(path.parent().unwrap().read_dir().unwrap().count(), 3, "{client}: the file and two backups");
     }
@@ -253,15 +253,15 @@ fn v13_invalid_files_are_rejected_and_unchanged() {
     let broken: [(&str, &[u8], &str); 11] = [
         ("cursor", b"{\n  \"mcpServers\": {\n    \"a\": { \"command\": }\n  }\n}", "line 3, column "),
         ("cursor", b"{ \"mcpServers\": {} ", "line 1, column "),
-        ("cursor", b"[1, 2]", "holds a list where an object is expected"),
-        ("cursor", b"\"text\"", "holds a text where an object is expected"),
-        ("cursor", b"{ \"mcpServers\": [] }", "`mcpServers` is a list where an object is expected"),
-        ("cursor", b"{ \"mcpServers\": {}, \"mcpServers\": {} }", "`mcpServers` is in it more than once"),
-        ("cursor", b"{ \"mcpServers\": { \"corbie\": {}, \"corbie\": {} } }", "`corbie` is in it more than once"),
-        ("cursor", b"{ \"a\": \"\xff\" }", "is not text in UTF-8"),
+        ("cursor", b"[1, 2]", "contains a list instead of an object"),
+        ("cursor", b"\"text\"", "contains a string instead of an object"),
+        ("cursor", b"{ \"mcpServers\": [] }", "`mcpServers` is a list instead of an object"),
+        ("cursor", b"{ \"mcpServers\": {}, \"mcpServers\": {} }", "duplicate key `mcpServers`"),
+        ("cursor", b"{ \"mcpServers\": { \"corbie\": {}, \"corbie\": {} } }", "duplicate key `corbie`"),
+        ("cursor", b"{ \"a\": \"\xff\" }", "is not UTF-8"),
         ("cursor", deep.as_bytes(), "line 1, column "),
         ("codex", b"model = \"x\"\nmodel = \"y\"\n", "line 2, column 1"),
-        ("codex", b"mcp_servers = 1\n", "`mcp_servers` is a number where an object is expected"),
+        ("codex", b"mcp_servers = 1\n", "`mcp_servers` is a number instead of an object"),
     ];
     for (client, bytes, why) in broken {
         let home = Home::new();
@@ -277,7 +277,7 @@ fn v13_invalid_files_are_rejected_and_unchanged() {
                 "codex" => ("`mcp_servers`", "\n[mcp_servers.corbie]\ncommand = "),
                 _ => ("`mcpServers`", "\n\"corbie\": {\n  \"command\": "),
             };
-            let shown = ended.stdout.contains(&format!("`corbie` belongs into it, under {key}:"))
+            let shown = ended.stdout.contains(&format!("add `corbie` under {key}:"))
                 && ended.stdout.contains(snippet)
                 && ended.stdout.contains(program());
             assert_eq!(shown, flag != "--remove", "{flag}: {ended:?}");
@@ -306,10 +306,10 @@ fn v13_unwritable_files_are_rejected() {
     let huge = home.path("huge");
     fs::File::create(&huge).unwrap().set_len(64 * 1024 * 1024).unwrap();
     let ended = home.run_refused(&format!("connect cursor --write --file {}", huge.display()));
-    assert!(ended.startup_error().contains("no client has that many settings"), "{ended:?}");
+    assert!(ended.startup_error().contains("too large for a client configuration"), "{ended:?}");
     let ended = home.run_refused("connect cursor --write --config missing.yaml");
-    assert!(ended.startup_error().contains("missing.yaml` is not there"), "{ended:?}");
-    assert!(home.run_expecting("connect codex --project", 2).startup_error().contains("has no file for a project"));
+    assert!(ended.startup_error().contains("missing.yaml`: file not found"), "{ended:?}");
+    assert!(home.run_expecting("connect codex --project", 2).startup_error().contains("has no project configuration file"));
     assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
 }
 
@@ -337,7 +337,7 @@ fn v13_links_and_permissions_are_preserved() {
     let circle = home.path("circle");
     symlink("circle", &circle).unwrap();
     let ended = home.run_refused(&format!("connect cursor --write --file {}", circle.display()));
-    assert!(ended.startup_error().contains("links without an end"), "{ended:?}");
+    assert!(ended.startup_error().contains("is a cycle of symbolic links"), "{ended:?}");
 }
 
 #[test]

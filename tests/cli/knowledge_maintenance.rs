@@ -137,9 +137,9 @@ fn unreadable_file_is_not_reported_as_repaired() {
     let place = with_damaged_page(first);
     let repaired = place.run("knowledge repair");
     assert_eq!(repaired.code, Some(1), "{repaired:?}");
-    assert!(repaired.stdout.contains("\nnothing of the file could be read, "), "{repaired:?}");
+    assert!(repaired.stdout.contains("\nno data could be recovered, "), "{repaired:?}");
     assert!(repaired.stdout.contains("`corbie knowledge restore FILE`"), "{repaired:?}");
-    assert!(!repaired.stdout.contains("repaired: "), "{repaired:?}");
+    assert!(!repaired.stdout.contains("Repaired: "), "{repaired:?}");
     let kept = repaired.stdout.lines().find_map(|line| line.strip_prefix("The damaged file is kept as "));
     assert!(kept.is_some_and(|kept| Path::new(kept).exists() && is_timestamped(kept, "damaged")), "{repaired:?}");
     // The database is now intact, but empty.

@@ -155,7 +155,7 @@ fn explain_shows_grounding_and_its_effect() {
     let (bees, else_) = ("who keeps the queen warm in winter?", "how do I sharpen the chain of a chainsaw?");
     let known = explain("", bees);
     assert!(known.contains("\ndocuments      answer the prompt (relevance of the best passage "), "{known}");
-    assert!(known.contains("\nfound in    bees.md"), "{known}");
+    assert!(known.contains("\nsources        bees.md"), "{known}");
     assert!(known.contains("\neffect         acme/echo-small instead of "), "{known}");
     assert!(known.contains("added\n"), "{known}");
     let told: Value = serde_json::from_str(&explain("--json", bees)).unwrap();

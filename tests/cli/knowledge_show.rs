@@ -118,7 +118,7 @@ fn k70_documents_are_removed_by_id_prefix() {
 
         let ended = place.run(&format!("remove --yes {}", &bees[..13]));
         assert_eq!(ended.code, Some(0), "{ended:?}");
-        assert!(ended.stdout.starts_with("removed bees.md ("), "{ended:?}");
+        assert!(ended.stdout.starts_with("Removed bees.md ("), "{ended:?}");
         let again = place.run(&format!("remove --yes {bees} {taxes} --json"));
         let replies = again.messages();
         assert_eq!((again.code, replies.len()), (Some(1), 2), "one is gone already, the other is removed all the same");
@@ -141,7 +141,7 @@ fn removal_is_confirmed_on_a_terminal() {
     let Some(ended) = run_in_terminal(&remove, "y\n") else { return };
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(1)), "{ended:?}");
     let Some(ended) = run_in_terminal(&line("clear"), "yes\n") else { return };
-    assert!(ended.stdout.contains("1 document of"), "{ended:?}");
+    assert!(ended.stdout.contains("1 document ("), "{ended:?}");
     assert_eq!((ended.code, &place.json("show --json")["total_count"]), (Some(0), &json!(0)), "{ended:?}");
 }
 
@@ -149,11 +149,11 @@ fn removal_is_confirmed_on_a_terminal() {
 fn k91_clear_requires_confirmation() {
     with_and_without_server(|place, _| {
         let refused = place.run("clear");
-        assert!(refused.startup_error().contains("2 documents of") && refused.stderr.contains("--yes"), "{refused:?}");
+        assert!(refused.startup_error().contains("2 documents (") && refused.stderr.contains("--yes"), "{refused:?}");
         assert_eq!(place.json("show --json")["total_count"], 2);
         let cleared = place.json("clear --yes --json");
         assert_eq!((&cleared["success"], &cleared["documents_removed"]), (&json!(true), &json!(2)));
-        assert_eq!(place.run("clear --yes").stdout, "removed 0 documents\n", "K-94: nothing was freed");
+        assert_eq!(place.run("clear --yes").stdout, "Removed 0 documents\n", "K-94: nothing was freed");
         assert_eq!(place.run("add .").code, Some(0));
         let cleared = place.run("clear --yes").stdout;
         assert!(!cleared.contains("0.0 MB"), "{cleared}");
@@ -185,7 +185,7 @@ fn k101_status_shows_counts_and_the_server() {
         for part in ["knowledge base  default", "documents       2 (", "healthy", &place.storage()] {
             assert!(ended.stdout.contains(part), "{part}: {ended:?}");
         }
-        let server = if is_served { "server          running" } else { "server          none" };
+        let server = if is_served { "server          running" } else { "server          not running" };
         assert!(ended.stdout.contains(server), "{ended:?}");
         let status = place.json("status --json");
         assert_eq!(status["knowledge_base"]["document_count"], 2);
@@ -202,7 +202,7 @@ fn server_that_closes_the_connection_is_skipped() {
     std::thread::spawn(move || listener.incoming().for_each(drop));
     let ended = place.run("status");
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    assert!(ended.stdout.contains("server          none"), "{ended:?}");
+    assert!(ended.stdout.contains("server          not running"), "{ended:?}");
 }
 
 #[test]
@@ -210,6 +210,6 @@ fn disabled_knowledge_base_error_names_the_setting() {
     let place = KnowledgeFixture::new();
     for command in ["status", "tasks", "search x", "add .", "knowledge check", "ask --documents why"] {
         let ended = place.corbie(command).variable("CORBIE_KNOWLEDGE__ENABLED", "false").run("");
-        assert!(ended.startup_error().contains("`knowledge.enabled` is false"), "{command}: {ended:?}");
+        assert!(ended.startup_error().contains("set `knowledge.enabled` to true"), "{command}: {ended:?}");
     }
 }

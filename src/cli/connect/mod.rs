@@ -158,7 +158,7 @@ fn show(
             (told, text)
         }
     };
-    let effect = if beside == OtherContent::Nothing { "creates the file" } else { "changes nothing else in the file" };
+    let effect = if change.file.exists() { "changes nothing else in the file" } else { "creates the file" };
     writeln!(out, "{where_to}\n\n{}", text.trim_end())?;
     writeln!(out, "\nOr run this command, which {effect}:\n\n  {again}\n\n{}", client.next_step())?;
     Ok(ExitCode::SUCCESS)
