@@ -206,7 +206,7 @@ mod tests {
         assert_eq!(routing_digest(&one), routing_digest(&other));
         one.server.name = "other".into();
         assert_eq!(routing_digest(&one), routing_digest(&other));
-        one.router.timeout = crate::config::duration::Timeout::seconds(7);
+        one.router.grounding.enabled = !one.router.grounding.enabled;
         assert_ne!(routing_digest(&one), routing_digest(&other));
     }
 }

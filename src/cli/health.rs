@@ -187,7 +187,7 @@ mod tests {
         };
         assert_eq!(with("0.0.0.0:9000").unwrap(), "http://127.0.0.1:9000/");
         assert_eq!(with("[::]:9000").unwrap(), "http://[::1]:9000/");
-        assert!(with("unix:/run/corbie.sock").unwrap_err().contains("give the URL"));
+        assert!(with("unix:/run/corbie.sock").unwrap_err().contains("specify a URL"));
         assert_eq!(url_of(&Config::default()).unwrap().as_str(), "http://127.0.0.1:8090/");
     }
 }

@@ -46,7 +46,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         create(&path, b"first").unwrap();
-        assert!(create(&path, b"second").unwrap_err().contains("exists already"));
+        assert!(create(&path, b"second").unwrap_err().contains("already exists"));
         assert_eq!(std::fs::read(&path).unwrap(), b"first");
         replace(&path, b"third").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"third");

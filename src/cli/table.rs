@@ -39,12 +39,11 @@ fn write_rows(
     let widest = |column: usize| rows.iter().map(|row| width(&row[column])).max().unwrap_or_default();
     let widths = fit((0..aligns.len()).map(widest).collect(), aligns, columns);
     for row in rows {
-        let cells: Vec<Vec<String>> = row
-            .iter()
-            .zip(&widths)
-            .zip(aligns)
-            .map(|((cell, width), align)| if *align == Align::Wrap { wrap(cell, *width) } else { vec![cell.clone()] })
-            .collect();
+        let lines = |((cell, columns), align): ((&String, &usize), &Align)| match align {
+            Align::Wrap if width(cell) > *columns => wrap(cell, *columns),
+            _ => vec![cell.clone()],
+        };
+        let cells: Vec<Vec<String>> = row.iter().zip(&widths).zip(aligns).map(lines).collect();
         let height = cells.iter().map(Vec::len).max().unwrap_or_default();
         for at in 0..height {
             let mut line = String::new();

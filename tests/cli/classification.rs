@@ -335,5 +335,5 @@ fn eval_says_what_is_wrong_with_its_files() {
     check("{\"text\": \"a\", \"label\": \"sports\"}", "texts.jsonl:1: `sports` is not a category");
     check("{\"text\": \"a\"}\nnonsense", "texts.jsonl:2: is not");
     let ended = corbie("eval nowhere.jsonl").run("");
-    assert!(ended.stderr.contains("`nowhere.jsonl` cannot be read"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("`nowhere.jsonl`: file not found"), "{}", ended.stderr);
 }

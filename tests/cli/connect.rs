@@ -116,7 +116,9 @@ fn v13_clients_with_url_support_get_a_url() {
     let home = Home::new();
     for (client, file, section) in CLIENTS {
         if client == "claude-desktop" {
-            assert!(home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("does not support URLs"));
+            assert!(
+                home.run_expecting("connect claude-desktop --url", 2).startup_error().contains("does not support URLs")
+            );
             continue;
         }
         home.run(&format!("connect {client} --write --url"));
@@ -235,7 +237,7 @@ fn v13_different_entry_is_updated() {
         "{\"mcpServers\": {\"corbie\": {\"command\": \"/old/corbie\", \"args\": [], \"env\": {\"A\": \"1\"}}}}";
     let (home, path) = Home::with(".cursor/mcp.json", before);
     let shown = home.run("connect cursor");
-    assert!(shown.starts_with("Change the entry in"), "{shown}");
+    assert!(shown.starts_with("Change the entry `corbie` under `mcpServers` in "), "{shown}");
     let written = home.run("connect cursor --write");
     assert!(written.contains("-{\"mcpServers\"") && written.contains("/old/corbie"), "{written}");
     assert_eq!(
@@ -309,7 +311,9 @@ fn v13_unwritable_files_are_rejected() {
     assert!(ended.startup_error().contains("too large for a client configuration"), "{ended:?}");
     let ended = home.run_refused("connect cursor --write --config missing.yaml");
     assert!(ended.startup_error().contains("missing.yaml`: file not found"), "{ended:?}");
-    assert!(home.run_expecting("connect codex --project", 2).startup_error().contains("has no project configuration file"));
+    assert!(
+        home.run_expecting("connect codex --project", 2).startup_error().contains("has no project configuration file")
+    );
     assert_eq!(home.corbie("connect cursor --name no/slash").run("").code, Some(2));
 }
 

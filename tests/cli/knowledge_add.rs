@@ -184,7 +184,7 @@ fn tasks_of_all_processes_are_listed() {
         assert!(place.run("tasks cancel zz").startup_error().contains("no task has the ID prefix"));
         assert_eq!(place.json("tasks --json --base other")["tasks"], json!([]));
     });
-    assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("there are no tasks"));
+    assert!(KnowledgeFixture::new().run("tasks").stdout.starts_with("No tasks."));
 }
 
 /// The last task, as listed for every process.
