@@ -46,7 +46,7 @@ fn a_text_that_was_cut_and_one_in_another_language_are_told_of() {
     let ended = corbie("embed --json").run(&format!("{long}\nКак мне сбросить пароль, если нет телефона?\n"));
     let embedded = embeddings(&ended);
     assert_eq!(embedded[0]["truncated"], true);
-    assert!(ended.stderr.contains("text 1 is longer than the 256 tokens"), "{ended:?}");
+    assert!(ended.stderr.contains("text 1 was truncated to the model's limit of 256 tokens"), "{ended:?}");
     assert!(ended.stderr.contains("text 2 is in Russian"), "{ended:?}");
 }
 
@@ -63,7 +63,7 @@ fn mistakes_are_told_with_their_place() {
 fn models_tells_licence_hash_and_size() {
     let ended = corbie("models").run("");
     assert_eq!(ended.code, Some(0));
-    for part in ["all-MiniLM-L6-v2-int8", "Apache-2.0", "MIT", "model.onnx.data", "sha256 edae90c6", "In use"] {
+    for part in ["all-MiniLM-L6-v2-int8", "Apache-2.0", "MIT", "model.onnx.data", "sha256 edae90c6", "Embedding model in use"] {
         assert!(ended.stdout.contains(part), "`{part}` is missing: {}", ended.stdout);
     }
     let json: Value = serde_json::from_str(&corbie("models --json").run("").stdout).unwrap();
@@ -85,7 +85,7 @@ fn another_model_is_a_matter_of_configuration() {
     assert_eq!(vector(&embedded[0]).len(), WIDTH);
     assert!(!embedded[0]["model"].as_str().unwrap().contains("MiniLM"), "{embedded:?}");
     let shown = with("models").run("");
-    assert!(shown.stdout.contains(&format!("from {path}, {WIDTH} numbers")), "{shown:?}");
+    assert!(shown.stdout.contains(&format!("from {path}, {WIDTH} dimensions")), "{shown:?}");
 
     std::fs::write(folder.path().join("model.onnx"), "no model").unwrap();
     for command in ["embed one", "models", "models --json"] {
