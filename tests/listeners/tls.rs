@@ -139,7 +139,7 @@ fn s08_a_key_that_everybody_can_read_is_warned_of() {
     let key = program.folder().join("server.key");
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     let mut server = program.start();
-    let line = server.wait_for_log("can read the private key");
+    let line = server.wait_for_log("the private key is readable by all users");
     assert!(line.contains("WARN") && line.contains("server.key"), "{line}");
 }
 
