@@ -37,6 +37,7 @@ mod vectors;
 
 pub use index::{Index, RejectedSegment, RestoreReport, SegmentsToSave};
 pub use query::{Filter, Hit, Mode, Query};
+pub use relevance::{HitFeatures, INPUTS as RELEVANCE_INPUTS};
 pub use segment::SegmentId;
 pub use segment_file::SegmentError;
 pub use snapshot::Snapshot;
