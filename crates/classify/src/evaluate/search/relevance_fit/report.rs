@@ -70,7 +70,7 @@ impl ModelFit {
         fitted().for_each(|example| *counts.entry(example.group).or_default() += 1);
         let rows: Vec<Row<RELEVANCE_INPUTS>> = fitted()
             .map(|example| {
-                let weight = example.group.kind.weight() / counts[&example.group] as f64;
+                let weight = example.group.weight() / counts[&example.group] as f64;
                 (example.inputs.map(f64::from), example.is_answer, 1000.0 * weight)
             })
             .collect();
@@ -95,14 +95,16 @@ impl ModelFit {
     }
 }
 
-impl Kind {
-    /// Weight of a group of this kind. Most queries have an answer.
+impl Group {
+    /// Most queries have an answer. In a large base more hits are near without an answer, and a model that overestimates
+    /// them is wrong about most of its hits.
     fn weight(self) -> f64 {
-        match self {
+        let by_kind = match self.kind {
             Kind::Answered => 1.0,
             Kind::Paraphrased => 0.3,
             Kind::Unanswered | Kind::OutOfDomain => 0.2,
-        }
+        };
+        by_kind * (self.size as f64).log10()
     }
 }
 
