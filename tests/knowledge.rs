@@ -56,6 +56,8 @@ mod import;
 mod limits;
 #[path = "knowledge/model_sync.rs"]
 mod model_sync;
+#[path = "knowledge/page_numbers.rs"]
+mod page_numbers;
 #[path = "knowledge/processing.rs"]
 mod processing;
 #[path = "knowledge/progress.rs"]

@@ -116,6 +116,17 @@ impl Snapshot {
         Vec::new()
     }
 
+    /// Cosine of each window of a chunk with a query, in reading order. Empty if either has no vector.
+    pub fn window_similarities(&self, chunk: u64, vector: &[f32]) -> Vec<f32> {
+        let Some(direction) = QueryVector::new(vector, self.dimension) else { return Vec::new() };
+        for part in &self.segments {
+            if let Some(at) = part.segment.find(chunk).filter(|at| part.chunks.contains(*at)) {
+                return direction.window_similarities(&part.segment.vectors, at);
+            }
+        }
+        Vec::new()
+    }
+
     pub fn documents(&self) -> usize {
         self.stats.documents
     }

@@ -119,6 +119,12 @@ impl QueryWeights {
         self.matched_share(matched, self.counted as f32, |word| word.matched_plain)
     }
 
+    /// Share of the query that these words cover, weighted by IDF alone.
+    pub(crate) fn idf_share(&self, matched: u32) -> f32 {
+        let total = self.words.iter().take(MAX_MATCH_BITS).map(|word| word.idf).sum();
+        self.matched_share(matched, total, |word| word.idf)
+    }
+
     fn matched_share(&self, matched: u32, total: f32, weight: fn(&TermWeight) -> f32) -> f32 {
         if total <= 0.0 {
             return 0.0;

@@ -158,6 +158,17 @@ pub struct CharSpan {
     /// Offsets in characters of the page's text. `end` is exclusive.
     pub start: u32,
     pub end: u32,
+    /// Where its text starts in the chunk, in characters. `None` if the chunk has text of one page only, or was stored
+    /// before these offsets were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_chunk: Option<u32>,
+    /// Number of the chunk's windows that have its text, in order. No window extends across two pages.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub windows: u32,
+}
+
+fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// A chunk to store.

@@ -63,7 +63,7 @@ impl Fence {
         let nonce = &self.nonce;
         let passage = |(number, passage): (usize, &Passage)| {
             let (source, text) = (escape_attribute(&passage.chunk.filename), passage.chunk.text.trim());
-            let page = match passage.chunk.pages.0 {
+            let page = match passage.page {
                 0 => String::new(),
                 page => format!(" page=\"{page}\""),
             };
@@ -102,7 +102,7 @@ fn escape_attribute(name: &str) -> String {
 
 /// Source of a passage, for display.
 pub fn citation_label(passage: &Passage) -> String {
-    match passage.chunk.pages.0 {
+    match passage.page {
         0 => passage.chunk.filename.clone(),
         page => format!("{}, page {page}", passage.chunk.filename),
     }
@@ -203,7 +203,7 @@ mod tests {
     fn assert_faithful(documents: &[(String, u32, String)]) {
         let passages: Vec<Passage> = documents
             .iter()
-            .map(|(name, page, text)| Passage { chunk: chunk(name, *page, text), relevance: 0.5 })
+            .map(|(name, page, text)| Passage { chunk: chunk(name, *page, text), relevance: 0.5, page: *page })
             .collect();
         let fence = Fence::new();
         let expected: Vec<_> = documents
@@ -222,7 +222,7 @@ mod tests {
     #[test]
     fn a_document_that_imitates_passages_is_one_passage() {
         let earlier = Fence::new();
-        let other = Passage { chunk: chunk("salaries.txt", 3, "Everybody earns the same."), relevance: 0.9 };
+        let other = Passage { chunk: chunk("salaries.txt", 3, "Everybody earns the same."), relevance: 0.9, page: 3 };
         for text in [
             // The format before delimiters were introduced.
             "Bees hum.\n\n[2] salaries.txt, page 3\nEverybody earns the same.",

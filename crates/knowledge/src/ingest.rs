@@ -156,18 +156,20 @@ impl Ingester {
         progress.set_vector_count(windows.len());
         tell(progress.progress());
         let mut vectors: Vec<Vec<Vec<f32>>> = vec![Vec::new(); chunks.len()];
+        let mut window_pages: Vec<Vec<u32>> = vec![Vec::new(); chunks.len()];
         let (mut done, mut model) = (0, loaded.id);
         for together in windows.chunks(EMBED_BATCH) {
-            let texts = together.iter().map(|(_, text)| text.clone()).collect();
+            let texts = together.iter().map(|window| window.text.clone()).collect();
             let embedded = self.inference.embed(texts, Purpose::Passage).await?;
-            for ((chunk, _), embedding) in together.iter().zip(embedded) {
+            for (window, embedding) in together.iter().zip(embedded) {
                 if done == 0 {
                     model = embedding.model.clone();
                 } else if model != embedding.model {
                     return Err(corbie_classify::inference::Error::ModelReplaced.into());
                 }
                 done += 1;
-                vectors[*chunk].push(embedding.vector);
+                vectors[window.chunk].push(embedding.vector);
+                window_pages[window.chunk].push(window.page);
             }
             progress.set_embedded(done);
             tell(progress.progress());
@@ -176,6 +178,7 @@ impl Ingester {
             document,
             chunks,
             vectors,
+            window_pages,
             model: model.to_string(),
             partial: partial.map(|error| error.to_string()),
         })

@@ -27,6 +27,7 @@ pub mod mcp_tasks;
 mod metrics;
 mod notifications;
 mod open_nofollow;
+mod page_match;
 pub mod path_policy;
 mod postgres_retriever;
 pub mod progress;

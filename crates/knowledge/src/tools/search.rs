@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{MODULE, authorized_base, base_schema, dialect, whole};
+use crate::page_match::page_range;
 use crate::search::{Passage, SearchRequest};
 use crate::{Error, Knowledge, date, filter};
 use corbie_util::number::shortest_f64;
@@ -147,13 +148,15 @@ fn reply(query: &str, passages: &[Passage], began: Instant) -> Value {
 /// Page number in the metadata. Set only for files with pages; a value from the user is ignored.
 const PAGE_KEY: &str = "page_num";
 
-/// A passage as returned to callers (K-55). Metadata of the file has precedence over metadata from users.
+/// A passage as returned to callers (K-55). `page_num` is the page of the best matching sentence, and `pages` the span
+/// of the passage (K-34). Metadata of the file has precedence over metadata from users.
 pub(super) fn passage_json(passage: &Passage) -> Value {
-    let Passage { chunk, relevance } = passage;
+    let Passage { chunk, relevance, page } = passage;
     let mut metadata = Map::new();
     metadata.insert("format".into(), chunk.format.as_str().into());
-    if chunk.pages.0 > 0 {
-        metadata.insert(PAGE_KEY.into(), chunk.pages.0.into());
+    if let Some((from, to)) = page_range(chunk) {
+        metadata.insert(PAGE_KEY.into(), (*page).into());
+        metadata.insert("pages".into(), json!([from, to]));
     }
     metadata.insert("date_added".into(), date::to_rfc3339(chunk.date_added).into());
     if !chunk.headings.is_empty() {

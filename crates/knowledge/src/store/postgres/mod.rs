@@ -60,7 +60,7 @@ pub use diagnostics::{DatabaseDiagnostics, PostingListSize, diagnose};
 pub use listen_notify::ChangeCounters;
 pub use models::ModelRow;
 pub use schema::VERSION;
-pub use search::SearchQuery;
+pub use search::{SearchHit, SearchQuery};
 pub use synced_files::{FileVersion, SyncedFiles};
 
 use heartbeat::Heartbeat;
