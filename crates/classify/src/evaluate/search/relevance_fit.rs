@@ -76,7 +76,7 @@ enum Features {
 
 /// Examples by model, and the relevance of passages by base size.
 #[derive(Default)]
-struct Collected {
+struct Samples {
     examples: HashMap<Features, Vec<Example>>,
     /// By set, query and passage.
     pairs: HashMap<(usize, usize, usize), HashMap<usize, f32>>,
@@ -85,7 +85,7 @@ struct Collected {
 /// Searches all bases, fits the models and measures them.
 pub fn fit(sets: &[EmbeddedDataset<'_>], small_talk: &[EmbeddedQuery<'_>]) -> FitReport {
     let pool = Pool::new(sets);
-    let mut collected = Collected::default();
+    let mut samples = Samples::default();
     for set in 0..sets.len() {
         for size in BASE_SIZES {
             let mut searches = 0;
@@ -93,17 +93,17 @@ pub fn fit(sets: &[EmbeddedDataset<'_>], small_talk: &[EmbeddedQuery<'_>]) -> Fi
                 if searches >= SEARCHES {
                     break;
                 }
-                searches += collected.search(sets, &base, small_talk);
+                searches += samples.search(sets, &base, small_talk);
             }
         }
     }
     let names: Vec<&str> = sets.iter().map(|set| set.set.name.as_str()).collect();
-    FitReport::of(&names, collected)
+    FitReport::of(&names, samples)
 }
 
-// === impl Collected ===
+// === impl Samples ===
 
-impl Collected {
+impl Samples {
     /// Runs the queries of a set in one base. Returns the number of queries with an answer.
     fn search(&mut self, sets: &[EmbeddedDataset<'_>], base: &Base<'_>, small_talk: &[EmbeddedQuery<'_>]) -> usize {
         let mut random = Random(base.size as u64);

@@ -6,7 +6,7 @@ use std::fmt;
 use corbie_index::RELEVANCE_INPUTS;
 
 use super::logistic_regression::{self, Row, probability};
-use super::{BASE_SIZES, COMPARED_PAIRS, Collected, Example, Features, Group, Kind};
+use super::{BASE_SIZES, COMPARED_PAIRS, Example, Features, Group, Kind, Samples};
 use crate::evaluate::Calibration;
 
 /// The result of a fit.
@@ -37,8 +37,8 @@ const MODELS: [(Features, &str); 3] = [
 ];
 
 impl FitReport {
-    pub(super) fn of(names: &[&str], collected: Collected) -> FitReport {
-        let Collected { examples, pairs } = collected;
+    pub(super) fn of(names: &[&str], samples: Samples) -> FitReport {
+        let Samples { examples, pairs } = samples;
         let fits = MODELS.into_iter().filter_map(|(features, name)| Some((name, examples.get(&features)?)));
         FitReport {
             models: fits.map(|(name, examples)| ModelFit::of(name, names, examples)).collect(),
@@ -148,10 +148,10 @@ mod tests {
             let is_answer = at / 20 < at % 20;
             Example { inputs: [1.0, cosine, 0.0, 0.0], is_answer, is_fitted: at % 40 < 20, group }
         });
-        let mut collected = Collected::default();
-        collected.examples.insert(Features::Vector, examples.collect());
-        collected.pairs.insert((0, 1, 2), HashMap::from([(10, 0.5), (100, 0.625), (1000, 0.5)]));
-        let report = FitReport::of(&["owls\u{1b}"], collected).to_string();
+        let mut samples = Samples::default();
+        samples.examples.insert(Features::Vector, examples.collect());
+        samples.pairs.insert((0, 1, 2), HashMap::from([(10, 0.5), (100, 0.625), (1000, 0.5)]));
+        let report = FitReport::of(&["owls\u{1b}"], samples).to_string();
         assert!(report.contains("VECTOR_MODEL = [-") && !report.contains("HYBRID_MODEL"), "{report}");
         assert!(report.contains("owls\u{fffd}                10 documents   0.0"), "{report}");
         assert!(report.contains("     1 passages   median 0.125   p95 0.125"), "{report}");
