@@ -17,8 +17,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 const root = resolve(here, "../..");
 const require = createRequire(import.meta.url);
 const program = process.env.CORBIE ?? join(root, "target/debug/corbie");
-/** How long anything may take that is waited for; generous, since machines are busy. */
-export const PATIENCE = 60_000;
+/** Timeout of every wait in milliseconds; generous, since machines are busy. `CORBIE_TEST_TIMEOUT` overrides it. */
+export const PATIENCE = Number(process.env.CORBIE_TEST_TIMEOUT ?? 60_000);
 
 /** What has to be undone when a test ends, the last thing first: a page is closed before its server. */
 const undoing = new WeakMap();

@@ -187,8 +187,8 @@ test("the heading says whether something is being added, and no row is cut", asy
     await page.getByText("Nothing is being added right now").waitFor();
     const heading = page.locator(".tasks h2");
     const work = (states) => page.evaluate(async (wanted) => {
-      const { begin, forgetEnded } = await import("/console/js/pages/knowledge/tasks.js");
-      forgetEnded();
+      const { begin, clearFinished } = await import("/console/js/pages/knowledge/tasks.js");
+      clearFinished();
       globalThis.jobs = wanted.map((state, at) => begin(`a-note-with-a-rather-long-name-${at}.md`, { state, fixed: true, step: "Being read", share: 0.4, message: state === "failed" ? "The file is broken: no pages can be found in it; open it in the program it was made with, and save it again. ".repeat(2) : "Added" }));
     }, states);
     const headed = (text) => until(async () => (await heading.innerText()) === text, `the heading is ${text}`);

@@ -149,9 +149,9 @@ test("one dialog asks for a token, however many are refused, and another token i
   assert.equal(await held(), secret);
 
   await page.evaluate(async () => {
-    const { enter } = await import("/console/js/connection.js");
+    const { connect } = await import("/console/js/connection.js");
     sessionStorage.setItem("corbie.token", "one-that-was-taken-back");
-    globalThis.entered = Promise.all([enter(), enter(), enter()]).then((all) => all.length);
+    globalThis.entered = Promise.all([connect(), connect(), connect()]).then((all) => all.length);
   });
   await box.locator(".problem").waitFor();
   await box.getByLabel("Token").fill(secret);

@@ -63,7 +63,7 @@ function renderRows(record, expanded) {
       h("td.n", milliseconds(record.latency_ms)),
       h("td.n", usage ? number(usage.prompt + usage.completion) : "–"),
       h("td.n", record.cost === undefined || record.cost === null ? "–" : dollars(record.cost))),
-    more,
+    details,
   ];
 }
 
