@@ -73,7 +73,8 @@ impl Server {
     ) -> ServerResponse {
         let Request { id, method, params, .. } = request;
         let era = meta.as_ref().map_or(Era::Legacy, RequestMeta::era);
-        let timed = self.inner().metrics.start_request(&method, exchange.caller.transport);
+        let is_in_history = !meta.as_ref().is_ok_and(|meta| meta.is_excluded_from_history);
+        let timed = self.inner().metrics.start_request(&method, exchange.caller.transport, is_in_history);
         // The trace context in the message takes precedence over the HTTP headers.
         if let Ok(RequestMeta { trace: Some(trace), .. }) = &meta {
             exchange.request_trace.trace = Some(trace.clone());

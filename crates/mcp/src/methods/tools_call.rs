@@ -51,7 +51,7 @@ pub(crate) async fn call(call: MethodCall) -> Result<MethodReply, Error> {
     let Params { name, arguments, responses, state } = Params::parse(&call.params)?;
     let tool = find(&call, &name)?;
     let sent = arguments.unwrap_or("{}");
-    let measure = CallMetrics::begin(&call.server, &tool, sent, &call.transport);
+    let measure = CallMetrics::begin(&call.server, &tool, sent, &call.transport, &call.meta);
     if !call.transport.caller.may_use(tool.name()) {
         let error = Error::NotGranted { what: format!("`{}`", tool.name()) };
         measure.record_blocked(error.error_type());

@@ -97,8 +97,8 @@ impl Metrics {
     }
 
     /// Measures a request until the returned guard is dropped.
-    pub(crate) fn start_request(&self, method: &str, via: Transport) -> RequestTimer<'_> {
-        self.requests.start(method, via, &self.in_flight, &self.history)
+    pub(crate) fn start_request(&self, method: &str, via: Transport, is_in_history: bool) -> RequestTimer<'_> {
+        self.requests.start(method, via, &self.in_flight, is_in_history.then_some(&self.history))
     }
 
     pub(crate) fn count_error(&self, error_type: &'static str) {
