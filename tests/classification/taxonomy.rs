@@ -205,6 +205,37 @@ async fn what_was_changed_meanwhile_is_not_overwritten() {
 }
 
 #[tokio::test]
+async fn the_first_save_replaces_the_built_in_taxonomy_by_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("corbie/taxonomy.yaml");
+    let mut settings = settings();
+    settings.classification.method = ClassificationMethod::Rules;
+    settings.classification.new_taxonomy = Some(path.clone());
+    let app = app::build(&settings).unwrap();
+    let get = async |trust| {
+        let params = json!({ "name": "get_taxonomy", "arguments": {} });
+        tool_json(&app.server.request(trust, "tools/call", &params).await.unwrap())
+    };
+    assert_eq!(get(TrustLevel::Verified).await["writable"], false);
+    let builtin = get(TrustLevel::Trusted).await;
+    assert_eq!((&builtin["writable"], builtin.get("path")), (&json!(true), None));
+
+    let save = async |text: &str, version: &Value| {
+        tool_json(&call(&app, "save_taxonomy", json!({ "text": text, "version": version })).await.unwrap())
+    };
+    assert_eq!(save(SMALL_TAXONOMY, &json!("another")).await["reason"], "conflict");
+    assert!(!path.exists());
+    let saved = save(SMALL_TAXONOMY, &builtin["version"]).await;
+    assert_eq!((&saved["saved"], &saved["categories"], &saved["backup"]), (&json!(true), &json!(3), &Value::Null));
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), SMALL_TAXONOMY);
+
+    let own = get(TrustLevel::Trusted).await;
+    assert_eq!((&own["path"], &own["categories"]), (&json!(path.to_str().unwrap()), &json!(3)));
+    let again = save(&taxonomy_with_birds(), &own["version"]).await;
+    assert_eq!((&again["saved"], &again["categories"]), (&json!(true), &json!(4)));
+}
+
+#[tokio::test]
 async fn what_has_mistakes_is_not_saved() {
     let desk = taxonomy_server(ClassificationMethod::Rules);
     for text in ["categories: [{name: a, certain: ['(']}]", "categories: [", "", "model: 7"] {

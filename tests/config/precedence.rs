@@ -126,6 +126,28 @@ fn f10_the_user_folder_falls_back_to_the_home_folder_and_a_relative_one_does_not
     }
 }
 
+#[test]
+fn the_taxonomy_of_the_user_folder_is_the_default_and_without_one_it_is_where_a_first_one_is_saved() {
+    let bare = ConfigMachine::new();
+    let own = bare.root.path().join("home/corbie/taxonomy.yaml");
+    let classification = bare.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (None, Some(own)));
+
+    let machine = ConfigMachine::new().file("home/corbie/taxonomy.yaml", "categories: []");
+    let own = machine.root.path().join("home/corbie/taxonomy.yaml");
+    let classification = machine.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (Some(own), None));
+
+    let named = machine.project("classification: {taxonomy: named.yaml}").load().classification;
+    assert!(named.taxonomy.is_some_and(|path| path.ends_with("project/named.yaml")));
+
+    let shared = ConfigMachine::new()
+        .file("home/corbie/taxonomy.yaml", "categories: []")
+        .project("knowledge: {store: 'postgresql://localhost/corbie'}");
+    let classification = shared.load().classification;
+    assert_eq!((classification.taxonomy, classification.new_taxonomy), (None, None));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

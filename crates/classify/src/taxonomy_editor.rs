@@ -1,7 +1,7 @@
 //! Taxonomy editor: validates, tries and saves taxonomies without touching the live one.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use corbie_mcp::{Server, ToolError};
@@ -73,9 +73,14 @@ impl TaxonomyEditor {
         self.0.context.external_classifier.then_some(EXTERNAL_CLASSIFIER_WARNING)
     }
 
-    /// The configured taxonomy file.
+    /// The taxonomy file; `None` for the built-in taxonomy.
     pub(super) fn file(&self) -> Option<PathBuf> {
-        self.classification().settings().taxonomy.clone()
+        self.classification().taxonomy_file().map(Path::to_owned)
+    }
+
+    /// The file that a first save creates, if the built-in taxonomy is in use.
+    pub(super) fn new_file(&self) -> Option<PathBuf> {
+        self.classification().settings().new_taxonomy.clone().filter(|_| self.file().is_none())
     }
 
     /// A permit for work that takes many seconds.
@@ -138,6 +143,25 @@ impl TaxonomyEditor {
                 Some(publisher) => publish_and_replace(&**publisher, desk.classification(), file, text, expected).await,
                 None => run_blocking(move || taxonomy_file_store::replace(&file, &text, expected.as_deref())).await,
             }
+        });
+        written.await.unwrap_or_else(|_| Err(ReplaceError::stopped()))
+    }
+
+    /// Writes a checked text to a new file, which replaces the built-in taxonomy.
+    pub(super) async fn create(
+        &self,
+        file: PathBuf,
+        text: String,
+        expected: Option<String>,
+    ) -> Result<Replacement, ReplaceError> {
+        let desk = self.clone();
+        let written = tokio::spawn(async move {
+            let _saving = desk.0.save_lock.lock().await;
+            let path = file.clone();
+            let created =
+                run_blocking(move || taxonomy_file_store::create(&path, &text, expected.as_deref())).await?;
+            desk.classification().set_created_file(file);
+            Ok(created)
         });
         written.await.unwrap_or_else(|_| Err(ReplaceError::stopped()))
     }

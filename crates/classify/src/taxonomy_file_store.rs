@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::Taxonomy;
 use corbie_util::fs::atomic_write::{self, FilePermissions};
 use corbie_util::fs::numbered_backup::create_backup;
 use corbie_util::fs::writable::{check_writable, resolve_target};
@@ -121,6 +122,20 @@ pub(super) fn replace(path: &Path, text: &str, expected: Option<&str>) -> Result
     }
     file.replace().map_err(unwritable(&target))?;
     Ok(Replacement { version: version(text), backup: Some(backup) })
+}
+
+/// Creates a file for the first taxonomy that replaces the built-in one. `expected` is the version of the built-in one.
+pub(super) fn create(path: &Path, text: &str, expected: Option<&str>) -> Result<Replacement, ReplaceError> {
+    if expected.is_some_and(|expected| expected != version(Taxonomy::builtin_text())) {
+        return Err(ReplaceError::Conflict);
+    }
+    let created = std::fs::create_dir_all(atomic_write::parent_dir(path))
+        .and_then(|()| atomic_write::prepare(path, text.as_bytes(), FilePermissions::Default)?.create());
+    match created {
+        Ok(()) => Ok(Replacement { version: version(text), backup: None }),
+        Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => Err(ReplaceError::Conflict),
+        Err(error) => Err(ReplaceError::Unwritable(format!("`{}` cannot be written: {error}", path.display()))),
+    }
 }
 
 #[cfg(test)]

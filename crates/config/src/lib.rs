@@ -155,6 +155,7 @@ impl Config {
             suggestion: None,
         })?;
         config.resolve_paths(&tree, &sources);
+        config.default_taxonomy(&sources);
         let digests = SectionFingerprints::of(&tree);
         // The types now hold the values and protect secrets; the tree is kept for its source spans.
         tree.wipe_values();

@@ -81,7 +81,7 @@ async fn get(desk: &TaxonomyEditor, caller: &Caller) -> Result<GetTaxonomyOutput
     let (file, trusted) = (desk.file(), caller.trust >= TrustLevel::Trusted);
     let refused = desk.classification().rejection();
     let shown = match file {
-        None => VisibleTaxonomy::builtin(),
+        None => VisibleTaxonomy::builtin(trusted && desk.new_file().is_some()),
         Some(file) => {
             // Reading the file may block.
             let looked = tokio::task::spawn_blocking(move || VisibleTaxonomy::from_file(&file, trusted));
@@ -108,13 +108,13 @@ async fn get(desk: &TaxonomyEditor, caller: &Caller) -> Result<GetTaxonomyOutput
 }
 
 impl VisibleTaxonomy {
-    fn builtin() -> VisibleTaxonomy {
+    fn builtin(is_writable: bool) -> VisibleTaxonomy {
         let text = Taxonomy::builtin_text();
         VisibleTaxonomy {
             text: Some(text.to_owned()),
             path: None,
             version: Some(taxonomy_file_store::version(text)),
-            not_writable_reason: Some(super::NO_FILE.into()),
+            not_writable_reason: (!is_writable).then(|| super::NO_FILE.into()),
             problem: None,
         }
     }

@@ -81,7 +81,9 @@ async fn save(
     input: SaveTaxonomyInput,
 ) -> Result<Result<Value, SaveError>, ToolError> {
     let SaveTaxonomyInput { text, version } = input;
-    let Some(file) = desk.file() else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
+    let (file, new_file) = (desk.file(), desk.new_file());
+    let is_new = file.is_none();
+    let Some(file) = file.or(new_file) else { return Ok(Err(SaveError::new("no_file", NO_FILE))) };
     let taxonomy = match desk.check(text.clone()).await.map_err(busy)? {
         Ok(taxonomy) => taxonomy,
         Err(problems) => {
@@ -89,7 +91,11 @@ async fn save(
             return Ok(Err(SaveError { problems, ..SaveError::new("invalid", error) }));
         }
     };
-    let replaced = match desk.replace(file.clone(), text, version).await {
+    let replaced = match is_new {
+        true => desk.create(file.clone(), text, version).await,
+        false => desk.replace(file.clone(), text, version).await,
+    };
+    let replaced = match replaced {
         Ok(replaced) => replaced,
         Err(why @ ReplaceError::Conflict) => return Ok(Err(SaveError::new("conflict", why.to_string()))),
         Err(why @ (ReplaceError::Unavailable(_) | ReplaceError::InDoubt(_))) => {
