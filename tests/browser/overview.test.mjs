@@ -16,7 +16,7 @@ test("it tells what happens, what there is, and what is missing", async (t) => {
   const part = (name) => page.locator(".part", { has: page.getByRole("heading", { name }) });
   await part("Classifier").getByText("5 categories").waitFor();
   await part("Knowledge").getByText("No documents yet.").waitFor();
-  await part("Providers").getByText("none yet").waitFor();
+  await part("Providers").getByText("none configured").waitFor();
   await part("Providers").getByText("OPENAI_API_KEY").waitFor();
   await page.locator(".setup li, .setup .row").first().waitFor();
   await accessible(page);
@@ -32,7 +32,7 @@ test("who is not trusted is told what is missing, and nothing that would be refu
     if (asks) {
       await page.locator(".setup li, .setup .row").first().waitFor();
     } else {
-      await page.locator(".setup").getByText(`needs trust trusted, and this page is ${trust}`).waitFor();
+      await page.locator(".setup").getByText(`requires trust level trusted; this page has ${trust}`).waitFor();
       await page.locator(".setup").getByText("raise it with trust in the settings.").waitFor();
       assert.doesNotMatch(await page.locator(".setup").innerText(), /token/, "none is asked for, and none would help");
       await page.locator(".part").first().waitFor();
@@ -45,7 +45,7 @@ test("who is not trusted is told what is missing, and nothing that would be refu
 test("who has a token with too little trust is told how another one is made", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\ntrust: { token: verified }\n` }), { token });
-  await page.locator(".setup").getByText("needs trust trusted, and this page is verified").waitFor();
+  await page.locator(".setup").getByText("requires trust level trusted; this page has verified").waitFor();
   await page.locator(".setup").getByText("corbie tokens create console --trust trusted").waitFor();
 });
 
@@ -54,14 +54,71 @@ test("failures are counted and providers told of", async (t) => {
   await fetch(`${server.url}/mcp`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}' });
   const page = await open(t, server);
   await page.locator('[data-stat="Errors"] .number').filter({ hasText: /^[1-9]/ }).waitFor();
-  await page.locator(".part").getByText("1 set up").waitFor();
+  await page.locator(".part").getByText("1 configured").waitFor();
 });
 
 test("where a token is needed, model and device are told all the same", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\n` }), { token });
-  await page.locator(".part").getByText(/^decided by /).waitFor();
-  await page.locator(".part").getByText(/^running on /).waitFor();
+  await page.locator(".part").getByText(/^Method: /).waitFor();
+  await page.locator(".part").getByText(/^Device: /).waitFor();
+});
+
+test("requests of the console itself are not in its figures", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  const stat = (name, part) => page.locator(`[data-stat="${name}"] ${part}`);
+  await page.locator(".part").first().waitFor();
+  // Reloaded: by then the console has made a dozen requests, and another poll has read the history.
+  await page.reload();
+  await page.locator(".part").first().waitFor();
+  await visit(page, "#/tools");
+  await visit(page, "#/overview");
+  await stat("Requests", ".number").filter({ hasText: /^0 \/ min$/ }).waitFor();
+  await stat("Latency", ".of").filter({ hasText: "No requests" }).waitFor();
+  await page.getByText("without requests from this console").waitFor();
+  await server.call("list_categories");
+  await stat("Requests", ".number").filter({ hasText: /^1 \/ min$/ }).waitFor();
+});
+
+test("charts have axes, and a tooltip for the pointer and the keyboard", async (t) => {
+  const server = await corbie(t);
+  for (let call = 0; call < 7; call++) await server.call("list_categories");
+  const page = await open(t, server);
+  const chart = page.locator('[data-stat="Requests"] .time-chart');
+  await chart.locator(".x-axis").getByText("now").waitFor();
+  assert.deepEqual(await chart.locator(".y-axis span").allInnerTexts(), ["7", "0"]);
+  assert.match(await chart.locator(".x-axis span").first().innerText(), /^\d{1,2}:\d\d/);
+  const tooltip = chart.locator(".tooltip");
+  assert.equal(await tooltip.isVisible(), false);
+  const { x, y, width, height } = await chart.locator(".plot").boundingBox();
+  const seen = new Set();
+  for (let step = 0; step <= 20; step++) {
+    await page.mouse.move(x + 1 + ((width - 2) * step) / 20, y + height / 2);
+    seen.add((await tooltip.innerText()).replace(/ \d{1,2}:\d\d:\d\d.*/, ""));
+    await fits(page);
+  }
+  assert.deepEqual([...seen].filter((text) => text !== "0 requests"), ["7 requests"]);
+  await page.mouse.move(0, 0);
+  await tooltip.waitFor({ state: "hidden" });
+  await chart.locator(".plot").focus();
+  for (let press = 0; press < 3; press++) await page.keyboard.press("ArrowLeft");
+  await tooltip.getByText(/\d requests/).waitFor();
+  await accessible(page);
+  await page.keyboard.press("Escape");
+  await tooltip.waitFor({ state: "hidden" });
+});
+
+test("metrics and the Grafana dashboard are linked", async (t) => {
+  const server = await corbie(t);
+  const page = await open(t, server);
+  const target = async (name) => (await page.getByRole("link", { name }).getAttribute("href"));
+  const dashboard = await fetch(server.url + await target("Grafana dashboard"));
+  assert.match(dashboard.headers.get("content-type"), /^application\/json/);
+  assert.equal((await dashboard.json()).uid, "corbie-overview");
+  assert.match(await (await fetch(server.url + await target("Prometheus metrics"))).text(), /corbie_requests/);
+  const [file] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Grafana dashboard" }).click()]);
+  assert.equal(file.suggestedFilename(), "corbie-grafana-dashboard.json");
 });
 
 test("nothing moves while it is drawn, and it is drawn at once", async (t) => {

@@ -45,11 +45,11 @@ test("light and dark are chosen by the system, then by the reader, and kept", as
   const page = await open(t, await corbie(t), { dark: true });
   const paper = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
   const dark = await paper();
-  await page.getByRole("button", { name: "Light or dark" }).click();
+  await page.getByRole("button", { name: "Toggle dark mode" }).click();
   const light = await paper();
   assert.notEqual(dark, light);
   await page.reload();
-  await page.getByRole("button", { name: "Light or dark" }).waitFor();
+  await page.getByRole("button", { name: "Toggle dark mode" }).waitFor();
   assert.equal(await paper(), light);
 });
 
@@ -59,9 +59,9 @@ test("a server that goes away and comes back is told of and needs no reload", as
   page.expectErrors();
   await page.locator("main h1").waitFor();
   await server.stop();
-  await page.getByText("The server cannot be reached.").waitFor();
+  await page.getByText("Server unreachable.").waitFor();
   await server.start();
-  await page.getByText("The server is there again.").waitFor();
+  await page.getByText("Reconnected.").waitFor();
   await page.locator("#connection").waitFor({ state: "hidden" });
 });
 
@@ -73,7 +73,7 @@ test("where a token is needed it is asked for, kept in the tab, and never in an 
   const addresses = [];
   page.on("request", (request) => addresses.push(request.url()));
   const box = page.getByRole("dialog");
-  await box.getByText("This server needs a token").waitFor();
+  await box.getByText("Token required").waitFor();
   await accessible(page);
   await page.keyboard.press("Escape");
   await box.getByLabel("Token").fill("not-the-one");
@@ -142,7 +142,7 @@ test("one dialog asks for a token, however many are refused, and another token i
   await box.getByLabel("Token").fill(secret);
   await page.keyboard.press("Enter");
   await page.getByRole("button", { name: "Token" }).click();
-  await box.getByText("Use another token").waitFor();
+  await box.getByText("Change token").waitFor();
   assert.equal(await held(), secret);
   await page.keyboard.press("Escape");
   await box.waitFor({ state: "detached" });
@@ -182,7 +182,7 @@ test("another token in the place of one that was taken back is another caller, a
     await page.keyboard.press("Enter");
     await box.waitFor({ state: "detached" });
   };
-  const trusted = (level) => page.locator("#standing .badge", { hasText: new RegExp(`^${level}$`) }).waitFor();
+  const trusted = (level) => page.locator("#status .badge", { hasText: new RegExp(`^${level}$`) }).waitFor();
   const first = await make(server, "first", "--trust", "trusted");
   await give(first);
   await page.getByRole("button", { name: "Choose files" }).waitFor();
@@ -201,7 +201,7 @@ test("another token in the place of one that was taken back is another caller, a
   await page.getByText("No documents yet").waitFor();
   assert.equal(await search.inputValue(), "how many days of holiday");
   await visit(page, "#/knowledge/documents");
-  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
+  await page.getByText("Adding files requires trust level verified; this page has untrusted").waitFor();
   assert.equal(await page.getByRole("button", { name: "Choose files" }).count(), 0);
 
   // What is in no address and in no draft stays as well: a prompt, and what was written into the form of a tool.
@@ -217,7 +217,7 @@ test("another token in the place of one that was taken back is another caller, a
   await page.locator("main .problem").waitFor({ state: "detached" });
   await visit(page, "#/tools/call/classify_text");
   await page.getByLabel(/^text\b/).fill("a text for the tool");
-  await page.getByLabel("Write the arguments as JSON").check();
+  await page.getByLabel("Edit as JSON").check();
   await page.getByLabel("Arguments as JSON", { exact: true }).fill('{"text": "written by hand"}');
   await page.getByRole("button", { name: "Token" }).click();
   await give(await make(server, "fourth", "--trust", "verified"));
@@ -229,7 +229,7 @@ test("another token in the place of one that was taken back is another caller, a
   await page.getByRole("button", { name: "Choose files" }).waitFor();
   await page.getByRole("button", { name: "Token" }).click();
   await give(await make(server, "fifth", "--tool", "list_*", "--tool", "inspect_server"));
-  await page.getByText("There is no knowledge base here").waitFor();
+  await page.getByText("No knowledge base").waitFor();
 });
 
 test("a file that is sent with a token that was taken back is sent with the next one", async (t) => {
