@@ -96,7 +96,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
     return top >= 0 && bottom <= innerHeight && document.activeElement.matches("mark.found");
   }), "the words are in sight and the keyboard is at the passage");
   await accessible(page);
-  await page.getByRole("link", { name: "Back to the search" }).click();
+  await page.getByRole("link", { name: "Back to search" }).click();
   await page.locator(".passage").first().waitFor();
   assert.equal(await page.getByRole("searchbox").inputValue(), "with what do keepers polish the lens of the lighthouse");
 });
@@ -110,11 +110,11 @@ test("files that cannot be read are told one by one, and nothing of them is sent
     { name: "setup.exe", mimeType: "application/octet-stream", buffer: Buffer.from("MZ") },
     { name: "empty.md", mimeType: "text/markdown", buffer: Buffer.alloc(0) },
   ]);
-  await page.locator(".job", { hasText: "setup.exe" }).getByText("Files of the kind .exe cannot be read").waitFor();
+  await page.locator(".job", { hasText: "setup.exe" }).getByText(".exe files are not supported").waitFor();
   await page.locator(".job", { hasText: "empty.md" }).getByText("The file is empty").waitFor();
   assert.equal(sent, 0);
   await page.getByRole("button", { name: "Clear" }).click();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
 });
 
 test("a folder is dropped with everything in it, other kinds are left out", async (t) => {
@@ -130,7 +130,7 @@ test("a folder is dropped with everything in it, other kinds are left out", asyn
     Object.defineProperty(event, "dataTransfer", { value: { types: ["Files"], items: [{ webkitGetAsEntry: () => tree }], files: [] } });
     document.querySelector(".drop-zone").dispatchEvent(event);
   });
-  await page.getByText("1 file of other kinds left out: 1 .py").waitFor();
+  await page.getByText("1 unsupported file skipped: 1 .py").waitFor();
   await until(async () => (await names(page)).sort().join() === "one.md,two.txt", "both are listed");
 });
 
@@ -156,7 +156,7 @@ test("a task that another client began is shown with its progress", async (t) =>
   const server = await corbie(t, { config: CONFIG });
   const folder = await longWork(server);
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const { task_id: task } = await server.call("knowledge-import", { paths: [folder] });
   await page.locator('.job[data-state="running"]', { hasText: folder }).locator("progress").waitFor();
   const headers = { "content-type": "application/json" };
@@ -184,7 +184,7 @@ test("nothing moves while documents come in", async (t) => {
 test("the heading says whether something is being added, and no row is cut", async (t) => {
   for (const viewport of [undefined, PHONE]) {
     const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge", ...(viewport ? { viewport } : {}) });
-    await page.getByText("Nothing is being added right now").waitFor();
+    await page.getByText("No running tasks").waitFor();
     const heading = page.locator(".tasks h2");
     const work = (states) => page.evaluate(async (wanted) => {
       const { begin, clearFinished } = await import("/console/js/pages/knowledge/tasks.js");
@@ -193,11 +193,11 @@ test("the heading says whether something is being added, and no row is cut", asy
     }, states);
     const headed = (text) => until(async () => (await heading.innerText()) === text, `the heading is ${text}`);
     await work(["completed", "running"]);
-    await headed("Being added");
+    await headed("Tasks");
     await page.evaluate(async () => (await import("/console/js/pages/knowledge/tasks.js")).change(globalThis.jobs[1], { state: "completed", message: "Added" }));
     await headed("Added");
     await work(["failed"]);
-    await headed("Not added");
+    await headed("Failed");
     await work(["failed", "completed", "running", "failed", "completed", "queued", "failed", "completed"]);
     await page.getByText("6 of 8 done, 3 failed").waitFor();
     const list = page.locator(".jobs");
@@ -212,7 +212,7 @@ test("the heading says whether something is being added, and no row is cut", asy
     // Nothing of a row is cut off inside of it either, and a long message can be read as a whole.
     const inside = await list.locator(".job").evaluateAll((rows) => rows.filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText));
     assert.deepEqual(inside, []);
-    await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Whole message" }).click();
+    await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Show message" }).click();
     await page.getByRole("dialog").getByText("save it again. The file is broken").waitFor();
     await accessible(page);
     await page.keyboard.press("Escape");
@@ -223,7 +223,7 @@ test("the heading says whether something is being added, and no row is cut", asy
 test("a file that fails is listed once, also when the list of tasks was on its way meanwhile or an answer was lost", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const task = (id, filename) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true });
   const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
   let holding = true;
@@ -242,7 +242,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   // The list is asked for before the file is sent, and told after the server has made a task of it.
   await until(() => held, "the list is asked for");
   await files(page).setInputFiles(broken("broken.pdf"));
-  await page.locator(".job", { hasText: "broken.pdf" }).getByText("Waiting").waitFor();
+  await page.locator(".job", { hasText: "broken.pdf" }).getByText("Queued").waitFor();
   holding = false;
   await answer(held, { tasks: [task("task-1", "broken.pdf")] });
   await page.locator('.job[data-state="failed"]', { hasText: "broken.pdf" }).waitFor();
@@ -259,7 +259,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
 test("a file whose answer was lost is taken for no task of another caller, of an earlier time, or of another file of its name", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   const task = (id, filename, more) => ({ task_id: id, status: "running", progress: 0.1, current_step: "Reading", kind: "add", filename, created: new Date().toISOString(), can_cancel: true, ...more });
   const answer = (route, told) => route.fulfill({ json: { jsonrpc: "2.0", id: route.request().postDataJSON().id, result: { content: [], structuredContent: { success: true, ...told }, isError: false } } });
   let active = [];
@@ -296,7 +296,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   }
   active = [];
   await rows("README.md", "completed").waitFor();
-  await rows("README.md", "failed").getByText("cannot be reached").waitFor();
+  await rows("README.md", "failed").getByText("unreachable").waitFor();
 
   // Two files of one name: the answer to the first is lost, the second has a task before its answer comes.
   await files(page).setInputFiles(note("twice.md", "# The one that is lost"));
@@ -333,23 +333,23 @@ test("who may only read is told so instead of being refused", async (t) => {
   const page = await open(t, server, { at: "#/classify" });
   const refused = refusals(page);
   await visit(page, "#/knowledge");
-  await page.getByText("Files cannot be added from here").waitFor();
-  await page.getByText("Adding files needs trust verified, and this page is untrusted").waitFor();
-  await page.getByText("Removing a document needs trust trusted").waitFor();
+  await page.getByText("Adding files is not permitted").waitFor();
+  await page.getByText("Adding files requires trust level verified; this page has untrusted").waitFor();
+  await page.getByText("Removing a document requires trust level trusted").waitFor();
   await page.locator(".rows").getByRole("link", { name: "holidays.md" }).waitFor();
-  for (const name of ["Choose files", "Choose a folder", "Server path…"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+  for (const name of ["Choose files", "Choose folder", "Server path…"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
   assert.equal(await page.getByRole("button", { name: /^Remove / }).count(), 0);
   await check(page);
   await page.locator(".rows").getByRole("link", { name: "holidays.md" }).click();
   await page.getByText("26 days of holiday").waitFor();
-  await page.getByText("Removing a document needs trust trusted").waitFor();
+  await page.getByText("Removing a document requires trust level trusted").waitFor();
   assert.equal(await page.getByRole("button", { name: "Remove" }).count(), 0);
   await check(page);
   await visit(page, "#/knowledge/ask");
-  await page.getByText("Having a model answer needs trust verified").waitFor();
+  await page.getByText("Asking questions requires trust level verified").waitFor();
   assert.equal(await page.getByRole("button", { name: "Ask", exact: true }).count(), 0);
   await check(page);
-  await page.getByRole("link", { name: "search them" }).click();
+  await page.getByRole("link", { name: "search the documents" }).click();
   await page.getByRole("searchbox").fill("how many days of holiday");
   await page.keyboard.press("Enter");
   await page.locator(".passage", { hasText: "holidays.md" }).waitFor();
@@ -383,8 +383,8 @@ test("the table is sorted and filtered, and a document is removed after a questi
   await filter.fill("HOLI");
   await until(async () => (await names(page)).join() === "holidays.md", "one is left");
   await filter.fill("nothing like that");
-  await page.getByText("No document is like that").waitFor();
-  await page.getByRole("button", { name: "Show all documents" }).click();
+  await page.getByText("No matching documents").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
   await page.getByLabel("All formats").selectOption("csv");
   await until(async () => (await names(page)).join() === "instruments.csv", "those of one format");
   await page.getByLabel("All formats").selectOption("");
@@ -414,7 +414,7 @@ test("an older server, which lists no tasks and tells no places of passages, is 
     return route.fulfill({ response, json: answer });
   });
   await page.reload();
-  await page.getByText("cannot filter its list").waitFor();
+  await page.getByText("cannot filter the list").waitFor();
   assert.ok(await page.getByLabel("Filter by name").isDisabled());
   await files(page).setInputFiles({ name: "late.md", mimeType: "text/markdown", buffer: Buffer.from("# Late\n\nThe last bus leaves the observatory at half past eleven.") });
   await page.locator('.job[data-state="completed"]').getByText("Added").waitFor();
@@ -429,7 +429,7 @@ test("a document that could not be read says why and what to do", async (t) => {
   await writeFile(broken, "%PDF-1.4 and then nothing of use");
   await server.call("knowledge-add", { file_path: broken });
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByRole("button", { name: /^Failed: why/ }).click();
+  await page.getByRole("button", { name: /^Failed, details/ }).click();
   const box = page.getByRole("dialog");
   await box.getByText("The file is broken").waitFor();
   await accessible(page);
@@ -492,7 +492,7 @@ test("ten thousand documents scroll smoothly with few rows in the page", async (
 test("the keyboard alone searches, opens a result and comes back to it", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/search" });
-  await page.getByText("Search by what you mean").waitFor();
+  await page.getByText("Search your documents").waitFor();
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press("/");
   await page.keyboard.type("when is the dome opened");
@@ -515,7 +515,7 @@ test("the keyboard alone searches, opens a result and comes back to it", async (
 test("a search is narrowed, and one that finds nothing says what to do", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
-  await page.getByLabel("Tags for what you add").fill("repairs, 2026");
+  await page.getByLabel("Tags for new files").fill("repairs, 2026");
   await files(page).setInputFiles({ name: "mirror.md", mimeType: "text/markdown", buffer: Buffer.from("# The mirror\n\nThe mirror of the small telescope is cleaned in June.") });
   await page.locator('.job[data-state="completed"]').waitFor();
   await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
@@ -528,14 +528,14 @@ test("a search is narrowed, and one that finds nothing says what to do", async (
   await until(async () => (await page.locator(".passage h2").allInnerTexts()).join() === "mirror.md", "only what has the tag is left");
   await page.getByLabel("Tags").fill("no-such-tag");
   await page.keyboard.press("Enter");
-  await page.getByText("Nothing found").waitFor();
-  await page.getByRole("button", { name: "Search without filters" }).click();
+  await page.getByText("No results").waitFor();
+  await page.getByRole("button", { name: "Clear filters" }).click();
   await page.locator(".passage", { hasText: "visitors.txt" }).waitFor();
-  await page.getByLabel("Added until").fill("2001-01-01");
-  await page.getByText("Nothing found").waitFor();
+  await page.getByLabel("Added to").fill("2001-01-01");
+  await page.getByText("No results").waitFor();
 });
 
-test("a passage that hardly answers is not said to have a score of nothing", async (t) => {
+test("weak matches are folded away, and a tiny relevance is not shown as zero", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
   await page.route("**/mcp", async (route) => {
@@ -546,18 +546,43 @@ test("a passage that hardly answers is not said to have a score of nothing", asy
     return route.fulfill({ response, json: answer });
   });
   await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
-  await page.locator(".passage").nth(1).waitFor();
+  await page.locator(".passage").first().waitFor();
+  assert.equal(await page.locator(".passage:visible").count(), 1);
+  await page.locator(".found-count").getByText(/^1 passage in /).waitFor();
+  await page.getByText(/^\d+ weak match(es)? \(relevance below 0\.1\)$/).click();
+  await page.locator(".passage:visible").nth(1).getByText("Weak match").waitFor();
+  await accessible(page);
   const scores = (await page.locator(".passage .score").allInnerTexts()).map((text) => text.replace(/\s+/g, " ").replace("Relevance ", ""));
   assert.equal(scores[0], "0.80");
   assert.ok(scores.slice(1).every((text) => text === "< 0.01"), scores.join());
-  await page.locator(".found-count").getByText("how probable it is that it answers").waitFor();
-  await page.locator(".found-count").getByText(/below 0\.01: .* hardly answers/).waitFor();
+  // A weak match that was opened is visible when the user comes back.
+  await page.locator(".passage:visible a").nth(1).click();
+  await page.locator("mark.found").first().waitFor();
+  await page.getByRole("link", { name: "Back to search" }).click();
+  await page.locator(".passage:visible").nth(1).waitFor();
+});
+
+test("if all matches are weak, that is said and they can be shown", async (t) => {
+  const server = await filled(t);
+  const page = await open(t, server, { at: "#/knowledge" });
+  await page.route("**/mcp", async (route) => {
+    if (route.request().postDataJSON().params?.name !== "knowledge-search") return route.continue();
+    const response = await route.fetch();
+    const answer = await response.json();
+    answer.result.structuredContent.results.forEach((found) => (found.relevance_score = 0.05));
+    return route.fulfill({ response, json: answer });
+  });
+  await visit(page, `#/knowledge/search/${encodeURIComponent("small telescope")}`);
+  await page.getByText("No relevant passage").waitFor();
+  assert.equal(await page.locator(".passage:visible").count(), 0);
+  await page.locator("details.weak summary").click();
+  await page.locator(".passage:visible").first().waitFor();
 });
 
 test("an answer cites passages that can be opened", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/ask" });
-  await page.getByText("Answers with their sources").waitFor();
+  await page.getByText("Answers with sources").waitFor();
   await accessible(page);
   // The mock says back what it was asked, the number in it too.
   await page.getByLabel("Question").fill("Who is paid more at night [1]?");
@@ -566,7 +591,7 @@ test("an answer cites passages that can be opened", async (t) => {
   await accessible(page);
   await page.locator(".answer").getByRole("link", { name: /^Source 1: / }).click();
   await page.locator("mark.found", { hasText: "paid a quarter more" }).waitFor();
-  await page.getByRole("link", { name: "Back to the answer" }).click();
+  await page.getByRole("link", { name: "Back to answer" }).click();
   await page.getByText("mock/mock").waitFor();
 });
 
@@ -588,7 +613,7 @@ test("when a lost server returns, what only reads is asked for again, and a mode
   asking.on("request", (request) => (sent += Number(request.postData()?.includes('"knowledge-ask"') ?? false)));
   for (const page of [asking, searching]) page.expectErrors();
   await asking.getByLabel("Question").fill("Who is paid more at night?");
-  await searching.getByText("Search by what you mean").waitFor();
+  await searching.getByText("Search your documents").waitFor();
   await server.stop();
   await searching.keyboard.type("when is the dome opened");
   await searching.keyboard.press("Enter");
@@ -597,7 +622,7 @@ test("when a lost server returns, what only reads is asked for again, and a mode
   await asking.getByRole("button", { name: "Try again" }).waitFor();
   await server.start();
   await searching.locator(".passage", { hasText: "dome-rules.md" }).waitFor();
-  await asking.getByText("The server is there again.").waitFor();
+  await asking.getByText("Reconnected.").waitFor();
   await asking.locator("#connection").waitFor({ state: "hidden" });
   assert.equal(sent, 1);
   await asking.getByRole("button", { name: "Try again" }).click();
@@ -606,7 +631,7 @@ test("when a lost server returns, what only reads is asked for again, and a mode
 
 test("of thousands of tasks that have ended some hundred are kept, and all are counted", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
-  await page.getByText("Nothing is being added right now").waitFor();
+  await page.getByText("No running tasks").waitFor();
   await page.evaluate(async () => {
     const { begin, change } = await import("/console/js/pages/knowledge/tasks.js");
     for (let at = 0; at < 1_000; at++) change(begin(`note-${at}.md`), at ? { state: "completed", message: "Added" } : { state: "failed", message: "It is broken." });
@@ -669,9 +694,9 @@ test("a long document is read page after page, and any page is reached at once",
   assert.equal(await shown(), numbers(1, 10));
   assert.ok((await page.locator(".begins").count()) > 0, "it is shown where passages begin");
   // Two clicks at once, as impatient people click: nothing is shown twice.
-  await page.getByRole("button", { name: "Further pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
+  await page.getByRole("button", { name: "Later pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
   await until(async () => (await shown()) === numbers(1, 20), "twenty pages are shown");
-  await page.waitForFunction(() => document.activeElement.textContent === "Further pages");
+  await page.waitForFunction(() => document.activeElement.textContent === "Later pages");
   await page.getByLabel("Page", { exact: true }).fill("25");
   await page.keyboard.press("Enter");
   await until(async () => (await shown()) === "25", "the last page is shown");
@@ -711,7 +736,7 @@ test("a long document is read page after page, and any page is reached at once",
   await page.locator('.page[data-page="23"]').waitFor();
   asked = 0;
   await page.getByRole("button", { name: "Earlier pages" }).click();
-  const rest = page.getByRole("button", { name: "The rest up to page 22" });
+  const rest = page.getByRole("button", { name: "Load up to page 22" });
   await rest.waitFor();
   assert.equal(asked, 8);
   for (let clicks = 0; clicks < 10 && (await rest.count()); clicks++) {
@@ -731,8 +756,8 @@ test("a long document is read page after page, and any page is reached at once",
 
 test("a document that is not there is said to be missing", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge/document/de10cedb-5a91-476d-8b75-529827686d28" });
-  await page.getByText("This document is not there.").waitFor();
-  await page.getByRole("link", { name: "See all documents" }).click();
+  await page.getByText("Document not found.").waitFor();
+  await page.getByRole("link", { name: "All documents" }).click();
   await page.getByText("No documents yet").waitFor();
 });
 

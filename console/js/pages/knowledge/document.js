@@ -18,13 +18,13 @@ const CHARACTERS = 60_000;
 const MOST_ASKED = 8;
 /** How close words stand together that are seen at once, in pixels. */
 const NEAR = 120;
-const BACK = { documents: "All documents", search: "Back to the search", ask: "Back to the answer" };
+const BACK = { documents: "All documents", search: "Back to search", ask: "Back to answer" };
 
 export function showDocument(place, [id = "", page = "1", wanted], from = "documents") {
   const head = h("div.document-head");
   const pages = h("div.pages");
   const before = h("button", { hidden: true, onclick: earlier }, "Earlier pages");
-  const after = h("button", { hidden: true, onclick: later }, "Further pages");
+  const after = h("button", { hidden: true, onclick: later }, "Later pages");
   const back = h("a.back", { href: `#/knowledge/${from}` }, `← ${BACK[from]}`);
   fill(place, back, head, before, pages, after);
 
@@ -55,7 +55,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     } catch (error) {
       if (stale()) return;
       fill(pages, error.structured?.error === "document_not_found" || error.structured?.error === "invalid_document_id"
-        ? h("div.problem", { role: "alert" }, "This document is not there. It may have been removed, or is still being read. ", h("a", { href: "#/knowledge/documents" }, "See all documents"))
+        ? h("div.problem", { role: "alert" }, "Document not found. It was removed or is still being processed. ", h("a", { href: "#/knowledge/documents" }, "All documents"))
         : problem(error, open, { autoRetry: true }));
     }
   }
@@ -84,7 +84,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
   }
 
   function gap(at, end) {
-    const button = h("button.gap", { onclick: close }, `The rest up to page ${number(end - 1)}`);
+    const button = h("button.gap", { onclick: close }, `Load up to page ${number(end - 1)}`);
     async function close() {
       const drawn = await guarded(() => stretch(at, end));
       if (!drawn) return;
@@ -150,7 +150,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
         (Array.isArray(tags) ? tags : tags ? [tags] : []).map((tag) => badge(String(tag))),
         count > 1 ? h("form.jump.push", { onsubmit: go }, "Page", jump, `of ${number(count)}`, h("button", { type: "submit" }, "Go")) : null),
       unremoved ? h("p.quiet.small", inlineCode(unremoved)) : null,
-      Object.keys(rest).length ? h("details", h("summary", "What is known of it"), h("dl.known", Object.entries(rest).flatMap(fact))) : null);
+      Object.keys(rest).length ? h("details", h("summary", "Metadata"), h("dl.known", Object.entries(rest).flatMap(fact))) : null);
   }
 
   /** A page, or what is left of one that begins at `offset`. */
@@ -162,7 +162,7 @@ export function showDocument(place, [id = "", page = "1", wanted], from = "docum
     const range = mine ? [place(Math.max(0, mine.start - offset)), place(mine.end - offset)] : passageText ? locate(text, passageText) : undefined;
     return h("section.page.card", { "aria-label": label ?? `Page ${at}`, dataset: { page: at } },
       h("h3.quiet", label ?? `Page ${at}`, offset ? " (continued)" : ""),
-      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range, openedPassage.chunk === wanted ? openedPassage.query : "")) : h("p.quiet", "There is no text on this page."));
+      text.trim() ? h("div.page-text.break", { dir: "auto" }, pieces(text, spots, range, openedPassage.chunk === wanted ? openedPassage.query : "")) : h("p.quiet", "No text on this page."));
   }
 
   function arrive() {
@@ -192,7 +192,7 @@ function pieces(text, spots, range, query) {
     const inside = range && from >= range[0] && from < range[1];
     if (inside && from === range[0]) nodes.push(found);
     const add = (node) => (inside ? found.append(node) : nodes.push(node));
-    for (const spot of spots) if (spot.at === from) add(h("span.begins", { title: `Passage ${spot.chunk.chunk_index + 1} begins here`, "aria-hidden": "true" }, spot.chunk.chunk_index + 1));
+    for (const spot of spots) if (spot.at === from) add(h("span.begins", { title: `Start of passage ${spot.chunk.chunk_index + 1}`, "aria-hidden": "true" }, spot.chunk.chunk_index + 1));
     if (at + 1 === cuts.length) return;
     const piece = text.slice(from, cuts[at + 1]);
     if (inside) found.append(...highlight(piece, findQueryTerms(piece, query)));

@@ -31,7 +31,7 @@ export function showDocuments(place) {
   const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: typed });
   const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
   const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
-  const hint = h("p.quiet.small", { hidden: true }, "This server is older than the page and cannot filter its list; search its texts instead.");
+  const hint = h("p.quiet.small", { hidden: true }, "This version of the server cannot filter the list. Use search instead.");
   const kept = h("p.quiet.small", { hidden: true });
   const stage = h("div.stage");
   const adding = h("div.adding", h("div.card", { "aria-busy": "true" }), tasks);
@@ -91,7 +91,7 @@ export function showDocuments(place) {
         if (heard.textContent !== sum) heard.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
-        if (!total) fill(nothing, narrowed() ? empty("No document is like that", "Use fewer letters, or all formats and states.", h("button", { onclick: all }, "Show all documents")) : firstSteps(!can.denialReason("knowledge-add", "")));
+        if (!total) fill(nothing, narrowed() ? empty("No matching documents", "Change or clear the filters.", h("button", { onclick: all }, "Clear filters")) : firstSteps(!can.denialReason("knowledge-add", "")));
       },
       onfailure(error) {
         if (error.kind === "offline") return;
@@ -118,7 +118,7 @@ export function showDocuments(place) {
     set(name, item.filename);
     return [
       name, item.format?.toUpperCase() ?? "", bytes(item.size_bytes ?? 0), item.chunk_count ? number(item.chunk_count) : "–",
-      item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}: why? ${item.filename}` }, badge(`${state}: why?`, kind)) : badge(state, kind),
+      item.warning ? h("button.why", { onclick: () => explain(item), "aria-label": `${state}, details: ${item.filename}` }, badge(`${state} – details`, kind)) : badge(state, kind),
       relativeTime(item.date_added),
       mayRemove && h("button.plain", { onclick: () => remove(item), "aria-label": `Remove ${item.filename}`, title: "Remove" }, icon("trash")),
     ];
@@ -140,9 +140,9 @@ export function showDocuments(place) {
     const isFailed = item.processing_status === "failed";
     const goes = isFailed && mayRemove;
     const again = await dialog({
-      title: isFailed ? "This document could not be read" : "A part of this document could not be read",
+      title: isFailed ? "Document could not be read" : "Document was read in part",
       body: [h("p.break", h("strong", item.filename)), h("p.problem", { class: isFailed ? "" : "warn" }, sentence(item.warning ?? "")),
-        h("p.quiet", isFailed ? "Mend the file and add it again; it then takes the place of this entry." : "What could be read is found by searches.")],
+        h("p.quiet", isFailed ? "Fix the file and add it again; it replaces this entry." : "The readable parts can be searched.")],
       confirm: goes ? "Remove from the list" : "OK",
       cancel: "Close",
     });
@@ -171,15 +171,15 @@ export function showDocuments(place) {
 /** Asks, and removes a document. Gives whether it is gone. */
 export async function confirmRemoval(item) {
   const sure = await dialog({
-    title: "Remove this document?",
-    body: [h("p.break", h("strong", { dir: "auto" }, item.filename)), h("p", "Its text and what was learned of it go, and searches no longer find it. The file itself stays where it is.")],
+    title: "Remove document?",
+    body: [h("p.break", h("strong", { dir: "auto" }, item.filename)), h("p", "The document is removed from the knowledge base and from search. The file itself is not deleted.")],
     confirm: "Remove",
     danger: true,
   });
   if (!sure) return false;
   try {
     await call("knowledge-remove", { document_id: item.id, confirm: true });
-    toast(`${item.filename} was removed.`);
+    toast(`${item.filename} removed.`);
     return true;
   } catch (error) {
     toastError(error);
@@ -188,5 +188,5 @@ export async function confirmRemoval(item) {
 }
 
 const firstSteps = (mayAdd) => (mayAdd
-  ? empty("No documents yet", `${isPhone() ? "Choose a file" : "Drop a file or a whole folder"} above. It can be searched within seconds.`, "On the command line it is:", copyable("corbie add ~/Documents"))
-  : empty("No documents yet", "Once there are some, they are listed here and can be searched."));
+  ? empty("No documents yet", `${isPhone() ? "Choose files" : "Drop files or a folder"} above. On the command line:`, copyable("corbie add ~/Documents"))
+  : empty("No documents yet", "Documents are listed here once they are added."));

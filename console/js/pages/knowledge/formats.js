@@ -12,11 +12,11 @@ export const isReadable = (name) => EXTENSIONS.has(extension(name));
 export function rejectionReason(file, maxMegabytes) {
   const kind = extension(file.name);
   if (!EXTENSIONS.has(kind)) {
-    return `${kind ? `Files of the kind .${kind}` : "Files without an extension"} cannot be read. Save it as PDF, DOCX, HTML or text and add that.`;
+    return `${kind ? `.${kind} files are` : "Files without an extension are"} not supported. Convert it to PDF, DOCX, HTML or text.`;
   }
-  if (!file.size) return "The file is empty. Check that it was saved.";
+  if (!file.size) return "The file is empty.";
   if (maxMegabytes && file.size > maxMegabytes * 1024 * 1024) {
-    return `The file is larger than ${maxMegabytes} MB. Split it, or raise \`knowledge.max_file_size_mb\` in the settings.`;
+    return `The file exceeds ${maxMegabytes} MB. Split it, or raise \`knowledge.max_file_size_mb\` in the settings.`;
   }
 }
 
@@ -26,8 +26,8 @@ export const sanitizeName = (name = "") => name.replace(/[\u061c\u200e\u200f\u20
 /** The documents' states as people say them. */
 export const STATES = {
   completed: ["Ready", "good"],
-  partial: ["Partly read", "warn"],
-  processing: ["Being read", "accent"],
-  pending: ["Waiting", ""],
+  partial: ["Partial", "warn"],
+  processing: ["Processing", "accent"],
+  pending: ["Queued", ""],
   failed: ["Failed", "bad"],
 };

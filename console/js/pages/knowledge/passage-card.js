@@ -43,16 +43,21 @@ function excerpt(text, query) {
   return [from ? "… " : "", highlight(part, findQueryTerms(part, query))];
 }
 
-/** The least that two decimals can show; what is found and is below is not nothing. */
-const SHOWN_SCORE = 0.01;
-export const isWeakMatch = (found) => (found.relevance_score ?? 0) < SHOWN_SCORE;
+/** Passages below this relevance rarely answer the question; they are folded away. */
+export const WEAK_RELEVANCE = 0.1;
+export const isWeakMatch = (found) => (found.relevance_score ?? 0) < WEAK_RELEVANCE;
+/** Smallest value with two decimals. */
+const MIN_SHOWN_SCORE = 0.01;
 
 export function score(value) {
   const fill = h("span.fill");
   fill.style.transform = `scaleX(${Math.max(0, Math.min(1, value))})`;
-  return h("span.score", { title: "How probable it is that this passage answers the question, from 0 to 1" },
-    h("span.track", { "aria-hidden": "true" }, fill), h("span.visually-hidden", "Relevance "), value < SHOWN_SCORE ? `< ${SHOWN_SCORE}` : value.toFixed(2));
+  return h("span.score", { title: "Relevance: probability that this passage answers the question" },
+    h("span.track", { "aria-hidden": "true" }, fill), h("span.visually-hidden", "Relevance "), value < MIN_SHOWN_SCORE ? `< ${MIN_SHOWN_SCORE}` : value.toFixed(2));
 }
+
+/** Weak matches behind a disclosure. `cards` are elements. */
+export const weakMatches = (cards) => h("details.weak", h("summary", `${cards.length === 1 ? "1 weak match" : `${cards.length} weak matches`} (relevance below ${WEAK_RELEVANCE})`), h("div.results", cards));
 
 /** One result. { number: as answers cite it, onopen } */
 export function passage(found, query, { number, onopen } = {}) {
@@ -66,7 +71,7 @@ export function passage(found, query, { number, onopen } = {}) {
   return h("article.passage.card", { dataset: { chunk: found.chunk_id } },
     h("header", number ? h("span.cite", { "aria-hidden": "true" }, number) : null,
       h("h2", h("a", { href: passageUrl(found), dir: "auto", class: "break", onclick: open }, sanitizeName(found.filename))),
-      h("span.badge", (found.metadata?.format ?? "").toUpperCase()), score(found.relevance_score ?? 0)),
+      h("span.badge", (found.metadata?.format ?? "").toUpperCase()), isWeakMatch(found) ? h("span.badge.warn", "Weak match") : null, score(found.relevance_score ?? 0)),
     where ? h("p.quiet.small.where.break", { dir: "auto" }, where) : null,
     h("p.passage-text.break", { dir: "auto" }, excerpt(text, removeStopWords(query))));
 }

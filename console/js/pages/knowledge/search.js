@@ -4,9 +4,9 @@ import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
 import { onTokenChange } from "../../connection.js";
 import { empty, problem } from "../../components/widgets.js";
-import { milliseconds, number, plural } from "../../format.js";
+import { milliseconds, plural } from "../../format.js";
 import { FORMATS } from "./formats.js";
-import { isWeakMatch, passage } from "./passage-card.js";
+import { isWeakMatch, passage, weakMatches } from "./passage-card.js";
 
 /** How long the reader must pause before what is typed is searched for, in milliseconds, and how long it must be. */
 const PAUSE = 350;
@@ -21,7 +21,7 @@ onTokenChange(() => (kept.reply = undefined));
 
 export function showSearch(place, [query]) {
   if (query !== undefined && query !== kept.query) Object.assign(kept, { query, reply: undefined });
-  const field = h("input", { type: "search", value: kept.query, maxlength: "500", placeholder: "What do you want to know?", "aria-label": "Search the documents", enterkeyhint: "search", dataset: { search: "" } });
+  const field = h("input", { type: "search", value: kept.query, maxlength: "500", placeholder: "Search by keywords or a question", "aria-label": "Search documents", enterkeyhint: "search", dataset: { search: "" } });
   const results = h("div.results");
   const count = h("p.quiet.small.found-count", { role: "status" });
   const bind = (name, element) => {
@@ -34,10 +34,10 @@ export function showSearch(place, [query]) {
   };
   const filters = h("div.filters",
     h("label", "Format", bind("format", h("select", h("option", { value: "" }, "All"), FORMATS.map((name) => h("option", { value: name }, name.toUpperCase()))))),
-    h("label", "Relevance", bind("least", h("select", [["0", "Any"], ["0.1", "0.1 and more"], ["0.5", "0.5 and more"], ["0.8", "0.8 and more"]].map(([value, text]) => h("option", { value }, text))))),
-    h("label", "Tags", bind("tags", h("input", { placeholder: "any of: work, 2026" }))),
+    h("label", "Relevance", bind("least", h("select", [["0", "Any"], ["0.1", "≥ 0.1"], ["0.5", "≥ 0.5"], ["0.8", "≥ 0.8"]].map(([value, text]) => h("option", { value }, text))))),
+    h("label", "Tags (any)", bind("tags", h("input", { placeholder: "work, 2026" }))),
     h("label", "Added from", bind("from", h("input", { type: "date" }))),
-    h("label", "Added until", bind("to", h("input", { type: "date" }))));
+    h("label", "Added to", bind("to", h("input", { type: "date" }))));
   const form = h("form.question", { role: "search", onsubmit: (event) => (event.preventDefault(), find()) }, h("div.asked", icon("search"), field), h("button.main", { type: "submit" }, "Search"));
   fill(place, form, filters, count, results);
 
@@ -72,17 +72,18 @@ export function showSearch(place, [query]) {
     const { reply } = kept;
     if (!reply) {
       fill(count);
-      fill(results, kept.query ? null : empty("Search by what you mean", "Ask as you would ask a colleague: “how many days of holiday do I get?” Passages are found by meaning and by words, in every format.",
-        h("p.small", h("kbd", "/"), " comes back to this field, ", h("kbd", "Enter"), " searches.")));
+      fill(results, kept.query ? null : empty("Search your documents", "Passages are found by meaning and by keywords, for example “how many days of holiday do I get?”",
+        h("p.small", h("kbd", "/"), " focuses the search field, ", h("kbd", "Enter"), " searches.")));
       return;
     }
-    const faint = reply.results.filter(isWeakMatch).length;
-    fill(count, reply.results.length ? [`${plural(reply.results.length, "passage")} in ${milliseconds(Math.max(1, reply.search_time_ms))}. The number at each is how probable it is that it answers, from 0 to 1.`,
-      faint ? ` ${faint === 1 ? "One is" : `${number(faint)} are`} below 0.01: some words or the subject are alike, and it hardly answers.` : ""] : "");
+    const card = (found) => passage(found, kept.query, { onopen: () => (kept.opened = found.chunk_id) });
+    const weak = reply.results.filter(isWeakMatch);
+    const relevant = reply.results.filter((found) => !isWeakMatch(found));
+    fill(count, reply.results.length ? `${plural(relevant.length, "passage")} in ${milliseconds(Math.max(1, reply.search_time_ms))}, by relevance (0 to 1)` : "");
     fill(results, reply.results.length
-      ? reply.results.map((found) => passage(found, kept.query, { onopen: () => (kept.opened = found.chunk_id) }))
-      : empty("Nothing found", "No document is about that. Use other words, or fewer of them.",
-        Object.keys(narrowing()).length || Number(kept.least) ? h("button", { onclick: widen }, "Search without filters") : h("p", "Is the document there? ", h("a", { href: "#/knowledge/documents" }, "See all documents"))));
+      ? [relevant.length ? relevant.map(card) : empty("No relevant passage", "Only weak matches were found. Try other words."), weak.length ? weakMatches(weak.map(card)) : null]
+      : empty("No results", "No passage matches. Try other or fewer words.",
+        Object.keys(narrowing()).length || Number(kept.least) ? h("button", { onclick: widen }, "Clear filters") : h("p", h("a", { href: "#/knowledge/documents" }, "All documents"))));
   }
 
   function widen() {
@@ -96,9 +97,11 @@ export function showSearch(place, [query]) {
   else draw();
   const opened = kept.opened && results.querySelector(`[data-chunk="${CSS.escape(kept.opened)}"] a`);
   kept.opened = undefined;
-  if (opened) setTimeout(() => opened.focus());
-  else field.focus();
+  if (opened) {
+    opened.closest("details")?.setAttribute("open", "");
+    setTimeout(() => opened.focus());
+  } else field.focus();
   return () => stop?.abort();
 }
 
-export const noDocuments = () => empty("No documents yet", "There is nothing to search in. Add some files first; they are ready within seconds.", h("a.button", { href: "#/knowledge/documents" }, "Add documents"));
+export const noDocuments = () => empty("No documents yet", "Add files to search them.", h("a.button", { href: "#/knowledge/documents" }, "Add documents"));

@@ -39,7 +39,7 @@ export function showTasks(place, changed) {
     clear.hidden = !over.length;
     const failed = over.filter(isBad).length + droppedFailedJobs();
     const added = over.some(isGood) || droppedJobs() > droppedFailedJobs();
-    fill(title, over.length < jobs.length || !jobs.length ? "Being added" : added ? "Added" : "Not added");
+    fill(title, over.length < jobs.length || !jobs.length ? "Tasks" : added ? "Added" : "Failed");
     fill(summary, jobs.length ? `${number(over.length + droppedJobs())} of ${number(jobs.length + droppedJobs())} done${failed ? `, ${number(failed)} failed` : ""}` : "");
     const keys = new Set(drawn.map((job) => job.key));
     for (const [key, row] of rows) if (!keys.has(key)) (row.element.remove(), rows.delete(key));
@@ -50,8 +50,8 @@ export function showTasks(place, changed) {
       row.update();
       if (list.children[at] !== row.element) list.insertBefore(row.element, list.children[at] ?? null);
     });
-    if (!jobs.length) list.append(h("li.job-none", "Nothing is being added right now. Files are read in the background; you can go on working."));
-    else if (jobs.length > DRAWN) list.append(h("li.job-none", `And ${number(jobs.length + droppedJobs() - DRAWN)} more.`));
+    if (!jobs.length) list.append(h("li.job-none", "No running tasks. Files are processed in the background."));
+    else if (jobs.length > DRAWN) list.append(h("li.job-none", `${number(jobs.length + droppedJobs() - DRAWN)} more`));
   };
   draw();
   return onJobs((ended) => {
@@ -86,12 +86,12 @@ function makeRow(job) {
     if (said === text + left) return;
     said = text + left;
     fill(step, over ? icon(isBad(job) ? "warn" : job.state === "completed" ? "check" : "close") : null, h("span.break", { title: text }, text), left ? h("span.left", left) : null,
-      over && text.length > LONG ? h("button.plain.small", { onclick: () => messageDialog(job.name, h("p.break", text)) }, "Whole message") : null,
-      failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Which failed?") : null,
+      over && text.length > LONG ? h("button.plain.small", { onclick: () => messageDialog(job.name, h("p.break", text)) }, "Show message") : null,
+      failed.length ? h("button.plain.small", { onclick: () => showFailed(failed) }, "Show failed files") : null,
       job.document ? h("a", { href: `#/knowledge/document/${encodeURIComponent(job.document)}` }, "Open") : null);
   };
   return { element, update };
 }
 
-const showFailed = (files) => messageDialog("What could not be added",
+const showFailed = (files) => messageDialog("Failed files",
   h("ul.reasons", files.slice(0, 200).map((file) => h("li", h("strong.break", file.file_path), h("br"), h("span.break", file.message)))));

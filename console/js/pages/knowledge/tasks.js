@@ -36,7 +36,7 @@ export const activeJobs = () => allJobs().filter((job) => !isFinished(job));
 
 /** A new piece of work. */
 export function begin(name, values = {}) {
-  const job = { key: next++, name: sanitizeName(name), state: "waiting", share: 0, step: "Waits to be sent", ...values };
+  const job = { key: next++, name: sanitizeName(name), state: "waiting", share: 0, step: "Waiting to upload", ...values };
   jobs.set(job.key, job);
   change(job, {});
   return job;
@@ -100,11 +100,11 @@ function dropOldest() {
 /** Ends a piece of work, wherever it is. */
 export async function cancel(job) {
   job.stop?.abort();
-  if (!job.task) return change(job, { state: "cancelled", message: "Cancelled before it was sent." });
-  change(job, { step: "Being cancelled" });
+  if (!job.task) return change(job, { state: "cancelled", message: "Cancelled before upload." });
+  change(job, { step: "Cancelling" });
   try {
     await request("tools/cancel", { taskId: job.task });
-    change(job, { state: "cancelled", message: "Cancelled. Whole documents that were added by then stay." });
+    change(job, { state: "cancelled", message: "Cancelled. Documents added so far are kept." });
   } catch (error) {
     // It may have ended a moment before; then that is what is shown.
     await look(job);
@@ -168,7 +168,7 @@ async function round() {
       const values = { task: task.task_id, fixed: !listed.isOwn, ...read(task) };
       const lost = !row || row.listed ? lostFile(listed) : undefined;
       if (lost) change(lost, values);
-      else if (!row) begin(task.filename ?? "Import of files on the server", { ...values, listed });
+      else if (!row) begin(task.filename ?? "Server import", { ...values, listed });
       else if (!isFinished(row)) change(row, values);
     }
   }
@@ -182,7 +182,7 @@ async function look(job) {
   } catch (error) {
     const said = error.structured;
     if (said?.status === "failed") change(job, { state: "failed", message: error.message });
-    else if (said?.error === "task_not_found") change(job, { state: "completed", share: 1, message: "It has ended; the server keeps no more of it." });
+    else if (said?.error === "task_not_found") change(job, { state: "completed", share: 1, message: "Finished; the server has no details." });
     else throw error;
   }
 }
@@ -196,10 +196,10 @@ function read(task) {
 }
 
 function outcome(result) {
-  if (result.duplicate) return "It was there already, with the same content.";
+  if (result.duplicate) return "Already added, content unchanged.";
   if (result.files_total === undefined) return "Added";
   const counts = ["added", "updated", "unchanged", "failed", "skipped"].filter((name) => result[name]).map((name) => `${result[name]} ${name}`);
-  return counts.length ? capital(counts.join(", ")) : "No file was found there. Check the path.";
+  return counts.length ? capital(counts.join(", ")) : "No files found. Check the path.";
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);

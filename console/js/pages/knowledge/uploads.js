@@ -30,7 +30,7 @@ export const setMaxFileSize = (megabytes) => (maxMegabytes = megabytes);
 /** Said where files would be dropped, by those who may not add any: `why`. With `paths`, those of the server may be. */
 export function uploadsUnavailable(page, why, { paths }) {
   for (const name of ["dragover", "drop"]) page.addEventListener(name, (event) => event.dataTransfer?.types.includes("Files") && event.preventDefault());
-  return h("div.card.no-drop", h("h2", "Files cannot be added from here"), h("p.quiet.small", inlineCode(why)), paths ? pathButton() : null);
+  return h("div.card.no-drop", h("h2", "Adding files is not permitted"), h("p.quiet.small", inlineCode(why)), paths ? pathButton() : null);
 }
 
 const pathButton = () => h("button.plain", { onclick: addPath }, "Server path…");
@@ -46,11 +46,11 @@ export function dropZone(page, { paths }) {
       take(chosen);
     });
   }
-  const tagged = h("input", { value: tags, placeholder: "Tags for what you add, such as: work, 2026", "aria-label": "Tags for what you add, with commas between", oninput: () => (tags = tagged.value) });
+  const tagged = h("input", { value: tags, placeholder: "Tags for new files, e.g. work, 2026", "aria-label": "Tags for new files, comma-separated", oninput: () => (tags = tagged.value) });
   const zone = h("div.drop-zone.card", { onclick: (event) => event.target.closest("button, input") || files.click() },
     icon("upload"), h("h2", "Drop files or folders here"),
-    h("p.quiet.small", "PDF, Office, HTML, Markdown, text, CSV and pictures"),
-    h("div.row", h("button.main", { onclick: () => files.click() }, "Choose files"), h("button", { onclick: () => folder.click() }, "Choose a folder"), paths ? pathButton() : null),
+    h("p.quiet.small", "PDF, Office, HTML, Markdown, text, CSV and images"),
+    h("div.row", h("button.main", { onclick: () => files.click() }, "Choose files"), h("button", { onclick: () => folder.click() }, "Choose folder"), paths ? pathButton() : null),
     tagged, files, folder);
   let inside = 0;
   const isFiles = (event) => event.dataTransfer?.types.includes("Files");
@@ -107,9 +107,9 @@ export function take(items) {
     const job = begin(path, message ? { state: "failed", message } : { stop: new AbortController(), file: sanitizeName(file.name) });
     if (!message) queue.push({ job, file, metadata });
   }
-  if (wanted.length > MOST) toast(`Only the first ${number(MOST)} files were taken. Add larger folders from a path on the server.`, { bad: true });
+  if (wanted.length > MOST) toast(`Only the first ${number(MOST)} files are added. Use “Server path” for larger folders.`, { bad: true });
   const left = Object.entries(others);
-  if (left.length) toast(`${plural(left.reduce((sum, [, count]) => sum + count, 0), "file")} of other kinds left out: ${left.slice(0, 5).map(([kind, count]) => `${count} ${kind}`).join(", ")}`);
+  if (left.length) toast(`${plural(left.reduce((sum, [, count]) => sum + count, 0), "unsupported file")} skipped: ${left.slice(0, 5).map(([kind, count]) => `${count} ${kind}`).join(", ")}`);
   pump();
 }
 
@@ -130,13 +130,13 @@ function pump() {
 async function send({ job, file, metadata }) {
   const { signal } = job.stop;
   try {
-    change(job, { state: "sending", step: "Being sent" });
+    change(job, { state: "sending", step: "Uploading" });
     const sent = await patiently(() => upload(file, file.name, { signal, onprogress: (share) => change(job, { share: share * 0.99 }) }), job);
     change(job, { since: sent.at });
     const begun = await patiently(() => call("knowledge-add", { file_path: sent.file_path, async: true, ...metadata }, { signal }), job);
-    change(job, { task: begun.task_id, state: "queued", share: 0, step: "Waiting" });
+    change(job, { task: begun.task_id, state: "queued", share: 0, step: "Queued" });
   } catch (error) {
-    if (error.kind === "cancelled") change(job, { state: "cancelled", message: "Cancelled before it was added." });
+    if (error.kind === "cancelled") change(job, { state: "cancelled", message: "Cancelled." });
     else if (job.since !== undefined && (error.kind === "offline" || error.timedOut)) lose(job, error.message);
     // The server has said that it did not take it, so no task is of it.
     else change(job, { state: "failed", message: error.message, since: undefined });
@@ -154,7 +154,7 @@ async function patiently(work, job) {
         await connect();
         continue;
       }
-      change(job, { step: "The server is busy; it is tried again" });
+      change(job, { step: "Server busy, retrying" });
       await new Promise((done) => setTimeout(done, PAUSE * tries));
     }
   }
@@ -164,19 +164,19 @@ async function addPath() {
   const path = h("input", { required: true, placeholder: "/home/ada/papers or notes/**/*.md", spellcheck: "false" });
   const named = h("input", { value: tags });
   const chosen = await dialog({
-    title: "Add from a path on the server",
+    title: "Add files on the server",
     body: [
-      h("label", "Path", path, h("span.hint", "A file, a folder with everything in it, or a pattern, on the machine corbie runs on.")),
-      h("label", "Tags", named, h("span.hint", "Not needed; searches can be narrowed to them.")),
+      h("label", "Path", path, h("span.hint", "A file, a folder (recursive) or a glob pattern on the server.")),
+      h("label", "Tags", named, h("span.hint", "Optional, for filtering searches.")),
     ],
     confirm: "Add",
     value: () => ({ path: path.value.trim(), tags: named.value }),
   });
   if (!chosen?.path) return;
-  const job = begin(chosen.path, { step: "Being asked for", state: "queued" });
+  const job = begin(chosen.path, { step: "Requesting", state: "queued" });
   try {
     const begun = await call("knowledge-import", { paths: [chosen.path], ...tagged(chosen.tags) });
-    change(job, { task: begun.task_id, state: "queued", step: "Waiting" });
+    change(job, { task: begun.task_id, state: "queued", step: "Queued" });
   } catch (error) {
     change(job, { state: "failed", message: error.message });
   }
