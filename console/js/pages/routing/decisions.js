@@ -82,7 +82,7 @@ function renderDetails(record) {
   const { classified, attempts = [], usage } = record;
   return h("div.stack",
     h("dl.facts",
-      fact("Category", classified ? `${classified.category} · ${percent(classified.confidence)} confidence · ${milliseconds(classified.duration_ms)}${classified.used_fallback ? " · fallback category: low confidence" : ""}` : "not classified: the caller requested a model"),
+      fact("Category", classified ? `${classified.category} · ${percent(classified.confidence)} confidence · ${milliseconds(classified.duration_ms)}${classified.used_fallback ? " · fallback category: low confidence" : ""}` : record.requested_model ? "not classified: the caller requested a model" : "not classified"),
       classified ? fact("Classified by", methodName(classified.method)) : null,
       record.requested_model ? fact("Requested model", record.requested_model) : null,
       record.unavailable_models?.length ? fact("Unavailable models", record.unavailable_models.join(", ")) : null,
