@@ -1,4 +1,4 @@
-// Asking: a model answers from the passages, and every number in its answer leads to what it stands on.
+// Questions: a model answers from the passages, and the citations in its answer link to them.
 
 import { h, fill, submitOnEnter } from "../../dom.js";
 import { call } from "../../mcp.js";
@@ -10,23 +10,23 @@ import { sanitizeName } from "./formats.js";
 import { isWeakMatch, weakMatches, passage, passageUrl, openedPassage, removeStopWords } from "./passage-card.js";
 import { noDocuments } from "./search.js";
 
-/** What was asked last: whoever has followed a citation comes back to it. */
-const kept = { question: "", reply: undefined, took: 0 };
+/** The last question and its reply, shown again after the user has followed a citation. */
+const saved = { question: "", reply: undefined, took: 0 };
 
 export async function showAsk(place) {
   const can = await loadCapabilities();
   if (!can.knowledge) return undefined;
-  const unasked = can.denialReason("knowledge-ask", "Asking questions");
-  if (unasked) {
-    fill(place, empty("Permission denied", h("p", inlineCode(unasked)), h("p", "You can still ", h("a", { href: "#/knowledge/search" }, "search the documents"), ".")));
+  const denied = can.denialReason("knowledge-ask", "Asking questions");
+  if (denied) {
+    fill(place, empty("Permission denied", h("p", inlineCode(denied)), h("p", "You can still ", h("a", { href: "#/knowledge/search" }, "search the documents"), ".")));
     return undefined;
   }
-  const field = h("textarea", { rows: "2", maxlength: "500", placeholder: "Ask a question about your documents", "aria-label": "Question", dataset: { search: "" } }, kept.question);
+  const field = h("textarea", { rows: "2", maxlength: "500", placeholder: "Ask a question about your documents", "aria-label": "Question", dataset: { search: "" } }, saved.question);
   const go = h("button.main", { type: "submit" }, "Ask");
-  const stage = h("div.answering");
-  const heard = h("p.visually-hidden", { role: "status" });
+  const output = h("div.answering");
+  const announcement = h("p.visually-hidden", { role: "status" });
   const form = h("form.question", { onsubmit: (event) => (event.preventDefault(), ask()) }, h("div.asked", field), go);
-  fill(place, form, h("p.quiet.small", "A model answers from the best passages. ", h("kbd", "Enter"), " sends, ", h("kbd", "Shift+Enter"), " starts a new line."), heard, stage);
+  fill(place, form, h("p.quiet.small", "A model answers from the best passages. ", h("kbd", "Enter"), " sends, ", h("kbd", "Shift+Enter"), " starts a new line."), announcement, output);
 
   submitOnEnter(field, ask);
 
@@ -36,49 +36,49 @@ export async function showAsk(place) {
     if (!question) return field.focus();
     stop?.abort();
     stop = new AbortController();
-    Object.assign(kept, { question, reply: undefined });
+    Object.assign(saved, { question, reply: undefined });
     const started = performance.now();
-    fill(heard, "Generating an answer.");
-    fill(stage, h("div.card.thinking", h("p.quiet", "Generating an answer… ", h("button.plain", { onclick: () => stop.abort() }, "Stop"))));
+    fill(announcement, "Generating an answer.");
+    fill(output, h("div.card.thinking", h("p.quiet", "Generating an answer… ", h("button.plain", { onclick: () => stop.abort() }, "Stop"))));
     try {
-      kept.reply = await call("knowledge-ask", { question }, { signal: stop.signal });
-      kept.took = performance.now() - started;
+      saved.reply = await call("knowledge-ask", { question }, { signal: stop.signal });
+      saved.took = performance.now() - started;
       draw();
-      fill(heard, kept.reply.answer === null ? "No answer." : `Answer: ${kept.reply.answer}`);
+      fill(announcement, saved.reply.answer === null ? "No answer." : `Answer: ${saved.reply.answer}`);
     } catch (error) {
       if (error.kind === "cancelled") draw();
-      else fill(stage, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, ask));
+      else fill(output, error.structured?.error === "empty_knowledge_base" ? noDocuments() : problem(error, ask));
     }
   }
 
   function draw() {
-    const { reply } = kept;
+    const { reply } = saved;
     if (!reply) {
-      return fill(stage, empty("Answers with sources", "A model answers from the most relevant passages and cites them by number."));
+      return fill(output, empty("Answers with sources", "A model answers from the most relevant passages and cites them by number."));
     }
     if (!reply.passages.length) {
-      return fill(stage, empty("No results", "No passage matches the question. Rephrase it, or add documents."));
+      return fill(output, empty("No results", "No passage matches the question. Rephrase it, or add documents."));
     }
     const cited = new Set(reply.citations.map((found) => found.number));
     const isFolded = (found) => isWeakMatch(found) && !cited.has(found.number);
     const folded = reply.passages.filter(isFolded);
-    const card = (found) => h("div", { class: cited.has(found.number) ? "cited" : "", id: `source-${found.number}` }, passage(found, kept.question, { number: found.number }));
-    fill(stage, h("div.answered",
-      reply.answer === null ? unanswered(reply) : h("section.card.answer", { "aria-label": "Answer" },
-        h("div.answer-text.break", { dir: "auto" }, linked(reply.answer, reply.passages)),
-        h("p.quiet.small.by", "Model: ", h("strong", [reply.provider, reply.model].filter(Boolean).join("/") || "a model"), ` · ${milliseconds(kept.took)}`,
+    const card = (found) => h("div", { class: cited.has(found.number) ? "cited" : "", id: `source-${found.number}` }, passage(found, saved.question, { number: found.number }));
+    fill(output, h("div.answered",
+      reply.answer === null ? renderUnanswered(reply) : h("section.card.answer", { "aria-label": "Answer" },
+        h("div.answer-text.break", { dir: "auto" }, renderAnswer(reply.answer, reply.passages)),
+        h("p.quiet.small.by", "Model: ", h("strong", [reply.provider, reply.model].filter(Boolean).join("/") || "a model"), ` · ${milliseconds(saved.took)}`,
           cited.size ? "" : ". The answer cites no passage; verify it.")),
       h("section", { "aria-label": "Passages" }, h("h2.sources", reply.answer === null ? "Best passages" : "Sources"),
         h("div.results", reply.passages.filter((found) => !isFolded(found)).map(card), folded.length ? weakMatches(folded.map(card)) : null))));
   }
 
   draw();
-  if (!kept.reply) field.focus();
+  if (!saved.reply) field.focus();
   return () => stop?.abort();
 }
 
-/** The answer with its numbers as links to the passages. */
-function linked(answer, passages) {
+/** Renders an answer with its citations as links to the passages. */
+function renderAnswer(answer, passages) {
   const nodes = [];
   let at = 0;
   for (const found of answer.matchAll(/\[(\d+(?:\s*,\s*\d+)*)\]/g)) {
@@ -97,12 +97,12 @@ function linked(answer, passages) {
 
 function citation(number, source) {
   const title = sanitizeName(source.filename);
-  const remember = () => Object.assign(openedPassage, { chunk: source.chunk_id, query: removeStopWords(kept.question) });
+  const remember = () => Object.assign(openedPassage, { chunk: source.chunk_id, query: removeStopWords(saved.question) });
   return h("a.cite", { href: passageUrl(source), "aria-label": `Source ${number}: ${title}`, title, onclick: remember }, number);
 }
 
-/** No model has answered: why, and what to do. */
-function unanswered(reply) {
+/** The message if no model has answered: the reason, and what to do. */
+function renderUnanswered(reply) {
   const none = /no provider is configured/i.test(reply.message ?? "");
   return h("section.card.answer", { "aria-label": "Answer" },
     h("p.problem.warn", reply.message ?? "No model answered. These are the best passages."),

@@ -1,4 +1,4 @@
-// The documents there are, and adding more.
+// The list of documents, and adding files.
 
 import { h, fill, icon, debounce } from "../../dom.js";
 import { call } from "../../mcp.js";
@@ -14,39 +14,39 @@ import { FORMATS, sanitizeName, STATES } from "./formats.js";
 import { showTasks } from "./tasks-panel.js";
 import { virtualTable } from "./virtual-table.js";
 
-/** How often it is looked whether others have added or removed something, in milliseconds. */
-const BEAT = 3_000;
+/** Interval at which the list is refreshed, in milliseconds: other clients change it too. */
+const REFRESH_INTERVAL = 3_000;
 
-/** Where nothing can be dropped, or there is little room to: a phone. */
+/** On a phone files cannot be dropped. */
 const isPhone = () => matchMedia("(max-width: 760px), (hover: none) and (pointer: coarse)").matches;
 
-const only = { filter: "", format: "", status: "" };
+const filters = { filter: "", format: "", status: "" };
 
 export function showDocuments(place) {
   const tasks = h("section.card.tasks");
   const range = h("p.quiet.small.range");
-  // Who listens is told how many there are, and not of every step of scrolling.
-  const heard = h("p.visually-hidden", { role: "status" });
-  const typed = debounce(() => narrow("filter", words.value.trim()), 200);
-  const words = h("input", { type: "search", value: only.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: typed });
+  // Screen readers announce the number of documents, but not each scroll position.
+  const announcement = h("p.visually-hidden", { role: "status" });
+  const filterDebounced = debounce(() => setFilter("filter", nameField.value.trim()), 200);
+  const nameField = h("input", { type: "search", value: filters.filter, placeholder: "Filter by name", "aria-label": "Filter by name", maxlength: "200", dataset: { search: "" }, oninput: filterDebounced });
   const formats = choice("format", "All formats", FORMATS.map((name) => [name, name.toUpperCase()]));
   const states = choice("status", "All states", Object.entries(STATES).map(([name, [text]]) => [name, text]));
   const hint = h("p.quiet.small", { hidden: true }, "This version of the server cannot filter the list. Use search instead.");
-  const kept = h("p.quiet.small", { hidden: true });
+  const removalHint = h("p.quiet.small", { hidden: true });
   const stage = h("div.stage");
   const adding = h("div.adding", h("div.card", { "aria-busy": "true" }), tasks);
-  fill(place, adding, h("div.toolbar", words, formats, states, range), heard, hint, kept, stage);
+  fill(place, adding, h("div.toolbar", nameField, formats, states, range), announcement, hint, removalHint, stage);
 
   function choice(name, none, options) {
-    return h("select", { "aria-label": none, onchange: (event) => narrow(name, event.target.value) },
-      h("option", { value: "" }, none), options.map(([value, text]) => h("option", { value, selected: only[name] === value }, text)));
+    return h("select", { "aria-label": none, onchange: (event) => setFilter(name, event.target.value) },
+      h("option", { value: "" }, none), options.map(([value, text]) => h("option", { value, selected: filters[name] === value }, text)));
   }
-  function narrow(name, value) {
-    if (only[name] === value) return;
-    only[name] = value;
+  function setFilter(name, value) {
+    if (filters[name] === value) return;
+    filters[name] = value;
     table?.reset();
   }
-  const narrowed = () => Object.values(only).some(Boolean);
+  const isFiltered = () => Object.values(filters).some(Boolean);
 
   let table;
   let mayRemove = true;
@@ -54,15 +54,15 @@ export function showDocuments(place) {
   const nothing = h("div", { hidden: true });
   const start = () => loadCapabilities().then((can) => {
     if (ended || !can.knowledge) return;
-    for (const [field, name] of [[words, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
+    for (const [field, name] of [[nameField, "filter"], [formats, "format"], [states, "status"]]) field.disabled = !can.show.has(name);
     hint.hidden = can.show.has("filter");
-    const [unadded, unimported] = [can.denialReason("knowledge-add", "Adding files"), can.denialReason("knowledge-import", "Adding from a path")];
-    const zone = unadded ? uploadsUnavailable(place, unadded, { paths: !unimported }) : dropZone(place, { paths: !unimported });
-    if (!unadded && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
+    const [addDenied, importDenied] = [can.denialReason("knowledge-add", "Adding files"), can.denialReason("knowledge-import", "Adding from a path")];
+    const zone = addDenied ? uploadsUnavailable(place, addDenied, { paths: !importDenied }) : dropZone(place, { paths: !importDenied });
+    if (!addDenied && isPhone()) fill(zone.querySelector("h2"), "Choose files to add");
     adding.firstElementChild.replaceWith(zone);
     mayRemove = !can.denialReason("knowledge-remove", "");
-    kept.hidden = mayRemove;
-    fill(kept, mayRemove ? null : inlineCode(can.denialReason("knowledge-remove", "Removing a document")));
+    removalHint.hidden = mayRemove;
+    fill(removalHint, mayRemove ? null : inlineCode(can.denialReason("knowledge-remove", "Removing a document")));
     const sortable = (name) => (can.sorts.has(name) ? name : undefined);
     table = virtualTable({
       label: "Documents",
@@ -79,7 +79,7 @@ export function showDocuments(place) {
       order: "desc",
       cells,
       async load({ offset, limit, sort, order }) {
-        const wanted = Object.fromEntries(Object.entries(only).filter(([name, value]) => value && can.show.has(name)));
+        const wanted = Object.fromEntries(Object.entries(filters).filter(([name, value]) => value && can.show.has(name)));
         const reply = await call("knowledge-show", { limit, offset, sort_by: sort, sort_order: order, ...wanted }, { quiet: true });
         stage.querySelector(".problem")?.remove();
         return { items: reply.documents.map((item) => ({ ...item, filename: sanitizeName(item.filename) })), total: reply.total_count };
@@ -88,10 +88,10 @@ export function showDocuments(place) {
         const text = total ? `${number(first)}–${number(last)} of ${number(total)}` : "";
         if (range.textContent !== text) range.textContent = text;
         const sum = plural(total, "document");
-        if (heard.textContent !== sum) heard.textContent = sum;
+        if (announcement.textContent !== sum) announcement.textContent = sum;
         table.element.hidden = !total;
         nothing.hidden = Boolean(total);
-        if (!total) fill(nothing, narrowed() ? empty("No matching documents", "Change or clear the filters.", h("button", { onclick: all }, "Clear filters")) : firstSteps(!can.denialReason("knowledge-add", "")));
+        if (!total) fill(nothing, isFiltered() ? empty("No matching documents", "Change or clear the filters.", h("button", { onclick: all }, "Clear filters")) : firstSteps(!can.denialReason("knowledge-add", "")));
       },
       onfailure(error) {
         if (error.kind === "offline") return;
@@ -104,8 +104,8 @@ export function showDocuments(place) {
   start();
 
   function all() {
-    Object.assign(only, { filter: "", format: "", status: "" });
-    words.value = formats.value = states.value = "";
+    Object.assign(filters, { filter: "", format: "", status: "" });
+    nameField.value = formats.value = states.value = "";
     table.reset();
   }
 
@@ -131,7 +131,7 @@ export function showDocuments(place) {
 
   async function remove(item) {
     if (!(await confirmRemoval(item))) return;
-    // The row goes, and the keyboard must not go with it.
+    // The row with the focus is removed.
     table.element.focus({ preventScroll: true });
     table.refresh();
   }
@@ -158,7 +158,7 @@ export function showDocuments(place) {
   const endTasks = showTasks(tasks, () => table?.refresh());
   const endPoll = poll(async () => {
     await table?.refresh();
-  }, BEAT);
+  }, REFRESH_INTERVAL);
   call("knowledge-status", {}, { quiet: true }).then((status) => setMaxFileSize(status.configuration?.max_file_size_mb), () => {});
   return () => {
     ended = true;
@@ -168,7 +168,7 @@ export function showDocuments(place) {
   };
 }
 
-/** Asks, and removes a document. Gives whether it is gone. */
+/** Removes a document after confirmation. Returns whether it was removed. */
 export async function confirmRemoval(item) {
   const sure = await dialog({
     title: "Remove document?",

@@ -1,9 +1,9 @@
-// A passage that was found: where it stands, how relevant it is, and what it says.
+// The card of a passage: document, location, relevance and excerpt.
 
 import { h, findQueryTerms, highlight } from "../../dom.js";
 import { sanitizeName } from "./formats.js";
 
-/** Where in the document a passage is shown. */
+/** The URL of a passage in its document. */
 export const passageUrl = (found) =>
   `#/knowledge/document/${[found.document_id, found.metadata?.page_num ?? 1, found.chunk_id].map(encodeURIComponent).join("/")}`;
 
@@ -14,32 +14,32 @@ export function passageLocation(found) {
   return [path, page ? `page ${page}` : ""].filter(Boolean).join(", ");
 }
 
-/** How many letters of a passage are shown; the page of its document has all of them. */
-const SHOWN = 560;
+/** Maximum length of an excerpt in characters. */
+const MAX_EXCERPT = 560;
 
-/** Words that stand everywhere; marking them hides the ones that matter. */
-const COMMON = new Set("the and for are was were with what when where which who how why does did has have had that this from not you can may our your their they into out all any but".split(" "));
-export const removeStopWords = (query) => query.split(/\s+/).filter((word) => !COMMON.has(word.toLowerCase())).join(" ") || query;
+/** Stop words, which are not highlighted. */
+const STOP_WORDS = new Set("the and for are was were with what when where which who how why does did has have had that this from not you can may our your their they into out all any but".split(" "));
+export const removeStopWords = (query) => query.split(/\s+/).filter((word) => !STOP_WORDS.has(word.toLowerCase())).join(" ") || query;
 
-/** The passage that was opened last and what was searched for: its document marks the words there. */
+/** The passage that was opened last and its query, for highlighting in the document. */
 export const openedPassage = { chunk: undefined, query: "" };
 
-/** The part of a text where most words of the query stand together. */
+/** The part of a text with the most different words of the query. */
 function excerpt(text, query) {
   const words = findQueryTerms(text, query);
-  if (text.length <= SHOWN) return highlight(text, words);
+  if (text.length <= MAX_EXCERPT) return highlight(text, words);
   let best = 0;
   let most = 0;
   words.forEach(([from], at) => {
-    const near = words.slice(at).filter(([, to]) => to < from + SHOWN / 2);
+    const near = words.slice(at).filter(([, to]) => to < from + MAX_EXCERPT / 2);
     const kinds = new Set(near.map(([start, end]) => text.slice(start, end).toLowerCase())).size;
     if (kinds > most) [most, best] = [kinds, from];
   });
-  // Begins at a sentence or line before it, where one is near.
-  const before = text.slice(Math.max(0, best - SHOWN / 3), best);
+  // Starts at the beginning of a sentence or line if one is near.
+  const before = text.slice(Math.max(0, best - MAX_EXCERPT / 3), best);
   const breaks = [...before.matchAll(/[.!?\n]\s+/g)];
-  const from = best < SHOWN / 3 ? 0 : best - before.length + (breaks.length ? breaks[0].index + breaks[0][0].length : before.indexOf(" ") + 1);
-  const part = text.slice(from, from + SHOWN);
+  const from = best < MAX_EXCERPT / 3 ? 0 : best - before.length + (breaks.length ? breaks[0].index + breaks[0][0].length : before.indexOf(" ") + 1);
+  const part = text.slice(from, from + MAX_EXCERPT);
   return [from ? "… " : "", highlight(part, findQueryTerms(part, query))];
 }
 
@@ -59,14 +59,14 @@ export function score(value) {
 /** Weak matches behind a disclosure. `cards` are elements. */
 export const weakMatches = (cards) => h("details.weak", h("summary", `${cards.length === 1 ? "1 weak match" : `${cards.length} weak matches`} (relevance below ${WEAK_RELEVANCE})`), h("div.results", cards));
 
-/** One result. { number: as answers cite it, onopen } */
+/** Options: number (citation number), onopen. */
 export function passage(found, query, { number, onopen } = {}) {
   const open = () => {
     Object.assign(openedPassage, { chunk: found.chunk_id, query: removeStopWords(query) });
     onopen?.();
   };
   const text = (found.chunk_text ?? "").replace(/\n\s*\n/g, "\n");
-  // A passage that begins with its heading needs no line for it.
+  // Omitted if the passage starts with its heading.
   const where = text.split("\n")[0] === passageLocation(found) ? "" : passageLocation(found);
   return h("article.passage.card", { dataset: { chunk: found.chunk_id } },
     h("header", number ? h("span.cite", { "aria-hidden": "true" }, number) : null,
