@@ -57,7 +57,9 @@ impl Classification {
         let before = self.snapshot();
         let (settings, old, places) = (self.0.settings.clone(), before.clone(), lock(&self.0.category_ids).clone());
         // Reading a large file and compiling its rules block the thread.
-        let read = tokio::task::spawn_blocking(move || build_snapshot(file.as_deref(), &settings, &old, places.as_deref())).await;
+        let read =
+            tokio::task::spawn_blocking(move || build_snapshot(file.as_deref(), &settings, &old, places.as_deref()))
+                .await;
         let read = read.unwrap_or_else(|_| Err(Taxonomy::unreadable()));
         *lock(&self.0.rejection) = read.as_ref().err().map(summary);
         let next = match read.inspect_err(|_| self.0.metrics.record_reload("refused"))? {

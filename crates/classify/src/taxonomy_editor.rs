@@ -158,8 +158,7 @@ impl TaxonomyEditor {
         let written = tokio::spawn(async move {
             let _saving = desk.0.save_lock.lock().await;
             let path = file.clone();
-            let created =
-                run_blocking(move || taxonomy_file_store::create(&path, &text, expected.as_deref())).await?;
+            let created = run_blocking(move || taxonomy_file_store::create(&path, &text, expected.as_deref())).await?;
             desk.classification().set_created_file(file);
             Ok(created)
         });
