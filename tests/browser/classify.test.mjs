@@ -1,4 +1,4 @@
-// The page Classify against the real program: typing, the categories, the taxonomy as text, and how good it is.
+// The Classify page: trying texts, categories, the taxonomy editor and evaluations.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -25,10 +25,10 @@ const text = (page) => page.getByRole("textbox", { name: "Text", exact: true });
 const written = (page) => page.getByRole("textbox", { name: "Taxonomy", exact: true });
 const findings = (page) => page.getByRole("status", { name: "Problems" });
 const verdict = (page, name) => page.locator(".verdict strong").filter({ hasText: new RegExp(`^${name}$`) });
-/** How long each bar is, by the name of its category. */
+/** The length of each bar by category. */
 const lengths = (page) => page.locator(".trying .bars .bar").evaluateAll((rows) => Object.fromEntries(rows.map((row) => [row.firstElementChild.textContent, Number(/scaleX\((.*)\)/.exec(row.querySelector(".fill").style.transform)?.[1] ?? 0)])));
 
-/** Opens the editor and waits until the text was checked. */
+/** Opens the editor and waits for the validation. */
 async function edit(t, server, options = {}) {
   const page = await open(t, server, { at: "#/classify/edit", ...options });
   await findings(page).getByText("Valid:").waitFor();
@@ -40,7 +40,7 @@ async function save(page) {
   await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
 }
 
-test("typing moves the distribution, and says why and what next", async (t) => {
+test("typing updates the distribution and the decision", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify" });
   await text(page).waitFor();
   const places = () => page.locator(".trying .card").evaluateAll((cards) => cards.map((card) => [card.getBoundingClientRect().top, card.getBoundingClientRect().height]));
@@ -63,7 +63,7 @@ test("typing moves the distribution, and says why and what next", async (t) => {
   assert.deepEqual(Object.values(await lengths(page)), [0, 0, 0, 0]);
 });
 
-test("the nearest examples are shown with their categories, and a stranger is called one", async (t) => {
+test("nearest examples have categories, and out-of-scope texts a warning", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   await text(page).fill("the courier charged me twice and the box was empty");
   const near = page.locator(".near li");
@@ -76,7 +76,7 @@ test("the nearest examples are shown with their categories, and a stranger is ca
   await page.getByText("probably belongs to no category").waitFor();
 });
 
-test("what is said of the strangeness follows its figure", async (t) => {
+test("the out-of-scope caption matches the score", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   let share = 0;
   await page.route("**/mcp", async (route) => {
@@ -99,7 +99,7 @@ test("what is said of the strangeness follows its figure", async (t) => {
   assert.equal(new Set(said).size, said.length);
 });
 
-test("the newest text wins: an older question that is still open is given up", async (t) => {
+test("a newer text cancels the pending request", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   await text(page).waitFor();
   const older = (request) => request.postData()?.includes("where is my parcel");
@@ -114,7 +114,7 @@ test("the newest text wins: an older question that is still open is given up", a
   await until(() => given === held, "the older question is given up");
 });
 
-test("categories are listed with description, prompt, model and what they were taught", async (t) => {
+test("categories have description, prompt, model and number of examples", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/categories" });
   const billing = page.locator(".categories li").filter({ has: page.getByRole("heading", { name: "billing" }) });
   await billing.getByText("Invoices, payments and refunds").waitFor();
@@ -127,7 +127,7 @@ test("categories are listed with description, prompt, model and what they were t
   await prompt.waitFor();
 });
 
-test("a mistake is told with its line; mended, tried and saved, the new category is in use", async (t) => {
+test("errors have lines; after a fix the taxonomy can be tested and saved", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   await written(page).fill(desk.replace("remainder: other", "remainder: others"));
@@ -168,7 +168,7 @@ test("a mistake is told with its line; mended, tried and saved, the new category
   await page.getByRole("heading", { name: "garden" }).waitFor();
 });
 
-test("a file that was changed meanwhile is not overwritten, and both ways out work", async (t) => {
+test("a file that has changed is not overwritten; compare and reload work", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   const theirs = desk.replace("Parcels, shipping", "Boxes, shipping");
@@ -188,7 +188,7 @@ test("a file that was changed meanwhile is not overwritten, and both ways out wo
   await page.getByText("saved", { exact: true }).waitFor();
 });
 
-test("what is written survives a lost server, another page and a reload", async (t) => {
+test("the draft survives a server restart, navigation and a reload", async (t) => {
   const server = await helpDesk(t);
   const page = await edit(t, server);
   page.expectErrors();
@@ -219,7 +219,7 @@ test("what is written survives a lost server, another page and a reload", async 
   assert.deepEqual(asked, ["beforeunload"]);
 });
 
-test("a file with the line ends of Windows keeps them, and only what was typed is a change", async (t) => {
+test("a file with CRLF keeps its line endings", async (t) => {
   const windows = desk.replaceAll("\n", "\r\n");
   const server = await helpDesk(t, { files: { "taxonomy.yaml": windows } });
   const page = await edit(t, server);
@@ -236,7 +236,7 @@ test("a file with the line ends of Windows keeps them, and only what was typed i
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${windows}# the end\r\n`);
 });
 
-test("a file with several kinds of line ends keeps each where nothing was changed", async (t) => {
+test("a file with mixed line endings keeps those of unchanged lines", async (t) => {
   const ends = ["\n", "\r\n", "\n", "\n", "\r\n"];
   const lines = desk.split("\n");
   const end = (at) => ends[at % ends.length];
@@ -244,7 +244,7 @@ test("a file with several kinds of line ends keeps each where nothing was change
   const server = await helpDesk(t, { files: { "taxonomy.yaml": mixed } });
   const page = await edit(t, server);
   await page.getByText("saved", { exact: true }).waitFor();
-  // One line is put in, one is changed, one goes, and one comes at the end.
+  // Insert, change and delete a line, and append one.
   const shown = [...lines];
   const changed = shown.findIndex((line) => line.includes("Parcels, shipping"));
   shown[changed] = shown[changed].replace("Parcels", "Boxes");
@@ -265,8 +265,7 @@ test("a file with several kinds of line ends keeps each where nothing was change
   kept.splice(1, 0, "# put in\n");
   kept.splice(kept.length - 1, 0, "# the end\n");
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), kept.join(""));
-  // What was saved is the file now: a second change keeps it as well.
-  // Who saved goes on writing where they were, without reaching for the field.
+  // A second change keeps the saved line endings. The editor has the focus after saving.
   await page.keyboard.press("Control+End");
   await page.keyboard.type("# once more\n");
   await save(page);
@@ -274,7 +273,7 @@ test("a file with several kinds of line ends keeps each where nothing was change
   await until(async () => (await readFile(join(server.home, "taxonomy.yaml"), "utf8")) === `${kept.join("")}# once more\n`, "only a line has come");
 });
 
-test("whatever is emptied, put in or taken out of a file with several kinds of line ends, its lines stay lines", async (t) => {
+test("edits of a file with mixed line endings never merge lines", async (t) => {
   const page = await open(t, await corbie(t), { at: "#/classify" });
   const wrong = await page.evaluate(async () => {
     const { withFileLineEndings, rebase } = await import("/console/js/pages/classify/taxonomy-draft.js");
@@ -295,11 +294,11 @@ test("whatever is emptied, put in or taken out of a file with several kinds of l
   assert.deepEqual(wrong, []);
 });
 
-test("saving is asked about once, however often the keys are pressed", async (t) => {
+test("repeated Ctrl+S opens one dialog", async (t) => {
   const page = await edit(t, await helpDesk(t));
   await written(page).fill(`${desk}# the end\n`);
   await page.getByText("unsaved changes", { exact: true }).waitFor();
-  // Questions are counted and not checks: a text is checked too when it was typed, and when the server is there again.
+  // Counts dialogs instead of validations, which also run while typing and after a reconnect.
   await page.evaluate(() => {
     globalThis.questions = 0;
     const count = (added) => (globalThis.questions += Number(added.nodeName === "DIALOG"));
@@ -309,7 +308,7 @@ test("saving is asked about once, however often the keys are pressed", async (t)
   await page.getByRole("dialog").waitFor();
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
-  // Pressed again, as a person would whom nobody has asked: a check that failed is told, and asks nothing.
+  // Repeated, since a failed validation opens no dialog.
   await until(async () => {
     await page.keyboard.press("Control+s");
     return page.getByRole("dialog").waitFor({ timeout: 2000 }).then(() => true, () => false);
@@ -319,7 +318,7 @@ test("saving is asked about once, however often the keys are pressed", async (t)
   assert.equal(await page.evaluate(() => globalThis.questions), 2);
 });
 
-test("a page that was left asks no more, even of a server that is busy", async (t) => {
+test("leaving the page stops retries", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/try" });
   page.expectErrors();
   let asked = 0;
@@ -339,7 +338,7 @@ test("a page that was left asks no more, even of a server that is busy", async (
 });
 
 test("the default taxonomy becomes the user's own file, and stays in use after a restart", async (t) => {
-  // The copy has thousands of examples; without a trained classifier it is in use at once.
+  // The copy has thousands of examples; the method `rules` needs no training.
   const server = await corbie(t, { config: "classification: { method: rules }\n" });
   const page = await edit(t, server);
   await page.getByText("unmodified").waitFor();
@@ -373,7 +372,7 @@ test("edits of the default taxonomy are saved as the user's own file", async (t)
   assert.equal(await readFile(join(server.home, ".config/corbie/taxonomy.yaml"), "utf8"), desk);
 });
 
-test("where the server has no place for a taxonomy, the steps to an own file are shown, and the text can be downloaded", async (t) => {
+test("without a place for a taxonomy file, setup steps and a download are offered", async (t) => {
   const page = await edit(t, await corbie(t, { config: "knowledge: { storage_path: $HOME/store }\n", env: { HOME: "none" } }));
   await page.getByRole("button", { name: "Make it mine" }).click();
   await page.getByRole("dialog").getByText("taxonomy: taxonomy.yaml").waitFor();
@@ -389,7 +388,7 @@ test("where the server has no place for a taxonomy, the steps to an own file are
   assert.match(await readFile(await given.path(), "utf8"), /# mine\n$/);
 });
 
-test("an evaluation shows figures, reliability diagram, confusion matrix and mistakes", async (t) => {
+test("an evaluation shows metrics, reliability diagram, confusion matrix and errors", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   await page.getByText("No evaluation yet").waitFor();
   await page.getByRole("button", { name: "Cross-validate examples" }).click();
@@ -407,7 +406,7 @@ test("an evaluation shows figures, reliability diagram, confusion matrix and mis
   await accessible(page);
 });
 
-test("texts to evaluate are taken as JSON lines, as a table and as a file; what is wrong with them is told", async (t) => {
+test("labelled texts are read from JSON Lines, CSV and files, with error messages", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   const field = page.getByRole("textbox");
   const run = () => page.getByRole("button", { name: "Evaluate texts" }).click();
@@ -426,7 +425,7 @@ test("texts to evaluate are taken as JSON lines, as a table and as a file; what 
   await field.fill('text,category\n"where, oh where, is my ""parcel""",delivery\nhow do i get a refund,billing\n');
   await run();
   await told.getByText("2 texts evaluated.").waitFor();
-  // The hint says what else is taken, and that is so.
+  // The alternative column names of the hint work.
   await page.locator(".labelled .hint").getByText("(or label, class)").waitFor();
   for (const labelled of ['{"text": "where is my parcel", "label": "delivery"}\n{"text": "how do i get a refund", "class": "billing"}\n{"text": "invoice 4711", "category": "billing"}', "text,label\nwhere is my parcel,delivery\nhow do i get a refund,billing\ninvoice 4711,billing\n"]) {
     await field.fill("");
@@ -441,7 +440,7 @@ test("texts to evaluate are taken as JSON lines, as a table and as a file; what 
   await told.getByText("32 texts evaluated. 8 without a category skipped.").waitFor();
 });
 
-test("names and texts of strangers are shown as text", async (t) => {
+test("untrusted names and texts are shown as text", async (t) => {
   const name = "<img src=x onerror=alert(1)>";
   const hostile = `categories:\n  - name: "${name}"\n    description: "<script>alert(2)</script>"\n    system_prompt: "<b>bold</b>"\n    examples: ["<i>one</i> two", "<u>three</u> four", "five <s>six</s>"]\n  - name: constructor\n    examples: [build it, raise the walls, pour the concrete]\n`;
   const server = await helpDesk(t, { files: { "taxonomy.yaml": hostile } });
@@ -460,7 +459,7 @@ test("names and texts of strangers are shown as text", async (t) => {
   assert.equal(await page.locator("main img, main i, main s, main u, main script").count(), 0);
 });
 
-test("the keyboard alone types, edits, tries and saves", async (t) => {
+test("classifying, editing and saving work with the keyboard", async (t) => {
   const server = await helpDesk(t);
   const page = await open(t, server, { at: "#/classify/try" });
   await text(page).waitFor();
@@ -496,7 +495,7 @@ test("the keyboard alone types, edits, tries and saves", async (t) => {
   assert.equal(await readFile(join(server.home, "taxonomy.yaml"), "utf8"), `${desk}# the end\n`);
 });
 
-test("every part fits a phone, is accessible, and is there in the dark", async (t) => {
+test("every tab fits a phone, and is accessible in dark mode", async (t) => {
   const server = await helpDesk(t);
   for (const look of [{ viewport: PHONE }, { dark: true }]) {
     const page = await open(t, server, { at: "#/classify", ...look });
@@ -520,7 +519,7 @@ test("every part fits a phone, is accessible, and is there in the dark", async (
   }
 });
 
-test("many categories keep the page in shape", async (t) => {
+test("many categories fit the layout", async (t) => {
   const many = Array.from({ length: 40 }, (_, at) => `  - name: a-rather-long-name-of-a-category-${at}\n    examples: [apples number ${at}, pears of kind ${at}, a question about ${at}]\n`);
   const server = await helpDesk(t, { files: { "taxonomy.yaml": `categories:\n${many.join("")}` } });
   const page = await open(t, server, { at: "#/classify/try", viewport: PHONE });
@@ -538,7 +537,7 @@ test("many categories keep the page in shape", async (t) => {
   await fits(page);
 });
 
-test("who is not trusted sees why the taxonomy is not shown, and what is missing is said", async (t) => {
+test("untrusted clients see why the taxonomy is hidden", async (t) => {
   const server = await helpDesk(t, { config: `${CONFIG}trust: { all: untrusted }\n` });
   const page = await open(t, server, { at: "#/classify/edit" });
   await page.getByText("Taxonomy text not available").waitFor();
@@ -568,7 +567,7 @@ test("who is not trusted sees why the taxonomy is not shown, and what is missing
   }
 });
 
-test("the text that may be read and not changed is shown without what would be refused", async (t) => {
+test("a read-only taxonomy is shown without denied actions", async (t) => {
   for (const [trust, level] of [["untrusted", "verified"], ["verified", "trusted"]]) {
     const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/classify" });
     const refused = refusals(page);
@@ -586,7 +585,7 @@ test("the text that may be read and not changed is shown without what would be r
   }
 });
 
-test("an evaluation can be stopped, and a dropped file is read", async (t) => {
+test("an evaluation can be stopped, and a dropped file is evaluated", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   let held;
   await page.route("**/mcp", (route) => {
@@ -601,7 +600,7 @@ test("an evaluation can be stopped, and a dropped file is read", async (t) => {
   await page.getByText("32 texts evaluated.").waitFor();
 });
 
-test("a file that is dropped while an evaluation runs takes its place", async (t) => {
+test("a file dropped during an evaluation replaces it", async (t) => {
   const page = await open(t, await helpDesk(t), { at: "#/classify/evaluate" });
   const held = [];
   await page.route("**/mcp", (route) => (/"evaluate_/.test(route.request().postData()) ? void held.push(route) : route.continue()));

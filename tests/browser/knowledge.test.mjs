@@ -1,4 +1,4 @@
-// The page Knowledge: documents go in, are listed, searched, read, asked about and removed.
+// The Knowledge page: adding, listing, searching, reading, questions and removal.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -7,11 +7,11 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { accessible, corbie, fits, open, picture, refusals, until, PHONE, visit } from "./harness.mjs";
 
-/** No other process of this machine may be found and answer instead. */
+/** Without detection of local model servers. */
 const CONFIG = "providers: { mock: {}, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 const SILENT = "providers: { detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 
-/** An organisation that does not exist, so that pictures show nobody's papers. */
+/** Documents of a fictional organisation, for the screenshots. */
 const OBSERVATORY = {
   "holidays.md": "# Holidays\n\nNew colleagues of the Larkfield Observatory have 26 days of holiday in their first year, and 30 days from the second year on.\n\n## Carrying days over\n\nUp to five days can be carried over; they are taken by the end of March.\n",
   "night-shifts.md": "# Night shifts\n\nWhoever observes at night is paid a quarter more between ten in the evening and six in the morning. After three nights in a row a free day follows.\n",
@@ -21,7 +21,7 @@ const OBSERVATORY = {
   "instruments.csv": "instrument,year,keeper\nsmall telescope,1987,Imke Vries\nspectrograph,2019,Jonas Adeyemi\nall-sky camera,2024,Imke Vries\n",
 };
 
-/** Writes files into a folder beside the server and has them added. */
+/** Starts a server and imports files. */
 async function filled(t, files = OBSERVATORY, config = CONFIG) {
   const server = await corbie(t, { config });
   const folder = join(server.home, "papers");
@@ -32,7 +32,7 @@ async function filled(t, files = OBSERVATORY, config = CONFIG) {
   return server;
 }
 
-/** A folder that takes a while to be added. */
+/** A folder whose import takes some seconds. */
 async function longWork(server) {
   const folder = join(server.home, "many");
   await mkdir(folder);
@@ -41,7 +41,7 @@ async function longWork(server) {
   return folder;
 }
 
-/** A real PDF: one page for each text, with the places of its objects where they are. */
+/** A PDF with one page per text. */
 function pdf(...texts) {
   const kids = texts.map((_, at) => `${4 + at * 2} 0 R`).join(" ");
   const objects = ["<< /Type /Catalog /Pages 2 0 R >>", `<< /Type /Pages /Kids [${kids}] /Count ${texts.length} >>`, "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"];
@@ -62,7 +62,7 @@ function pdf(...texts) {
 
 const files = (page) => page.getByLabel("Files to add");
 const names = (page) => page.locator(".rows .name").allInnerTexts();
-/** The list is there and is not being asked for anew. */
+/** Waits until the list is loaded. */
 const listed = (page) => page.locator('.vtable[aria-busy="false"]').waitFor();
 
 test("a PDF is added, becomes searchable, and its passage is opened on its page", async (t) => {
@@ -70,7 +70,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByText("No documents yet").waitFor();
   await accessible(page);
-  // The first page is long enough to be passages of its own.
+  // The first page is long enough for several passages.
   const ships = Array.from({ length: 40 }, (_, at) => `Ship number ${at + 1} pays its dues at the harbour office before noon and leaves with the tide.`).join(" ");
   const bytes = pdf(ships, "Lighthouse keepers polish the great lens every Tuesday with vinegar and a linen cloth.");
   await files(page).setInputFiles({ name: "westerholm.pdf", mimeType: "application/pdf", buffer: bytes });
@@ -88,7 +88,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
   await accessible(page);
 
   await passage.getByRole("link", { name: "westerholm.pdf" }).click();
-  // The passage begins on the first page and goes on on the second, where the words are: that is what is seen.
+  // The passage starts on the first page; the words of the query are on the second, which is scrolled into view.
   const word = page.locator('[data-page="2"] mark.found mark', { hasText: "lens" });
   await word.waitFor();
   assert.ok(await word.evaluate((mark) => {
@@ -101,7 +101,7 @@ test("a PDF is added, becomes searchable, and its passage is opened on its page"
   assert.equal(await page.getByRole("searchbox").inputValue(), "with what do keepers polish the lens of the lighthouse");
 });
 
-test("files that cannot be read are told one by one, and nothing of them is sent", async (t) => {
+test("unsupported files are reported and not uploaded", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   let sent = 0;
@@ -117,11 +117,11 @@ test("files that cannot be read are told one by one, and nothing of them is sent
   await page.getByText("No running tasks").waitFor();
 });
 
-test("a folder is dropped with everything in it, other kinds are left out", async (t) => {
+test("a dropped folder is added without unsupported files", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   await page.locator(".drop-zone").waitFor();
-  // A browser makes no entries of folders for events of a script, so the event brings its own.
+  // Browsers create no folder entries for synthetic events.
   await page.evaluate(() => {
     const file = (path, text) => ({ isFile: true, fullPath: path, file: (done) => done(new File([text], path.split("/").pop())) });
     const folder = (path, inside) => ({ isFile: false, fullPath: path, createReader: () => ({ rest: [inside, []], readEntries(done) { done(this.rest.shift()); } }) });
@@ -134,7 +134,7 @@ test("a folder is dropped with everything in it, other kinds are left out", asyn
   await until(async () => (await names(page)).sort().join() === "one.md,two.txt", "both are listed");
 });
 
-test("a task is followed and cancelled", async (t) => {
+test("a task shows progress and can be cancelled", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const folder = await longWork(server);
   const page = await open(t, server, { at: "#/knowledge" });
@@ -152,7 +152,7 @@ test("a task is followed and cancelled", async (t) => {
   await until(async () => (await server.call("knowledge-status")).tasks.running === 0, "the task has stopped");
 });
 
-test("a task that another client began is shown with its progress", async (t) => {
+test("tasks of other clients are shown with progress", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const folder = await longWork(server);
   const page = await open(t, server, { at: "#/knowledge" });
@@ -164,7 +164,7 @@ test("a task that another client began is shown with its progress", async (t) =>
   await page.locator('.job[data-state="cancelled"]').waitFor();
 });
 
-test("nothing moves while documents come in", async (t) => {
+test("the layout does not shift while documents are added", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await page.addInitScript(() => {
@@ -181,7 +181,7 @@ test("nothing moves while documents come in", async (t) => {
   assert.ok(moved.reduce((sum, [value]) => sum + value, 0) < 0.05, JSON.stringify(moved));
 });
 
-test("the heading says whether something is being added, and no row is cut", async (t) => {
+test("the job panel has a heading for its state, and no row is cut", async (t) => {
   for (const viewport of [undefined, PHONE]) {
     const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge", ...(viewport ? { viewport } : {}) });
     await page.getByText("No running tasks").waitFor();
@@ -209,7 +209,7 @@ test("the heading says whether something is being added, and no row is cut", asy
         return seen.every(([shown, height]) => shown <= 1 || shown >= height - 1) && seen.filter(([shown]) => shown > 1).length >= 2;
       }), `rows are whole after scrolling to ${by}`);
     }
-    // Nothing of a row is cut off inside of it either, and a long message can be read as a whole.
+    // Rows do not overflow, and long messages open in a dialog.
     const inside = await list.locator(".job").evaluateAll((rows) => rows.filter((row) => row.scrollHeight > row.clientHeight + 1).map((row) => row.innerText));
     assert.deepEqual(inside, []);
     await page.locator('.job[data-state="failed"]').first().getByRole("button", { name: "Show message" }).click();
@@ -220,7 +220,7 @@ test("the heading says whether something is being added, and no row is cut", asy
   }
 });
 
-test("a file that fails is listed once, also when the list of tasks was on its way meanwhile or an answer was lost", async (t) => {
+test("a failed file is listed once, also if the task list is late or a response is lost", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
   await page.getByText("No running tasks").waitFor();
@@ -239,7 +239,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
     return route.abort("connectionreset");
   });
   const broken = (name) => ({ name, mimeType: "application/pdf", buffer: Buffer.from("%PDF-1.4 and then nothing of use") });
-  // The list is asked for before the file is sent, and told after the server has made a task of it.
+  // The task list is requested before the upload, and returned after the server has created the task.
   await until(() => held, "the list is asked for");
   await files(page).setInputFiles(broken("broken.pdf"));
   await page.locator(".job", { hasText: "broken.pdf" }).getByText("Queued").waitFor();
@@ -248,7 +248,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   await page.locator('.job[data-state="failed"]', { hasText: "broken.pdf" }).waitFor();
   assert.equal(await page.locator(".job").count(), 1);
   await page.getByText("1 of 1 done, 1 failed").waitFor();
-  // The server takes a file, and its answer is lost: the task it made is that file.
+  // The server accepts a file, but the response is lost: its task is matched with the upload.
   await files(page).setInputFiles(broken("lost.pdf"));
   await page.locator('.job[data-state="running"]', { hasText: "lost.pdf" }).waitFor();
   active = [];
@@ -256,7 +256,7 @@ test("a file that fails is listed once, also when the list of tasks was on its w
   assert.equal(await page.locator(".job").count(), 2);
 });
 
-test("a file whose answer was lost is taken for no task of another caller, of an earlier time, or of another file of its name", async (t) => {
+test("an upload with a lost response is matched only with its own task", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   page.expectErrors();
   await page.getByText("No running tasks").waitFor();
@@ -280,7 +280,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
     const seen = lists;
     await until(() => lists > seen + 1, "the tasks are listed again");
   };
-  // Of others and listed before the answer is lost, of others and listed after it, and of this caller from yesterday.
+  // Tasks of other callers, listed before and after the lost response, and an older one of this caller.
   const later = { created: new Date(Date.now() + 60_000).toISOString(), can_cancel: false };
   active = [task("task-1", "README.md", later)];
   await rows("README.md", "running").waitFor();
@@ -298,7 +298,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   await rows("README.md", "completed").waitFor();
   await rows("README.md", "failed").getByText("unreachable").waitFor();
 
-  // Two files of one name: the answer to the first is lost, the second has a task before its answer comes.
+  // Two files with the same name: the response to the first is lost, the task of the second is listed before its response.
   await files(page).setInputFiles(note("twice.md", "# The one that is lost"));
   await rows("twice.md", "failed").waitFor();
   await files(page).setInputFiles(note("twice.md", "# The one that is held"));
@@ -313,7 +313,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   assert.equal(await rows("twice.md", "failed").count(), 1, "the failure stays");
   assert.equal(await page.locator(".job", { hasText: "twice.md" }).count(), 2);
 
-  // A file that took a task which turns out to be of something else is where it was.
+  // An upload that was matched with a task of another job returns to its failed state.
   const back = await page.evaluate(async () => {
     const { allJobs, begin, change, lose } = await import("/console/js/pages/knowledge/tasks.js");
     const lost = begin("taken.md", { file: "taken.md", since: 0, state: "sending" });
@@ -325,7 +325,7 @@ test("a file whose answer was lost is taken for no task of another caller, of an
   assert.deepEqual(back, { isThere: true, state: "failed", message: "The server cannot be reached.", hasTask: false });
 });
 
-test("who may only read is told so instead of being refused", async (t) => {
+test("read-only clients see why actions are missing", async (t) => {
   const server = await filled(t, OBSERVATORY, `${CONFIG}trust: { loopback: trusted }\n`);
   await writeFile(join(server.home, "settings.yaml"), `${CONFIG.replace("$HOME", server.home)}trust: { all: untrusted }\n`);
   await server.stop();
@@ -356,7 +356,7 @@ test("who may only read is told so instead of being refused", async (t) => {
   assert.equal(await refused(), 0);
 });
 
-test("a path that is not there is told with what to do", async (t) => {
+test("a missing path is reported", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByRole("button", { name: "Server path…" }).click();
@@ -366,7 +366,7 @@ test("a path that is not there is told with what to do", async (t) => {
   await until(async () => /failed|not found|Check/i.test(await job.innerText()), "the job says so");
 });
 
-test("the table is sorted and filtered, and a document is removed after a question", async (t) => {
+test("the table sorts and filters, and removal needs confirmation", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await listed(page);
@@ -400,7 +400,7 @@ test("the table is sorted and filtered, and a document is removed after a questi
   await page.getByText("1–5 of 5").waitFor();
 });
 
-test("an older server, which lists no tasks and tells no places of passages, is of use too", async (t) => {
+test("older servers without task list and passage positions work", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/documents" });
   await page.route("**/mcp", async (route) => {
@@ -423,7 +423,7 @@ test("an older server, which lists no tasks and tells no places of passages, is 
   await page.locator("mark.found", { hasText: "half past eleven" }).waitFor();
 });
 
-test("a document that could not be read says why and what to do", async (t) => {
+test("a failed document shows the reason and what to do", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const broken = join(server.home, "broken.pdf");
   await writeFile(broken, "%PDF-1.4 and then nothing of use");
@@ -489,7 +489,7 @@ test("ten thousand documents scroll smoothly with few rows in the page", async (
   await accessible(page);
 });
 
-test("the keyboard alone searches, opens a result and comes back to it", async (t) => {
+test("searching and opening results work with the keyboard", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge/search" });
   await page.getByText("Search your documents").waitFor();
@@ -512,7 +512,7 @@ test("the keyboard alone searches, opens a result and comes back to it", async (
   await page.waitForFunction(() => document.activeElement?.textContent === "dome-rules.md");
 });
 
-test("a search is narrowed, and one that finds nothing says what to do", async (t) => {
+test("search filters work, and an empty result offers to clear them", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
   await page.getByLabel("Tags for new files").fill("repairs, 2026");
@@ -562,7 +562,7 @@ test("weak matches are folded away, and a tiny relevance is not shown as zero", 
   await page.locator(".passage:visible").nth(1).waitFor();
 });
 
-test("if all matches are weak, that is said and they can be shown", async (t) => {
+test("if all matches are weak, a message offers to show them", async (t) => {
   const server = await filled(t);
   const page = await open(t, server, { at: "#/knowledge" });
   await page.route("**/mcp", async (route) => {
@@ -584,7 +584,7 @@ test("an answer cites passages that can be opened", async (t) => {
   const page = await open(t, server, { at: "#/knowledge/ask" });
   await page.getByText("Answers with sources").waitFor();
   await accessible(page);
-  // The mock says back what it was asked, the number in it too.
+  // The mock provider echoes the question, including the number.
   await page.getByLabel("Question").fill("Who is paid more at night [1]?");
   await page.keyboard.press("Enter");
   await page.getByText("mock/mock").waitFor();
@@ -595,7 +595,7 @@ test("an answer cites passages that can be opened", async (t) => {
   await page.getByText("mock/mock").waitFor();
 });
 
-test("without a provider the passages are shown, with what to do", async (t) => {
+test("without a provider the passages and the setup are shown", async (t) => {
   const server = await filled(t, { "holidays.md": OBSERVATORY["holidays.md"] }, SILENT);
   const page = await open(t, server, { at: "#/knowledge/ask" });
   await page.getByLabel("Question").fill("how many days of holiday");
@@ -605,7 +605,7 @@ test("without a provider the passages are shown, with what to do", async (t) => 
   await page.locator(".passage", { hasText: "26 days" }).waitFor();
 });
 
-test("when a lost server returns, what only reads is asked for again, and a model is not", async (t) => {
+test("after a reconnect searches are repeated, and questions to a model are not", async (t) => {
   const server = await filled(t);
   const asking = await open(t, server, { at: "#/knowledge/ask" });
   const searching = await open(t, server, { at: "#/knowledge/search" });
@@ -629,7 +629,7 @@ test("when a lost server returns, what only reads is asked for again, and a mode
   await asking.getByText("mock/mock").waitFor();
 });
 
-test("of thousands of tasks that have ended some hundred are kept, and all are counted", async (t) => {
+test("finished jobs are limited, and all are counted", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   await page.getByText("No running tasks").waitFor();
   await page.evaluate(async () => {
@@ -641,7 +641,7 @@ test("of thousands of tasks that have ended some hundred are kept, and all are c
   await page.getByText("It is broken.").waitFor();
 });
 
-test("a file whose sending was cancelled is not sent", async (t) => {
+test("a cancelled upload is not sent", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge" });
   let sent = 0;
   page.on("request", (request) => (sent += Number(request.url().includes("/files"))));
@@ -666,7 +666,7 @@ test("names and texts that look like markup are shown as text", async (t) => {
     const page = await open(t, server, { at: "#/knowledge", ...look });
     page.on("dialog", () => assert.fail("something of a document was run"));
     await page.locator(".rows").getByText(hostile).waitFor();
-    // What turns the direction of writing is shown as a sign of its own, so the name does not pass for another.
+    // Bidirectional control characters are replaced.
     assert.ok((await names(page)).includes("invoice\uFFFDfdp.md"));
     await fits(page);
     await accessible(page);
@@ -682,7 +682,7 @@ test("names and texts that look like markup are shown as text", async (t) => {
   }
 });
 
-test("a long document is read page after page, and any page is reached at once", async (t) => {
+test("long documents are loaded in parts, and every page can be opened", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const file = join(server.home, "logbook.pdf");
   await writeFile(file, pdf(...Array.from({ length: 25 }, (_, at) => `Entry of night ${at + 1}: the sky was clear until the moon rose, and plate ${at + 101} was exposed.`)));
@@ -693,7 +693,7 @@ test("a long document is read page after page, and any page is reached at once",
   await page.getByText("plate 101").waitFor();
   assert.equal(await shown(), numbers(1, 10));
   assert.ok((await page.locator(".begins").count()) > 0, "it is shown where passages begin");
-  // Two clicks at once, as impatient people click: nothing is shown twice.
+  // A double click loads the pages once.
   await page.getByRole("button", { name: "Later pages" }).evaluate((button) => (button.focus(), button.click(), button.click()));
   await until(async () => (await shown()) === numbers(1, 20), "twenty pages are shown");
   await page.waitForFunction(() => document.activeElement.textContent === "Later pages");
@@ -705,7 +705,7 @@ test("a long document is read page after page, and any page is reached at once",
   await until(async () => (await shown()) === numbers(15, 25), "those before it are shown too");
   await accessible(page);
 
-  // Dense pages: an answer has room for two or three, and pages are cut in the middle.
+  // Dense pages: a response contains two or three, and pages are split.
   let asked = 0;
   let room = 200;
   await page.route("**/mcp", (route) => {
@@ -730,7 +730,7 @@ test("a long document is read page after page, and any page is reached at once",
   }).join(""));
   for (let plate = 114; plate <= 124; plate++) assert.ok(text.includes(`plate ${plate} was`), `plate ${plate}`);
 
-  // Denser still: a click asks some times and no more, and what is left is led to where it belongs.
+  // Denser pages: requests per click are limited, and a button loads the rest.
   room = 100;
   await visit(page, `#/knowledge/document/${id}/23`);
   await page.locator('.page[data-page="23"]').waitFor();
@@ -754,14 +754,14 @@ test("a long document is read page after page, and any page is reached at once",
   for (let plate = 113; plate <= 122; plate++) assert.ok((at = whole.indexOf(`plate ${plate} was`, at)) >= 0, `plate ${plate} is there, after those before it`);
 });
 
-test("a document that is not there is said to be missing", async (t) => {
+test("a missing document is reported", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge/document/de10cedb-5a91-476d-8b75-529827686d28" });
   await page.getByText("Document not found.").waitFor();
   await page.getByRole("link", { name: "All documents" }).click();
   await page.getByText("No documents yet").waitFor();
 });
 
-test("every part fits a phone, is accessible, light and dark", async (t) => {
+test("every tab fits a phone and is accessible, light and dark", async (t) => {
   const model = await answering("New colleagues have 26 days of holiday in their first year and 30 days from the second year on [1]. Five of them can be carried over and are taken by the end of March [1]. Whoever has worked three nights in a row has a free day besides [2].");
   t.after(() => model.close());
   const server = await filled(t, OBSERVATORY, SILENT.replace("detect_ports: []", `detect_ports: [], lab: { base_url: "http://127.0.0.1:${model.address().port}/v1" }`));
@@ -797,7 +797,7 @@ async function check(page) {
   await accessible(page);
 }
 
-/** A model server that always answers the same. */
+/** A model server with a fixed answer. */
 async function answering(text) {
   const server = createServer((request, response) => {
     const said = request.url.endsWith("/models")

@@ -1,4 +1,4 @@
-// The page Overview: what happens, what there is, what is missing.
+// The Overview page: request figures, components and setup checks.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { accessible, corbie, fits, open, picture, PHONE, visit } from "./harness
 
 const MOCK = "providers: { mock: { type: mock } }\n";
 
-test("it tells what happens, what there is, and what is missing", async (t) => {
+test("the overview shows figures, components and setup checks", async (t) => {
   const server = await corbie(t);
   for (let call = 0; call < 12; call++) await server.call("classify_text", { text: `Why is the sky blue, part ${call}?` });
   const page = await open(t, server);
@@ -23,7 +23,7 @@ test("it tells what happens, what there is, and what is missing", async (t) => {
   await fits(page);
 });
 
-test("who is not trusted is told what is missing, and nothing that would be refused is asked for", async (t) => {
+test("untrusted clients see the missing trust level, and denied tools are not called", async (t) => {
   for (const [trust, asks] of [["untrusted", false], ["verified", false], ["trusted", true]]) {
     const page = await open(t, await corbie(t, { config: `trust: { all: ${trust} }\n` }), { at: "#/tools" });
     let asked = 0;
@@ -42,14 +42,14 @@ test("who is not trusted is told what is missing, and nothing that would be refu
   }
 });
 
-test("who has a token with too little trust is told how another one is made", async (t) => {
+test("a token with too low a trust level gets the command for another one", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\ntrust: { token: verified }\n` }), { token });
   await page.locator(".setup").getByText("requires trust level trusted; this page has verified").waitFor();
   await page.locator(".setup").getByText("corbie tokens create console --trust trusted").waitFor();
 });
 
-test("failures are counted and providers told of", async (t) => {
+test("errors are counted and providers listed", async (t) => {
   const server = await corbie(t, { config: MOCK });
   await fetch(`${server.url}/mcp`, { method: "POST", headers: { "content-type": "application/json" }, body: '{"jsonrpc":"2.0","id":1,"method":"no/such","params":{}}' });
   const page = await open(t, server);
@@ -57,7 +57,7 @@ test("failures are counted and providers told of", async (t) => {
   await page.locator(".part").getByText("1 configured").waitFor();
 });
 
-test("where a token is needed, model and device are told all the same", async (t) => {
+test("classification method and device are shown with authentication too", async (t) => {
   const token = "d4c3e8a11256ab82a4fc72560eb4a2b0e87bad82";
   const page = await open(t, await corbie(t, { config: `server: { auth: bearer, token: ${token} }\n` }), { token });
   await page.locator(".part").getByText(/^Method: /).waitFor();
@@ -121,7 +121,7 @@ test("metrics and the Grafana dashboard are linked", async (t) => {
   assert.equal(file.suggestedFilename(), "corbie-grafana-dashboard.json");
 });
 
-test("nothing moves while it is drawn, and it is drawn at once", async (t) => {
+test("the first paint is fast and the layout does not shift", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools" });
   await page.locator("main h1").waitFor();
@@ -153,7 +153,7 @@ test("the whole console is small", async (t) => {
     bytes += encodedDataLength;
     files += 1;
   });
-  // As a browser that was never here, which keeps what it gets.
+  // As a new browser with an enabled cache.
   await page.goto("about:blank");
   await session.send("Network.clearBrowserCache");
   await page.goto(`${server.url}/`);
@@ -173,7 +173,7 @@ test("pictures for the docs", async (t) => {
   for (let round = 0; round < 40 || Date.now() - started < seconds * 1000; round++) {
     await server.call("classify_text", { text: `${texts[round % 5]} ${round}` });
     if (round % 150 === 149) await fetch(`${server.url}/mcp/no/such`, { method: "POST", headers: { "content-type": "application/json" }, body: "{}" });
-    // Waves, as traffic has them.
+    // Traffic in waves.
     if (round >= 40) await new Promise((done) => setTimeout(done, 40 + 35 * Math.sin(Date.now() / 6_000)));
   }
   for (const [dark, name] of [[false, "console-overview"], [true, "console-overview-dark"]]) {

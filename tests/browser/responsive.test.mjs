@@ -1,22 +1,22 @@
-// Every width a screen or a window has: what is there can be read, and the page scrolls in one direction alone.
+// Layout at many widths: texts are legible, and pages do not scroll horizontally.
 
 import test from "node:test";
 import assert from "node:assert/strict";
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { chromium } from "playwright-core";
-import { accessible, corbie, fits, open, until, visit, DESK, PHONE } from "./harness.mjs";
+import { accessible, corbie, fits, open, until, visit, DESKTOP, PHONE } from "./harness.mjs";
 
-/** No other process of this machine may be found and answer instead. */
+/** Without detection of local model servers. */
 const CONFIG = "providers: { mock: { type: mock }, detect_ports: [] }\nknowledge: { storage_path: $HOME/store }\n";
 const WIDTHS = [320, 390, 600, 700, 768, 820, 900, 1000, 1100, 1280, 1600];
 const PAGES = ["overview", "knowledge", "knowledge/search", "knowledge/ask", "classify", "classify/categories", "classify/edit", "classify/evaluate", "routing", "routing/explain", "routing/providers", "tools", "tools/call/knowledge-clear", "tools/audit"];
-/** A name that can be told from others needs this much, in pixels. */
+/** Minimum width of a legible name, in pixels. */
 const READABLE = 120;
 
 const at = (width) => ({ width, height: 844 });
 
-/** A server where something has happened: documents, a decision, calls. */
+/** A server with documents, a decision and calls. */
 async function used(t) {
   const server = await corbie(t, { config: CONFIG });
   const folder = join(server.home, "papers");
@@ -103,13 +103,13 @@ function overlaps() {
   return [...new Set(found)];
 }
 
-test("names of documents can be read at every width, and nothing of a row is cut off", async (t) => {
+test("document names are legible at every width, and no cell is cut", async (t) => {
   const page = await open(t, await used(t), { at: "#/knowledge" });
   await page.locator(".rows").getByText("visitors.txt").waitFor();
   const table = page.getByRole("table", { name: "Documents" });
   for (const width of WIDTHS) {
     await page.setViewportSize(at(width));
-    // The rows are measured anew once the table has another width.
+    // The row height is updated after a change of the width.
     await until(() => table.evaluate((element) => parseFloat(getComputedStyle(element).getPropertyValue("--row")) * 3 === element.querySelector(".rows").offsetHeight), `the rows have their height at ${width}`);
     const seen = await table.evaluate((element) => {
       const place = element.getBoundingClientRect();
@@ -120,7 +120,7 @@ test("names of documents can be read at every width, and nothing of a row is cut
       return {
         name: row.querySelector(".name").getBoundingClientRect().width,
         outside: boxes(row.children).filter(([, box]) => box.left < place.left || box.right > place.right).map(([name]) => name),
-        // What is written keeps off the lines between rows; the button is as high as it may be.
+        // Texts have a distance from the row borders.
         high: boxes(row.querySelectorAll(".cell:not(.removal)")).filter(([, box]) => box.top < within.top + 4 || box.bottom > within.bottom - 4).map(([name]) => name),
         over: heads.slice(1).filter(([, box], at) => box.left < heads[at][1].right - 1).map(([name]) => name),
         removal: row.querySelector(".removal button").getBoundingClientRect().width,
@@ -132,7 +132,7 @@ test("names of documents can be read at every width, and nothing of a row is cut
   }
 });
 
-test("wide tables scroll inside of themselves, say so, and break no word by letters", async (t) => {
+test("wide tables scroll in their box with a shadow, and break no words", async (t) => {
   const server = await used(t);
   for (const [name, cell, width] of [["tools/audit", "batch_categorize", 390], ["routing/providers", "mock-reasoner", 390], ["routing", "mock/mock", 390], ["routing", "mock/mock", 800]]) {
     const page = await open(t, server, { at: `#/${name}`, viewport: at(width) });
@@ -148,7 +148,7 @@ test("wide tables scroll inside of themselves, say so, and break no word by lett
     });
     assert.deepEqual([seen.wide, seen.whole, seen.tabindex], [true, true, 0], `${name} at ${width} scrolls to its last column`);
     assert.ok(seen.shades.includes("local") && seen.shades.includes("scroll"), `${name} has a shade where there is more: ${seen.shades}`);
-    // Every word of the cell stands on one line.
+    // No word is broken.
     const broken = await found.evaluate((element) => {
       const walk = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
       const torn = [];
@@ -171,10 +171,10 @@ test("wide tables scroll inside of themselves, say so, and break no word by lett
   await accessible(page);
 });
 
-test("what is behind a dialog is shaded up to the edge of the window", async (t) => {
+test("the dialog backdrop reaches the edge of the window", async (t) => {
   const server = await corbie(t, { config: CONFIG });
-  // The other tests have a browser that hides its bars, and the strip is where one would be.
-  for (const [hidden, viewport] of [[true, DESK], [true, PHONE], [false, DESK]]) {
+  // The browser of the other tests hides scrollbars.
+  for (const [hidden, viewport] of [[true, DESKTOP], [true, PHONE], [false, DESKTOP]]) {
     const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox", "--disable-dev-shm-usage"], ignoreDefaultArgs: hidden ? [] : ["--hide-scrollbars"] });
     t.after(() => browser.close());
     const page = await browser.newPage({ viewport, colorScheme: "light" });
@@ -195,7 +195,7 @@ test("what is behind a dialog is shaded up to the edge of the window", async (t)
   }
 });
 
-test("an import with failed files is no success", async (t) => {
+test("an import with failed files is shown as failed", async (t) => {
   const server = await used(t);
   const page = await open(t, server, { at: "#/knowledge" });
   const importing = async (path) => {
@@ -222,7 +222,7 @@ test("an import with failed files is no success", async (t) => {
   await page.getByRole("dialog").getByText("broken.pdf").waitFor();
 });
 
-test("on a phone nothing is cut, alone on its line, or said of what a phone has not", async (t) => {
+test("on a phone nothing is cut, and no drag and drop is offered", async (t) => {
   const server = await corbie(t, { config: CONFIG });
   const page = await open(t, server, { at: "#/knowledge", viewport: PHONE });
   await page.getByRole("heading", { name: "Choose files to add" }).waitFor();
@@ -251,7 +251,7 @@ test("on a phone nothing is cut, alone on its line, or said of what a phone has 
   assert.ok(tick.top < text.top + 12, "at its first line");
 });
 
-test("what stands together looks alike: numbers, gaps, trust, and what cannot be undone", async (t) => {
+test("numbers, gaps, trust levels and destructive actions look the same everywhere", async (t) => {
   const server = await used(t);
   const page = await open(t, server, { at: "#/tools/audit" });
   await page.getByRole("cell", { name: "batch_categorize" }).first().waitFor();
@@ -279,7 +279,7 @@ test("what stands together looks alike: numbers, gaps, trust, and what cannot be
   }
 });
 
-test("what is advised can be done by whom it is advised to", async (t) => {
+test("advice matches the permissions of the client", async (t) => {
   const page = await open(t, await corbie(t, { config: `${CONFIG}trust: { all: untrusted }\n` }), { at: "#/classify/edit" });
   await page.getByText("Editing the taxonomy requires trust level trusted; this page has untrusted").waitFor();
   // Without a home folder there is no place for an own taxonomy.

@@ -1,4 +1,4 @@
-// The page Routing: what became of prompts, where one would go, and how the providers are doing.
+// The Routing page: decisions, route preview and providers.
 
 import test from "node:test";
 import assert from "node:assert/strict";
@@ -6,7 +6,7 @@ import { accessible, corbie, fits, open, picture, PHONE } from "./harness.mjs";
 
 const MOCK = "providers: { mock: { type: mock } }\n";
 
-test("decisions show as they are made, with why, attempts and tokens", async (t) => {
+test("decisions appear live with reason, attempts and tokens", async (t) => {
   const server = await corbie(t, { config: MOCK });
   const page = await open(t, server, { at: "#/routing" });
   await page.getByText("No decisions yet").waitFor();
@@ -61,7 +61,7 @@ test("a prompt is explained without being sent", async (t) => {
   assert.equal(decisions.length, 0, "nobody was asked");
 });
 
-test("a model that nobody serves is said to be so, and where those are that somebody serves", async (t) => {
+test("an unavailable model is reported with a link to the available ones", async (t) => {
   const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
   await page.getByRole("textbox", { name: "Prompt", exact: true }).fill("Why is the sky blue?");
   await page.getByRole("textbox", { name: /^Model/ }).fill("a-model-of-nobody");
@@ -78,7 +78,7 @@ test("a model that nobody serves is said to be so, and where those are that some
   await bare.getByRole("link", { name: "How to add one" }).waitFor();
 });
 
-test("who may not ask a model is told what is missing, and offered no command that would be refused", async (t) => {
+test("clients that may not send prompts see the missing trust level and no command", async (t) => {
   const config = `${MOCK}trust: { all: TRUST }\n`;
   const page = await open(t, await corbie(t, { config: config.replace("TRUST", "untrusted") }), { at: "#/routing" });
   await page.getByText("Sending prompts requires trust level verified; this page has untrusted").waitFor();
@@ -91,7 +91,7 @@ test("who may not ask a model is told what is missing, and offered no command th
   await guarded.getByText("authorization: Bearer YOUR-TOKEN").waitFor();
 });
 
-test("another try is offered where it may help, and not after a refusal", async (t) => {
+test("a retry is offered after transient errors only", async (t) => {
   const page = await open(t, await corbie(t, { config: MOCK }), { at: "#/routing/explain" });
   page.expectErrors();
   const failures = [
@@ -120,7 +120,7 @@ test("another try is offered where it may help, and not after a refusal", async 
   }
 });
 
-test("providers show how they are doing, and no provider shows how to add one", async (t) => {
+test("providers show their health, and the empty state shows how to add one", async (t) => {
   const server = await corbie(t, { config: "providers: { mock: { type: mock }, away: { type: openai, api_key: key-of-nobody, base_url: 'http://127.0.0.1:9/v1' } }\n" });
   const page = await open(t, server, { at: "#/routing/providers", viewport: PHONE });
   await page.getByRole("heading", { name: "away" }).waitFor();

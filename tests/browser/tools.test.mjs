@@ -1,10 +1,10 @@
-// The page Tools: every tool as a form, both sides of a call as they are on the wire, trust and the audit log.
+// The Tools page: forms, raw exchange, trust and the audit log.
 
 import test from "node:test";
 import assert from "node:assert/strict";
 import { accessible, corbie, fits, open, picture, refusals, PHONE, visit } from "./harness.mjs";
 
-test("a tool is called through its form and both sides are shown", async (t) => {
+test("a tool is called with its form, and request and response are shown", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/classify_text" });
   await page.getByLabel("text (required)").fill("What is 2 + 2?");
@@ -20,7 +20,7 @@ test("a tool is called through its form and both sides are shown", async (t) => 
   await picture(page, "console-tools");
 });
 
-test("what is missing or wrong is told beside its field, before anything is sent", async (t) => {
+test("missing and invalid arguments are reported before the call", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/knowledge-search" });
   await page.getByRole("button", { name: "Call", exact: true }).click();
@@ -32,7 +32,7 @@ test("what is missing or wrong is told beside its field, before anything is sent
   assert.equal(await page.getByLabel("filters").getAttribute("aria-invalid"), "true");
 });
 
-test("arguments can be written as JSON, and the server's refusal is a sentence", async (t) => {
+test("arguments can be edited as JSON, and errors of the server are shown", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/get_tool_schema" });
   await page.getByLabel("name (required)").fill("classify_text");
@@ -44,7 +44,7 @@ test("arguments can be written as JSON, and the server's refusal is a sentence",
   await page.locator(".problem, .badge.bad").first().waitFor();
 });
 
-test("a destructive tool asks first", async (t) => {
+test("destructive tools need confirmation", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools/call/knowledge-clear" });
   await page.getByLabel(/^confirm\b/).check();
@@ -57,7 +57,7 @@ test("a destructive tool asks first", async (t) => {
   assert.equal(await page.getByRole("heading", { name: "Result" }).count(), 0);
 });
 
-test("tools are filtered by the keyboard and every one has a form", async (t) => {
+test("tools can be filtered, and each has a form", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools" });
   await page.locator(".tool-names a").first().waitFor();
@@ -73,7 +73,7 @@ test("tools are filtered by the keyboard and every one has a form", async (t) =>
   }
 });
 
-test("on a phone a tool is chosen from the list, and its form has the whole screen", async (t) => {
+test("on a phone the list is collapsed after a tool is selected", async (t) => {
   const server = await corbie(t);
   const page = await open(t, server, { at: "#/tools", viewport: { width: 360, height: 740 } });
   const link = page.locator(".tool-names a", { hasText: "classify_text" });
@@ -115,7 +115,7 @@ test("trust and the audit log", async (t) => {
   await other.getByText("Only callers with trust level trusted can read the audit log.").waitFor();
   await other.getByText("Read-only tools.").waitFor();
   assert.equal(await refused(), 0, "what would be refused is not asked for");
-  // A tool that may not be used shows its form and says what is missing where the button would be.
+  // The form of a denied tool shows the missing trust level instead of the button.
   for (const [name, level] of [["knowledge-add", "verified"], ["evaluate_categories", "verified"], ["knowledge-clear", "trusted"], ["check_setup", "trusted"]]) {
     await visit(other, `#/tools/call/${name}`);
     await other.getByText(`${name} requires trust level ${level}; this page has untrusted`).waitFor();
