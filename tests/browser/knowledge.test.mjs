@@ -757,7 +757,7 @@ test("long documents are loaded in parts, and every page can be opened", async (
 test("a missing document is reported", async (t) => {
   const page = await open(t, await corbie(t, { config: CONFIG }), { at: "#/knowledge/document/de10cedb-5a91-476d-8b75-529827686d28" });
   await page.getByText("Document not found.").waitFor();
-  await page.getByRole("link", { name: "All documents" }).click();
+  await page.getByRole("link", { name: "All documents", exact: true }).click();
   await page.getByText("No documents yet").waitFor();
 });
 

@@ -5,7 +5,7 @@ import { call } from "../../mcp.js";
 import { badge } from "../../components/widgets.js";
 import { number, percent, plural } from "../../format.js";
 import { loadPermissions } from "../../permissions.js";
-import { notPermitted, toolMissing, latestRequest } from "./requests.js";
+import { notPermitted, toolMissing } from "./requests.js";
 import { sentence, inlineCode } from "../../components/inline-code.js";
 import { parseLabelledExamples } from "./labelled-examples.js";
 import { reliabilityDiagram } from "./reliability-diagram.js";
@@ -18,76 +18,64 @@ const MAX_FILE_BYTES = 3_500_000;
 /** Maximum number of categories listed in the message about an unknown one. */
 const MAX_LISTED_CATEGORIES = 12;
 
-/** The input and the last result are saved while other tabs are shown. */
-const saved = { text: "", reply: undefined };
+/**
+ * The input, the running evaluation, its message and the last result. They outlive the page: an evaluation continues while other
+ * pages are shown. A message that is an Error is shown as one.
+ */
+const state = { text: "", run: undefined, message: "", reply: undefined };
+/** Draws the state while the page is shown. */
+let redraw = () => {};
 
 export async function show(container) {
   const { has, denialReason } = await loadPermissions();
   if (!has(TOOL)) return void container.append(toolMissing("evaluate the categories"));
   const evaluationDenied = denialReason(TOOL, "Evaluating the categories");
   if (evaluationDenied) return void container.append(notPermitted(evaluationDenied));
-  const requests = latestRequest();
-  const field = h("textarea.code", { rows: 6, value: saved.text, spellcheck: "false", placeholder: '{"text": "I was charged twice", "category": "billing"}\n{"text": "Where is my parcel?", "category": "delivery"}', oninput: () => (saved.text = field.value) });
+  const field = h("textarea.code", { rows: 6, value: state.text, spellcheck: "false", placeholder: '{"text": "I was charged twice", "category": "billing"}\n{"text": "Where is my parcel?", "category": "delivery"}', oninput: () => (state.text = field.value) });
   const file = h("input", { type: "file", accept: ".jsonl,.json,.csv,.txt", hidden: true, onchange: () => readFile(file.files[0]) });
   const chooseButton = h("button", { type: "button", onclick: () => file.click() }, icon("upload"), "Choose file");
-  const evaluateButton = h("button.main", { type: "button", onclick: () => evaluate(false) }, "Evaluate texts");
-  const crossValidateButton = h("button", { type: "button", onclick: () => evaluate(true) }, "Cross-validate examples");
-  const stopButton = h("button", { type: "button", hidden: true, onclick: requests.cancel }, "Stop");
+  const evaluateButton = h("button.main", { type: "button", onclick: evaluateTexts }, "Evaluate texts");
+  const crossValidateButton = h("button", { type: "button", onclick: () => evaluate({}, "Cross-validating…", denialReason) }, "Cross-validate examples");
+  const stopButton = h("button", { type: "button", hidden: true, onclick: () => state.run?.controller.abort() }, "Stop");
   const progress = h("progress", { "aria-label": "Progress", max: 1, value: 0 });
   const message = h("div.said", { role: "status", "aria-live": "polite" });
   const results = h("div.stack");
 
-  submitOnEnter(field, () => evaluateButton.disabled || evaluate(false), { multiline: true });
+  submitOnEnter(field, () => evaluateButton.disabled || evaluateTexts(), { multiline: true });
 
   async function readFile(upload) {
     if (!upload) return;
-    if (upload.size > MAX_FILE_BYTES) return showMessage(new Error("The file is too large. Upload a part of it, or use `corbie eval`."));
-    field.value = saved.text = await upload.text();
+    if (upload.size > MAX_FILE_BYTES) return setMessage(new Error("The file is too large. Upload a part of it, or use `corbie eval`."));
+    field.value = state.text = await upload.text();
     file.value = "";
-    evaluate(false);
+    evaluateTexts();
   }
 
-  const showMessage = (content) => fill(message, content instanceof Error ? h("p.problem", inlineCode(sentence(content.message))) : h("p.quiet.small", content));
-  function setRunning(isRunning) {
-    for (const button of [evaluateButton, crossValidateButton, chooseButton]) button.disabled = isRunning;
-    stopButton.hidden = !isRunning;
-    progress.classList.toggle("on", isRunning);
-    if (isRunning) progress.removeAttribute("value");
-  }
-
-  let runs = 0;
-  async function evaluate(isCrossValidation) {
-    let input = { note: "" };
+  function evaluateTexts() {
     try {
-      if (!isCrossValidation) input = parseLabelledExamples(saved.text);
+      const { examples, note } = parseLabelledExamples(state.text);
+      evaluate({ examples, note }, `Classifying ${plural(examples.length, "text")}…`, denialReason);
     } catch (error) {
-      showMessage(error);
+      setMessage(error);
       field.focus();
-      return;
     }
-    const signal = requests.signal();
-    const run = ++runs;
-    // A newer run has cancelled this one and controls the buttons.
-    const isSuperseded = () => run !== runs;
-    setRunning(true);
-    showMessage(isCrossValidation ? "Cross-validating…" : `Classifying ${plural(input.examples.length, "text")}…`);
-    try {
-      const onprogress = ({ progress: done, total }) => total && !isSuperseded() && (progress.value = done / total);
-      const reply = await call(TOOL, isCrossValidation ? {} : { examples: input.examples }, { signal, onprogress });
-      if (isSuperseded()) return;
-      saved.reply = reply;
-      if (!signal.aborted) showMessage(`${plural(saved.reply.count, "text")} evaluated.${input.note ? ` ${input.note}.` : ""}`);
-      fill(results, renderResults(saved.reply));
-    } catch (error) {
-      if (isSuperseded()) return;
-      if (error.kind === "cancelled") showMessage("Stopped.");
-      else {
-        const text = await describeUnknownCategory(error, input.examples, denialReason);
-        if (!isSuperseded()) showMessage(new Error(text));
-      }
-    } finally {
-      if (!isSuperseded()) setRunning(false);
+  }
+
+  let drawnReply;
+  let drawnMessage;
+  function draw() {
+    const { run, reply } = state;
+    for (const button of [evaluateButton, crossValidateButton, chooseButton]) button.disabled = Boolean(run);
+    stopButton.hidden = !run;
+    progress.classList.toggle("on", Boolean(run));
+    if (run?.progress === undefined) progress.removeAttribute("value");
+    else progress.value = run.progress;
+    // Unchanged texts are not redrawn: a screen reader would announce them again.
+    if (drawnMessage !== state.message) {
+      drawnMessage = state.message;
+      fill(message, drawnMessage instanceof Error ? h("p.problem", inlineCode(sentence(drawnMessage.message))) : h("p.quiet.small", drawnMessage));
     }
+    if (drawnReply !== reply || !results.childElementCount) fill(results, renderResults((drawnReply = reply)));
   }
 
   const area = h("section.card.stack.labelled", { "aria-label": "Labelled texts" },
@@ -105,8 +93,42 @@ export async function show(container) {
   });
 
   container.append(area, results);
-  fill(results, renderResults(saved.reply));
-  return requests.cancel;
+  redraw = draw;
+  draw();
+  return () => {
+    if (redraw === draw) redraw = () => {};
+  };
+}
+
+function setMessage(message) {
+  state.message = message;
+  redraw();
+}
+
+/** Evaluates texts, or by cross-validation without `examples`. A newer evaluation replaces a running one. */
+async function evaluate({ examples, note }, message, denialReason) {
+  state.run?.controller.abort();
+  const run = { controller: new AbortController(), progress: undefined };
+  state.run = run;
+  setMessage(message);
+  const isSuperseded = () => state.run !== run;
+  const onprogress = ({ progress: done, total }) => {
+    if (!total || isSuperseded()) return;
+    run.progress = done / total;
+    redraw();
+  };
+  let outcome;
+  try {
+    const reply = await call(TOOL, examples ? { examples } : {}, { signal: run.controller.signal, onprogress });
+    if (isSuperseded()) return;
+    state.reply = reply;
+    outcome = `${plural(reply.count, "text")} evaluated.${note ? ` ${note}.` : ""}`;
+  } catch (error) {
+    outcome = error.kind === "cancelled" ? "Stopped." : new Error(await describeUnknownCategory(error, examples, denialReason));
+  }
+  if (isSuperseded()) return;
+  state.run = undefined;
+  setMessage(outcome);
 }
 
 /** Replaces the index in the error about an unknown category by its name, and adds what the user can do about it. */
