@@ -141,11 +141,16 @@ function drawComponents(container, state) {
       const modelChecks = (state.setup?.checks ?? []).filter(({ name }) => name === "models" || name === "ocr");
       const bad = modelChecks.some(({ state }) => state === "problem");
       return [bad ? "bad" : "good", bad ? "damaged" : "ok",
-        modelChecks.length ? h("ul.plain", modelChecks.map(({ message }) => h("li.break", inlineCode(sentence(message))))) : h("p", "Classification, search and OCR work offline: their models are included."),
+        modelChecks.length ? h("ul.plain", modelChecks.map(modelItem)) : h("p", "Classification, search and OCR work offline: their models are included."),
         h("p.quiet.small", [state.health.device ? `Device: ${state.health.device}` : "", state.health.index_size ? `${number(state.health.index_size)} training examples` : ""].filter(Boolean).join(" · "))];
     }),
   );
 }
+
+const MODEL_NAMES = { models: "Embedding and classification", ocr: "OCR" };
+/** A setup check of a built-in model: its state, and the message if there is a problem. */
+const modelItem = ({ name, state, message }) => h("li.row", h(`span.dot.${{ ok: "good", problem: "bad" }[state] ?? "warn"}`, { "aria-hidden": "true" }), h("span.break", MODEL_NAMES[name] ?? name),
+  h("span.quiet.small.break", state === "ok" ? "ok" : inlineCode(sentence(message))));
 
 /** The card of a component: its name, its state as a badge, and details. */
 function componentCard(name, link, reply, describe) {
