@@ -105,7 +105,7 @@ impl Authenticator {
             *operator = (digest, TrustState::new(None));
         }
         operator.1.set(known.trust_override.or(known.operator_trust));
-        known.operator.map(|_| Token::from_digest(OPERATOR, digest, operator.1.clone()))
+        known.operator.map(|_| Token::from_digest(OPERATOR, digest, operator.1.clone()).operator())
     }
 
     /// Whether no token can authenticate a caller.

@@ -192,6 +192,7 @@ impl TokenVerifier for CountingVerifier {
             trust: TrustState::new(Some(TrustLevel::Verified)),
             permissions: None,
             rate_limit: None,
+            is_operator: false,
         };
         match token {
             "cached" => TokenVerdict::Valid(holder("cached")),

@@ -134,6 +134,7 @@ impl OAuth {
                     trust: standing,
                     permissions: None,
                     rate_limit: None,
+                    is_operator: false,
                 };
                 TokenVerdict::Valid(self.token_cache.insert(digest, holder, key.fingerprint))
             }

@@ -83,7 +83,7 @@ impl Metrics {
         );
         prometheus.register(
             "connections_evicted",
-            "Connections evicted at the connection limit: silent, stalled in a request head, or idle",
+            "Connections evicted at the connection limit: silent, stalled in a request head, idle, or of an address or caller over its share",
             metrics.evicted_connections.clone(),
         );
         prometheus.register("tls_handshakes_failed", "Failed TLS handshakes", metrics.failed_handshakes.clone());

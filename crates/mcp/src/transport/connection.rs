@@ -138,6 +138,11 @@ impl Connection {
         self.connected_caller.is_revoked()
     }
 
+    /// The requests in progress.
+    pub(super) fn running(&self) -> TaskTracker {
+        self.running.clone()
+    }
+
     pub(crate) fn is_idle(&self) -> bool {
         self.running.is_empty()
     }

@@ -81,6 +81,9 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
         }
         return match WebSocketUpgrade::from_request_parts(&mut head, &endpoint).await {
             Ok(upgrade) => {
+                if let Some(refused) = endpoint.reject_in_reserve(&head.extensions) {
+                    return refused;
+                }
                 let bucket = endpoint.bucket(head.extensions.get(), &head.extensions);
                 let place = head.extensions.get::<ConnectionPermit>().cloned();
                 let party = endpoint.connected_caller(Transport::WebSocket, &head.extensions);
@@ -106,6 +109,9 @@ pub(crate) async fn get(State(endpoint): State<Arc<Endpoint>>, request: Request)
             None => return session_not_found(),
         },
     };
+    if let Some(refused) = endpoint.reject_in_reserve(&head.extensions) {
+        return refused;
+    }
     let server = endpoint.server.clone();
     let keep_alive = server.limits().keep_alive_interval;
     let place = match server.acquire_listener() {

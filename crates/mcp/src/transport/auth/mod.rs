@@ -74,6 +74,8 @@ pub struct TokenHolder {
     pub permissions: Option<Arc<Permissions>>,
     /// Rate limit; that of the listener if `None`.
     pub rate_limit: Option<RateLimit>,
+    /// The operator's own token: the share of connections of one identity does not apply.
+    pub is_operator: bool,
 }
 
 /// Caller of a request according to its headers.
